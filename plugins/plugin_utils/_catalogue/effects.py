@@ -170,9 +170,7 @@ EFFECTS = (
         "pcie_mrrs_allowed",
         QUEUE_PAIRS,
     ),
-    Effect(
-        "pcie", "disables ACS redirection of bridges", ("rdma.cluster.pcie_tuning",), ALLOWED, "pcie_acs_write_allowed", QUEUE_PAIRS
-    ),
+    Effect("pcie", "disables ACS redirection of bridges", ("rdma.cluster.pcie_tuning",), ALLOWED, "pcie_acs_write_allowed", QUEUE_PAIRS),
     Effect(
         "subnet_manager",
         "installs opensm and starts it on a plane without a master, with the keys of `subnet_manager_keys`",

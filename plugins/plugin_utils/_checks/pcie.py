@@ -174,12 +174,9 @@ def _place(port: RailPort, pci: PciFunction, address: str) -> tuple[str, str]:
     look = f"`lspci -vv -s {address}` on {port.host}"
     if links and _is_below(*links):
         return place, (
-            f"1. Run {look} and compare LnkSta with LnkCap: the link supports {link_words(*links[1])}. "
-            "2. Check riser, backplane and BIOS."
+            f"1. Run {look} and compare LnkSta with LnkCap: the link supports {link_words(*links[1])}. 2. Check riser, backplane and BIOS."
         )
-    return place, (
-        f"1. Run {look}. 2. Move card {pci.address} to a slot with a faster path to the root, or plan a lower rate_gbps."
-    )
+    return place, f"1. Run {look}. 2. Move card {pci.address} to a slot with a faster path to the root, or plan a lower rate_gbps."
 
 
 def _shared(ports: Sequence[RailPort]) -> Iterator[Finding]:

@@ -149,9 +149,7 @@ CAUSES: dict[str, Cause] = {
     ),
     # devices
     "hca.none": Cause("the host has no RDMA device", no_device, "Run the driver stage for {host}. Its gate reports what is missing."),
-    "hca.list": Cause(
-        "NCCL_IB_HCA selects no device", device_list, "Run the nccl stage for {host}, or correct NCCL_IB_HCA in the job."
-    ),
+    "hca.list": Cause("NCCL_IB_HCA selects no device", device_list, "Run the nccl stage for {host}, or correct NCCL_IB_HCA in the job."),
     "ib.disabled": Cause("RDMA is disabled", set_to("NCCL_IB_DISABLE", "1"), "Unset NCCL_IB_DISABLE on {host}."),
     "ib.net": Cause("the job requests sockets", set_to("NCCL_NET", "Socket"), "Unset NCCL_NET on {host}."),
     "port.down": Cause("a port is not ACTIVE", ports_down, "Run the link stage for {host}. Its gate reports why the port is not ACTIVE."),
@@ -251,9 +249,7 @@ CAUSES: dict[str, Cause] = {
         nothing_tells("the facts do not contain a job's libraries"),
         "1. On {host}, run `ldconfig -p | grep nccl-net`. 2. If it is not there, unset NCCL_NET_PLUGIN.",
     ),
-    "ucx.mpi": Cause(
-        "openib is not used since Open MPI 4", nothing_tells("it is not a failure"), "`mpirun --mca btl ^openib` hides it."
-    ),
+    "ucx.mpi": Cause("openib is not used since Open MPI 4", nothing_tells("it is not a failure"), "`mpirun --mca btl ^openib` hides it."),
     # GPUs
     "gpu.driver": Cause(
         "driver, its libraries and CUDA do not match",

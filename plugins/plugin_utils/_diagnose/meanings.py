@@ -23,9 +23,7 @@ MEANINGS: dict[str, Meaning] = {
     "ib.no_address": Meaning(ERROR, "no interface for the handshake between RDMA devices"),
     "ib.open": Meaning(ERROR, "an RDMA device cannot be opened"),
     "ib.query": Meaning(ERROR, "an RDMA device or port does not answer"),
-    "ib.library": Meaning(
-        REMARK, "libibverbs cannot be loaded", explains=("net.none", "ib.no_device", "nccl.system", "nccl.usage")
-    ),
+    "ib.library": Meaning(REMARK, "libibverbs cannot be loaded", explains=("net.none", "ib.no_device", "nccl.system", "nccl.usage")),
     "ib.layers": Meaning(ERROR, "RoCE and InfiniBand devices are mixed"),
     "ib.fatal": Meaning(ERROR, "an RDMA device or queue has failed"),
     "ib.gids_changed": Meaning(REMARK, "addresses of an RDMA device changed while the job ran"),
@@ -62,7 +60,7 @@ MEANINGS: dict[str, Meaning] = {
     "socket.closed": Meaning(CONSEQUENCE, "a rank is gone"),
     "version.differs": Meaning(ERROR, "ranks use different versions of NCCL"),
     "gpu.shared": Meaning(ERROR, "two ranks use one GPU"),
-    "shm.space": Meaning(ERROR, "/dev/shm is full"),
+    "shm.space": Meaning(ERROR, "no space is left in /dev/shm"),
     "shm.gone": Meaning(ERROR, "a rank cannot find the shared memory of another one"),
     "shm.failed": Meaning(ERROR, "shared memory cannot be created"),
     "topo.file": Meaning(REMARK, "the topology file is missing; NCCL continues without it"),
@@ -89,7 +87,7 @@ MEANINGS: dict[str, Meaning] = {
     "store.port": Meaning(ERROR, "a port that the job needs is in use"),
     "store.wait": Meaning(SYMPTOM, "a rank waits for a value that another one did not set"),
     "store.lost": Meaning(CONSEQUENCE, "the rank with the rendezvous is gone"),
-    "shm.loader": Meaning(ERROR, "/dev/shm is full"),
+    "shm.loader": Meaning(ERROR, "no space is left in /dev/shm"),
     "mpi.slots": Meaning(ERROR, "mpirun has fewer slots than ranks"),
     "mpi.daemon": Meaning(ERROR, "mpirun cannot start on a host"),
     "mpi.lost": Meaning(ERROR, "mpirun has lost a host of the job"),

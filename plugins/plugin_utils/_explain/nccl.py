@@ -151,10 +151,7 @@ def _wanted(intent: Intent, facts: RunFacts) -> Wanted:
 
 def _precedence(version: str | None) -> str:
     named = f"; the intent names NCCL {version}" if version else ""
-    return (
-        f"The first of these files that sets a variable is used, else NCCL's default (2.30{named}). "
-        "Containers see only mounted files."
-    )
+    return f"The first of these files that sets a variable is used, else NCCL's default (2.30{named}). Containers see only mounted files."
 
 
 def _environment_file(intent: Intent | None) -> str:

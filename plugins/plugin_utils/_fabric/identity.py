@@ -24,8 +24,7 @@ declare(
         "fabric.graph": Check(
             "fabric",
             "the graph of each plane: whether it is complete; duplicate switch names, GUIDs and LIDs",
-            "`ibnetdiscover`, `iblinkinfo`, `smpquery` if two nodes may have one GUID, `/etc/rdma/ib-node-name-map`; `lldpcli` on "
-            "Ethernet",
+            "`ibnetdiscover`, `iblinkinfo`, `smpquery` if two nodes may have one GUID, `/etc/rdma/ib-node-name-map`; `lldpcli` on Ethernet",
             "fix the part that could not be read, then run again; correct the node-name map; look for two subnet managers",
             sources=(reads.result("ibnetdiscover"), reads.result("iblinkinfo"), reads.GRAPH),
         ),

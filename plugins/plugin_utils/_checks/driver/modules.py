@@ -132,10 +132,7 @@ def build_steps(host: str, kernels: Sequence[str], stack: Stack) -> str:
     newest = kernels[-1]
     them = newest if len(kernels) == 1 else "them"
     if not any(entry.name in OFED for entry in stack.dkms):
-        return (
-            f"1. On {host}, install the stack's packages for {' and '.join(kernels)}, or remove {them}. "
-            f"2. Only then reboot {host}."
-        )
+        return f"1. On {host}, install the stack's packages for {' and '.join(kernels)}, or remove {them}. 2. Only then reboot {host}."
     packages = [headers_package(kernel, stack.distribution) for kernel in kernels if not stack.headers.get(kernel)]
     install = f"install {' and '.join(packages)}, then " if packages else ""
     builds = " and ".join(f"`dkms autoinstall -k {kernel}`" for kernel in kernels)

@@ -132,9 +132,7 @@ def _governor(host: str, wished: str, cpu: Cpu | None, *, good: bool) -> Finding
     observed = ", ".join(cpu.governors)
     if good:
         return Finding(STAGE, "host.cpu", host, subject, OK, observed, wished)
-    remedy = (
-        f"1. Run the host stage for {host}. 2. If it changes again, find what resets it: `systemctl status cpupower tuned` there."
-    )
+    remedy = f"1. Run the host stage for {host}. 2. If it changes again, find what resets it: `systemctl status cpupower tuned` there."
     if wished not in cpu.available:
         remedy = f"Correct rdma_host.cpu.governor: {cpu.driver} on {host} has {', '.join(cpu.available) or 'none'}."
     return Finding(STAGE, "host.cpu", host, subject, ERROR, observed, wished, remedy)

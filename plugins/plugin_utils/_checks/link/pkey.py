@@ -99,9 +99,7 @@ def _table(port: RailPort, intent: Intent, manager: Mapping[str, Any]) -> Findin
     if not problems:
         return port.finding(TABLE, OK, ", ".join(f"0x{key:04x}" for key in seen.values()) or "an empty table", expected)
     if manager["kind"] == "switch":
-        remedy = (
-            f"On the switch that runs the subnet manager of plane {port.rail.rail['plane']}, set the partitions of rdma_partitions."
-        )
+        remedy = f"On the switch that runs the subnet manager of plane {port.rail.rail['plane']}, set the partitions of rdma_partitions."
     else:
         first = manager["hosts"][0]
         remedy = (

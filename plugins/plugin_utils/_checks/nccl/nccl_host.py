@@ -24,9 +24,7 @@ declare(
             "every variable in NCCL's files: whether it is known, has a valid value, and agrees with the others and the host",
             "`/etc/nccl.conf`, root's `.nccl.conf`, the environment file",
             "correct it in the intent or file that the finding names; `rdma.cluster.nccl_lint` also reads users' files and services",
-            sources=(
-                reads.but(reads.NCCL_FILE, garbled_means="NCCL ignores such lines too, and nccl.file reports the different file"),
-            ),
+            sources=(reads.but(reads.NCCL_FILE, garbled_means="NCCL ignores such lines too, and nccl.file reports the different file"),),
         ),
         "nccl.topology": Check(
             "nccl",

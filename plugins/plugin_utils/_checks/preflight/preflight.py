@@ -164,9 +164,7 @@ def _by_filesystem(read: Mapping[str, Filesystem]) -> list[list[str]]:
 def _space(host: str, paths: Sequence[str], space: Filesystem, needed_gib: float) -> Finding:
     free_gib = space.free_bytes / GIB_BYTES
     good = free_gib >= needed_gib
-    todo = (
-        "remove old kernels" if list(paths) == ["/boot"] else "remove cached packages and old logs (`journalctl --vacuum-size=200M`)"
-    )
+    todo = "remove old kernels" if list(paths) == ["/boot"] else "remove cached packages and old logs (`journalctl --vacuum-size=200M`)"
     return Finding(
         STAGE, "preflight.disk", host, f"space in {', '.join(paths)}", OK if good else ERROR, f"{free_gib:.2f} GiB free",
         f"{needed_gib:g} GiB free",

@@ -30,8 +30,7 @@ declare(
         "qos.traffic": Check(
             "pairs",
             "each measured RoCE rail: at least 99 % of the bytes that perftest sent and received are in the priority of `rdma_roce`",
-            "`ethtool -S` (bytes and pauses of each priority) before and after the sweep; perftest's arguments, or its rate and "
-            "time",
+            "`ethtool -S` (bytes and pauses of each priority) before and after the sweep; perftest's arguments, or its rate and time",
             "run the QoS stage; `ethtool -S INTERFACE | grep prio` shows where it is counted",
             sources=(reads.result("priority counters"),),
         ),

@@ -92,9 +92,7 @@ def test_a_card_below_its_best_that_still_carries_its_rate_is_a_warning(speed_gt
 
 def test_a_slot_that_can_do_no_more_is_named() -> None:
     found = links(card(16.0, 16, slot=(16.0, 16)))
-    assert found["pcie.path"].remedy == (
-        f"Move card {OWN} of node1 to a faster slot: this one ({DOWNSTREAM}) supports at most Gen4 x16."
-    )
+    assert found["pcie.path"].remedy == (f"Move card {OWN} of node1 to a faster slot: this one ({DOWNSTREAM}) supports at most Gen4 x16.")
     assert links(card(16.0, 8, slot=(16.0, 16)))["pcie.path"].remedy.startswith("1. Reseat card")
 
 

@@ -219,7 +219,8 @@ def test_half_against_half_is_a_warning_for_all(stage: str, change: Callable[[Fl
         ("node1", expected[0], "warning"),
         ("node2", expected[0], "warning"),
     ]
-    assert all(finding.remedy.startswith("There is no majority to show which is right.") for findings in bad.values() for finding in findings)
+    remedies = [finding.remedy for findings in bad.values() for finding in findings]
+    assert all(remedy.startswith("There is no majority to show which is right.") for remedy in remedies)
     assert all(word in bad["node1"][0].observed for word in ("node1", "node2"))
 
 

@@ -147,9 +147,7 @@ CPUS = [
     pytest.param(wish("performance"), {}, ("host.cpu", "unknown", "not read"), id="not read"),
     pytest.param(wish(most_us=10), cpu(), ("host.cpu", "ok", "C1 (1 µs)"), id="shallow"),
     pytest.param(wish(most_us=10), cpu(idle_states=ENTERED), ("host.cpu", "error", "C6 (133 µs)"), id="deep"),
-    pytest.param(
-        wish(most_us=10), cpu(idle_states=ENTERED, latency_us=10), ("host.cpu", "ok", "10 µs, requested by a process"), id="held"
-    ),
+    pytest.param(wish(most_us=10), cpu(idle_states=ENTERED, latency_us=10), ("host.cpu", "ok", "10 µs, requested by a process"), id="held"),
     pytest.param(wish(most_us=10), cpu(idle_states=ENTERED, latency_us=20), ("host.cpu", "error", "C6 (133 µs)"), id="held too loosely"),
     pytest.param(wish(irqbalance="enabled"), cpu(), ("host.cpu", "ok", "active, enabled"), id="irqbalance"),
     pytest.param(wish(irqbalance="disabled"), cpu(), ("host.cpu", "error", "active, enabled"), id="irqbalance runs"),

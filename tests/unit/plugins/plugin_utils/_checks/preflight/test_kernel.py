@@ -158,9 +158,7 @@ ON = "on; the key that DKMS signs with"
 KEYS = [
     pytest.param(DOCA, True, {}, "ok", f"on; the key that DKMS signs with ({KEY}) is enrolled", id="enrolled"),
     pytest.param(DOCA, False, SIGNED, "error", f"{ON} ({KEY}) is not enrolled", id="not enrolled"),
-    pytest.param(
-        DOCA, None, {}, "unknown", f"on; not known whether the key that DKMS signs with ({KEY}) is enrolled", id="unknown"
-    ),
+    pytest.param(DOCA, None, {}, "unknown", f"on; not known whether the key that DKMS signs with ({KEY}) is enrolled", id="unknown"),
     pytest.param(INBOX, False, SIGNED, "ok", "on; the distribution signed the kernel's modules", id="inbox"),
 ]
 
