@@ -420,7 +420,7 @@ def _no_nic(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
     if not rail.rail["soft"] and driver not in (facts.stack.modules if facts.stack else ()):
         remedy = f"Run the driver stage, which loads it. If it is still missing, correct `nic` of {rail.name} in rdma_rails of {host}."
         return Finding(STAGE, "intent.nic", host, rail.subject, WARNING, f"{observed}; {driver} is not loaded", "present", remedy)
-    remedy = f"1. On {host}, run `lspci` to see whether the card is present. 2. Correct `nic` of {rail.name} in its rdma_rails."
+    remedy = f"1. Correct `nic` of {rail.name} in rdma_rails of {host}. 2. If it is right, check the card: run `lspci` on {host}."
     return Finding(STAGE, "intent.nic", host, rail.subject, ERROR, observed, "present", remedy)
 
 

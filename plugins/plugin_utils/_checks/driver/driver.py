@@ -156,7 +156,7 @@ def _no_nic(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
         STAGE, "driver.nic", host, rail.subject, ERROR,
         observed=no_nic_words(rail, facts),
         expected="present",
-        remedy=f"1. On {host}, run `lspci` to see whether the card is present. 2. Correct `nic` of {rail.name} in its rdma_rails.",
+        remedy=f"1. Correct `nic` of {rail.name} in rdma_rails of {host}. 2. If it is right, check the card: run `lspci` on {host}.",
     )  # fmt: skip
 
 
