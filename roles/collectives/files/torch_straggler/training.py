@@ -23,7 +23,7 @@ class Times:
     """The times of a training loop's collectives, timed without stopping the GPU. All ranks create one at the same place and call step().
 
     Every `every` steps each rank sends its last `keep` times of each name over gloo to rank 0, for the calls that are finished on all
-    ranks. Rank 0 passes the comparison to tell(). Without calibrate() the error is unknown, so no rank is named.
+    ranks. Rank 0 passes the comparison to `tell`. Without calibrate() the error is unknown, so no rank is named.
     """
 
     def __init__(self, every: int = 100, keep: int = 512, tell: Callable[[dict[str, Any]], Any] | None = None) -> None:
