@@ -25,7 +25,7 @@ TOLD = (
     "do:       1. Reseat card 0000:bc:00.0 of node9",
     "node17, node17: fabric.cabling is error",
     "swapped: node17 mlx5_3 is on leaf5 port 17, planned leaf4 port 17",
-    "do:       Exchange the cables",
+    "do:       Swap the cables",
     "node23, rail6: pair.bandwidth is error",
     "31 of 31 partners at 117 of 196 Gb/s",
 )

@@ -127,7 +127,7 @@ def test_a_master_that_dies_between_two_questions_is_named(small: Fabric) -> Non
     """And its successor, once it has taken over; two managers run since the test before."""
     dies = Meanwhile(small, "saquery", lambda: fabric.stop_manager(NAME, 1, kill=True), node="node3 mlx5_0")
     assert sm(small, "node1", "node2", runner=dies) == [
-        ("node1", "error", "plane default", f"node1 (LID {lids(small)['node1']}), which answers no more")
+        ("node1", "error", "plane default", f"node1 (LID {lids(small)['node1']}), which no longer answers")
     ]
     wait_for_master(small, 2)
     assert sm(small, "node1", "node2", runner=OnFabric(small, "node3 mlx5_0")) == [
@@ -144,7 +144,7 @@ def test_the_first_one_is_the_master_again_when_it_is_back(small: Fabric) -> Non
 def test_without_anybody_to_take_over_the_dead_one_is_named_and_no_graph_is_whole(small: Fabric) -> None:
     fabric.stop_manager(NAME, 1, kill=True)
     try:
-        assert sm(small, "node1") == [("node1", "error", "plane default", f"node1 (LID {lids(small)['node1']}), which answers no more")]
+        assert sm(small, "node1") == [("node1", "error", "plane default", f"node1 (LID {lids(small)['node1']}), which no longer answers")]
         facts = read_fabric(OnFabric(small), SysRoot("/"), Asked("default", data=True))
     finally:
         fabric.start_manager(NAME, 1)

@@ -89,7 +89,7 @@ def test_a_plan_with_one_guid_twice_is_told_by_its_line(one: Fabric, tmp_path: P
     first, second = (f"{one.plan.guid(name):#018x}" for name in ("leaf1", "leaf2"))
     found = planned(one, tmp_path, one.folder.cabling.read_text().replace(second, first)).run()
     assert told(found) == [(SWITCHES, "intent.value", "error", "rdma_fabric.planes.default.plan")]
-    assert "line 3: leaf2 has the GUID of leaf1" in found.planes[PLANE][0].observed
+    assert "line 3: leaf2 and leaf1 have the same GUID" in found.planes[PLANE][0].observed
 
 
 def test_switches_that_nobody_has_named_are_told_once(unnamed: Fabric, tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_plan_by_names_does_not_find_them_and_says_so(unnamed: Fabric, tmp_pat
     nameless = re.sub(r'guid: "\w+", ', "", unnamed.folder.cabling.read_text())
     found = planned(unnamed, tmp_path, nameless).run()
     assert told(found) == [(SWITCHES, "fabric.graph", "unknown", "switches without a name")]
-    assert "the plan's leaf1, leaf2, spine1, spine2 cannot be told" in found.planes[PLANE][0].observed
+    assert "the planned leaf1, leaf2, spine1, spine2 cannot be matched" in found.planes[PLANE][0].observed
 
 
 PLANES = {"blue": (ONE, "mlx5_0"), "red": (OTHER, "mlx5_1")}

@@ -22,7 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.managers import STATES, SmInfo
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import is_whole
 
-EXPECTED = "an answer that this collection's own reader of fabrics makes"
+EXPECTED = "an answer in the form that this collection's fabric reader produces"
 #: An answer with more subnet managers is refused, and so is a time after the year 36,812.
 MOST_MANAGERS, LATEST_SECONDS = 10_000, 2.0**40
 LONGEST_REASON, SHOWN = 4000, 60
@@ -70,7 +70,7 @@ def admitted(said: Any, *, graph: bool) -> Reading:
         raise GraphError(f"expected a dictionary, got {_shown(said)}")
     missing = [key for key in ("graph", "subnet_managers", "no_subnet_manager", "read_at") if key not in said]
     if missing:
-        raise GraphError(f"{missing[0]}: it is missing")
+        raise GraphError(f"{missing[0]}: missing")
     read_at = said["read_at"]
     if (
         isinstance(read_at, bool)
@@ -84,7 +84,7 @@ def admitted(said: Any, *, graph: bool) -> Reading:
         why_not = clean(_text(why_not, "no_subnet_manager"), LONGEST_REASON)
     managers = None if said["subnet_managers"] is None else _managers(said["subnet_managers"])
     if not graph and managers is None and not why_not:
-        raise GraphError("no_subnet_manager: expected why the subnet managers are not known, got nothing")
+        raise GraphError("no_subnet_manager: expected the reason why the subnet managers are unknown, got nothing")
     refused = said.get("refused")
     return Reading(
         _graph(said["graph"]) if graph else None,
@@ -97,14 +97,14 @@ def admitted(said: Any, *, graph: bool) -> Reading:
 
 def refused_reading(plane: str, host: str, problem: str, *, graph: bool) -> Reading:
     """The reading of a host whose answer is refused. It has read nothing, and its message names the host."""
-    why = f"the answer of {host} is refused: {problem}"
+    why = f"rejected the answer of {host}: {problem}"
     return Reading(Graph(plane, {}, [], "ibnetdiscover", False, [why]) if graph else None, None, why, 0.0, why)
 
 
 def graph_finding(stage: str, check: str, host: str, plane: str, why: str) -> Finding:
     """The finding on a host whose answer is refused."""
     remedy = (
-        f"1. Find out what answers on {host}: a damaged machine, another Python, or somebody who changed it. "
+        f"1. Check {host}: a hardware fault, another Python, or a changed file can produce such an answer. "
         f"2. Fix {host}, or exclude it with `--limit '!{host}'`. 3. Run the stage again."
     )
     return Finding(stage, check, host, f"plane {plane}, read by {host}", UNKNOWN, why, EXPECTED, remedy)
@@ -128,7 +128,7 @@ def _manager(told: Any, where: str) -> SmInfo:
         raise GraphError(f"{where}: expected a dictionary, got {_shown(told)}")
     for key in ("lid", "guid", "state", "priority", "activity"):
         if key not in told:
-            raise GraphError(f"{where}.{key}: it is missing")
+            raise GraphError(f"{where}.{key}: missing")
     numbers: dict[str, Any] = {}
     for key, most in _NUMBERS.items():
         value = told[key]

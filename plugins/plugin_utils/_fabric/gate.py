@@ -40,7 +40,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import K
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import MESH
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import PLANE, RunFolder
 
-SILENT = "no neighbour told its name by LLDP on any of its rails"
+SILENT = "no LLDP neighbor reported its name on any of its rails"
 
 
 @dataclass
@@ -80,18 +80,18 @@ def _join(plane: str, ports: Ports, told: Mapping[str, Reading]) -> None:
         reading = told.get(host)
         graph = _of_rails(reading.graph, rails) if reading is not None and reading.graph is not None else None
         if reading is None or graph is None or (graph.problems and not graph.nodes):
-            ports.of_hosts[host] = "; ".join(graph.problems) if graph is not None else "it was not asked for its neighbours"
+            ports.of_hosts[host] = "; ".join(graph.problems) if graph is not None else "its LLDP neighbors were not read"
         else:
             graphs.append(graph)
             ports.read_at = max(ports.read_at, reading.read_at)
     if not graphs:
-        ports.why_not = "no host tells its neighbours by LLDP"
+        ports.why_not = "no host reports LLDP neighbors"
     elif not any(graph.links for graph in graphs):
         ports.why_not = SILENT
     else:
         graph = merged(plane, graphs)
         silent = (
-            [f"{len(ports.of_hosts)} hosts do not tell their neighbours: {', '.join(list(ports.of_hosts)[:4])}"] if ports.of_hosts else []
+            [f"{len(ports.of_hosts)} hosts do not report LLDP neighbors: {', '.join(list(ports.of_hosts)[:4])}"] if ports.of_hosts else []
         )
         ports.graph = replace(graph, complete=graph.complete and not silent, problems=[*graph.problems, *silent])
 
@@ -103,11 +103,11 @@ def _of_rails(graph: Graph, rails: set[str]) -> Graph:
     return replace(graph, nodes={guid: node for guid, node in graph.nodes.items() if guid in ends}, links=links)
 
 
-NO_FABRIC = "no rail on a fabric that could be discovered: Soft-RoCE has none of its own, and a virtual function is no node of InfiniBand's"
-NOBODY = "no host of the run has a port on it whose cable carries: nobody could be asked"
+NO_FABRIC = "no rail on a fabric that can be discovered: Soft-RoCE has no fabric, and a virtual function is not an InfiniBand node"
+NOBODY = "no host of this run has an active port on it"
 LLDP_REMEDY = (
-    "1. On the hosts, install and start lldpd. 2. On the switches, enable LLDP on the ports of the hosts. "
-    "3. On a host, see that `lldpcli show neighbors` lists the switch, then run again."
+    "1. On the hosts, install and start lldpd. 2. On the switches, enable LLDP on the host ports. "
+    "3. On a host, run `lldpcli show neighbors`: it must list the switch. Then rerun."
 )
 
 
@@ -172,7 +172,7 @@ class FabricGate:
 
     def _not_read(self, name: str, plane: Plane, hosts: Sequence[str], found: Found) -> None:
         if plane.why_not is None:
-            remedy = "See the link stage: a port of it must be up on a host of the run; then run again."
+            remedy = "1. Fix the findings of the link stage: at least one host of the run needs an active port on this plane. 2. Rerun."
             found.planes[name] = [Finding(STAGE, CHECK, f"{PLANE}{name}", DISCOVERY, UNKNOWN, NOBODY, EXPECTED, remedy)]
         elif (required := self._required(name)) or plane.why_not == SILENT:
             # Where LLDP runs on the hosts and nothing answers, nobody has looked at the cables; that the intent requires a look is more.
@@ -192,7 +192,10 @@ class FabricGate:
             findings = self._plan(name)[1]
             if name not in self.planes and name in with_rails and (required := self._required(name)):
                 observed = f"{NO_FABRIC}{required}"
-                remedy = f"Remove it from rdma_fabric.planes.{name}, or see why the driver stage finds no NIC on the rails of this plane."
+                remedy = (
+                    f"Remove it from rdma_fabric.planes.{name}, or fix the findings of the driver stage: "
+                    "it found no NIC on the rails of this plane."
+                )
                 findings.append(Finding(STAGE, CHECK, f"{PLANE}{name}", DISCOVERY, UNKNOWN, observed, EXPECTED, remedy))
             if findings:
                 found.planes[name] = [*findings, *found.planes.get(name, [])]
@@ -252,7 +255,7 @@ class FabricGate:
             return parse_plan(self.read_plan(file)), []
         except ParseError as error:
             subject, remedy = f"rdma_fabric.planes.{name}.plan", f"Correct {file} on the control node."
-            expected = "a plan of cables, as docs/fabric.md has it"
+            expected = "a cabling plan as described in docs/fabric.md"
             observed = str(error) if file in str(error) else f"{file}: {error}"
             return None, [Finding(STAGE, "intent.value", f"{PLANE}{name}", subject, ERROR, observed, expected, remedy)]
 
@@ -287,5 +290,5 @@ def _seen(view: View, host: str, plane: Plane) -> Finding:
     subject = view.plane
     if spots:
         return Finding(STAGE, CHECK, host, subject, OK, ", ".join(spots), EXPECTED)
-    why = plane.of_hosts.get(host) or f"it was not seen: the findings of {view.plane} say why"
+    why = plane.of_hosts.get(host) or f"not found in the graph: see the findings of {view.plane}"
     return Finding(STAGE, CHECK, host, subject, NOT_APPLICABLE, why, EXPECTED)

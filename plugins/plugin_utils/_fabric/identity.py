@@ -34,9 +34,12 @@ declare(
 CHECK = "fabric.graph"
 DISCOVERY = "discovery"
 #: What the tools of rdma-core read without being told to.
-MAP = "/etc/rdma/ib-node-name-map of every host that may read the plane (a GUID and a name in quotes a line)"
-EXPECTED = "a whole graph, in which every switch has a name of its own, and every port a GUID and LID of its own"
-_BURNT = "A card was burnt with the GUID of another: read them with `mstflint -d PCI query` and burn the right one (`sg`)."
+MAP = "/etc/rdma/ib-node-name-map of every host that reads the plane (one GUID and quoted name per line)"
+EXPECTED = "a complete graph: every switch has a unique name, every port a unique GUID and LID"
+_BURNT = (
+    "One card was burned with the GUID of another. 1. Read both with `mstflint -d PCI query`. "
+    "2. Burn the right GUID with the subcommand `sg`."
+)
 #: What switches say of themselves before anybody has named them; "quantum-leaf1" is a name.
 DEFAULT_NAME = re.compile(
     r"(?:Infiniscale|SwitchX|Switch[- ]?IB|Quantum|MT[0-9]+|Mellanox|NVIDIA)(?:-[0-9IVX]{1,4})?(?: .*)?|0x[0-9a-f]{16}|", re.IGNORECASE
@@ -49,21 +52,21 @@ def check_graph(teller: Teller, wanted: Wanted | None) -> list[Cause]:
     causes = [*_partial(teller), *_names(teller, not_told(view, wanted)), *_twins(teller), *_guids(teller), *_lids(teller)]
     if wanted is not None and wanted.ambiguous:
         names = some(sorted(wanted.ambiguous, key=natural))
-        remedy = "Give each its own name, or the plan their GUIDs."
-        causes.append(teller.cause(CHECK, UNKNOWN, names, f"planned once, and several in the graph: {names}", EXPECTED, remedy))
+        remedy = "Give each switch a unique name, or write the GUIDs into the plan."
+        causes.append(teller.cause(CHECK, UNKNOWN, names, f"planned once, but several in the graph: {names}", EXPECTED, remedy))
     sizes = f"{counted(view.switches, 'switch').replace('switchs', 'switches')}, {counted(view.hcas, 'HCA')}, {counted(view.links, 'link')}"
     return causes or [teller.well(CHECK, f"{sizes} (by {view.graph.source})", EXPECTED)]
 
 
 def _partial(teller: Teller) -> Iterator[Cause]:
     graph, view = teller.view.graph, teller.view
-    remedy = f"Discover {view.plane} again when this is mended; nothing that was not seen counts as well or as missing until then."
+    remedy = f"Fix this, then rerun the discovery of {view.plane}. Until then, unseen elements count neither as ok nor as missing."
     if graph.problems or not (graph.complete or graph.doubles):
         observed = "; ".join(graph.problems[:4]) + (f"; and {len(graph.problems) - 4} more" if len(graph.problems) > 4 else "")
-        yield teller.cause(CHECK, UNKNOWN, DISCOVERY, observed or "the discovery did not come to its end", EXPECTED, remedy)
+        yield teller.cause(CHECK, UNKNOWN, DISCOVERY, observed or "the discovery did not finish", EXPECTED, remedy)
     elif not view.seen:
         missing = "cable" if view.mesh else "switch"
-        yield teller.cause(CHECK, UNKNOWN, DISCOVERY, f"{counted(view.hcas, 'HCA')} and no {missing} were seen", EXPECTED, remedy)
+        yield teller.cause(CHECK, UNKNOWN, DISCOVERY, f"found {counted(view.hcas, 'HCA')}, but no {missing}", EXPECTED, remedy)
 
 
 def _unnamed(view: View) -> list[str]:
@@ -84,11 +87,11 @@ def _names(teller: Teller, planned: Sequence[str]) -> Iterator[Cause]:
     view = teller.view
     unnamed = _unnamed(view)
     if unnamed and planned:
-        observed = f"{len(unnamed)} switches have no name of their own, so that the plan's {some(planned)} cannot be told among them"
-        remedy = f"Give the plan their GUIDs, or them their names: on the switch, or in {MAP}."
+        observed = f"{len(unnamed)} switches have default names, so the planned {some(planned)} cannot be matched"
+        remedy = f"Write their GUIDs into the plan, or name them: on the switch, or in {MAP}."
         yield teller.cause(CHECK, UNKNOWN, "switches without a name", observed, EXPECTED, remedy)
     elif unnamed:
-        observed = f"{len(unnamed)} without a name of their own: {some(sorted(view.name(guid) for guid in unnamed))}"
+        observed = f"{len(unnamed)} with a default name: {some(sorted(view.name(guid) for guid in unnamed))}"
         remedy = f"Name them on the switch, or in {MAP}."
         yield teller.cause(CHECK, WARNING, "switches without a name", observed, EXPECTED, remedy)
     same: dict[str, list[str]] = defaultdict(list)
@@ -97,7 +100,7 @@ def _names(teller: Teller, planned: Sequence[str]) -> Iterator[Cause]:
             same[view.nodes[guid].name].append(guid)
     for name, guids in same.items():
         if len(guids) > 1:
-            remedy = f"Give each its own name on the switch, or in {MAP}."
+            remedy = f"Give each a unique name on the switch, or in {MAP}."
             yield teller.cause(CHECK, WARNING, name, f"{len(guids)} switches are named {name}: {some(sorted(guids))}", EXPECTED, remedy)
 
 
@@ -105,13 +108,13 @@ def _twins(teller: Teller) -> Iterator[Cause]:
     """Nodes of one GUID that the tools have taken for one."""
     view = teller.view
     for guid, twins in sorted(view.graph.doubles.items()):
-        names = [twin.description or f"that behind {view.end(twin.behind)}" for twin in twins]
+        names = [twin.description or f"the node behind {view.end(twin.behind)}" for twin in twins]
         places = [f"{name} behind {view.end(twin.behind)}" if twin.description else name for name, twin in zip(names, twins, strict=True)]
-        observed = f"{' and '.join(places)} have the same GUID {guid}: the tools take them for one node, and lose cables of both"
+        observed = f"{' and '.join(places)} have the same GUID {guid}: the tools merge them and drop some of their cables"
         if view.is_host(guid):
             yield teller.cause(CHECK, ERROR, some(names), observed, EXPECTED, _BURNT, host=names[0].split()[0], nodes=[guid])
         else:
-            remedy = "Unplug one: there is no way to either. Compare the GUID that each tells with its label, and burn the right one."
+            remedy = "1. Unplug one of them: neither can be addressed. 2. Compare the GUID of each with its label. 3. Burn the right GUID."
             yield teller.cause(CHECK, ERROR, some(names), observed, EXPECTED, remedy, nodes=[guid])
 
 
@@ -139,6 +142,6 @@ def _lids(teller: Teller) -> Iterator[Cause]:
             owners[int(lid or 0)].add(guid)
     twice = {lid: guids for lid, guids in owners.items() if len(guids) > 1}
     if twice:
-        names = some([f"{lid} is of {some(sorted(map(view.name, guids), key=natural))}" for lid, guids in sorted(twice.items())])
-        remedy = "Two subnet managers give LIDs on one fabric, or two fabrics were joined: see `sminfo` and the log of each."
-        yield teller.cause(CHECK, ERROR, "LIDs", f"LIDs given twice: {names}", EXPECTED, remedy)
+        names = some([f"{lid} belongs to {some(sorted(map(view.name, guids), key=natural))}" for lid, guids in sorted(twice.items())])
+        remedy = "Two subnet managers assign LIDs, or two fabrics were joined. Run `sminfo` and read the log of each subnet manager."
+        yield teller.cause(CHECK, ERROR, "LIDs", f"duplicate LIDs: {names}", EXPECTED, remedy)

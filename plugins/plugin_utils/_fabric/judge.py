@@ -75,7 +75,7 @@ def judge(graph: Graph, asked: Asked) -> Judged:
     causes = _once(teller, check_graph(teller, plan), links)
     if not_told(view, plan):
         plan = None
-        causes.append(teller.skip(CABLING, "the plan's switches cannot be told among those without a name", PLANNED.expected))
+        causes.append(teller.skip(CABLING, "the plan's switches cannot be matched with unnamed switches", PLANNED.expected))
     causes += [*_apart(_cabling(teller, asked, plan, before), twins), *links]
     history = dict(asked.history or {})
     if asked.before is not None and before is not None:

@@ -64,7 +64,7 @@ class Seen:
     why_not: str | None = None
 
 
-NOT_ASKED = Seen(None, "sminfo was not asked")
+NOT_ASKED = Seen(None, "sminfo was not run")
 
 
 def check_managers(hosts: Mapping[str, Known], seen: Mapping[str, Seen]) -> Found:
@@ -126,19 +126,20 @@ def _host(host: str, subject: str, own: Sequence[View], usual: int | None, expec
     """Whether a host's ports have the master that all have."""
     up = [view for view in own if view.up]
     if not up:
-        return Finding(STAGE, CHECK, host, subject, NOT_APPLICABLE, "no port of it is up: link.state says why", expected)
+        return Finding(STAGE, CHECK, host, subject, NOT_APPLICABLE, "none of its ports is up: see link.state", expected)
     untold = [view.rail.name for view in up if not view.port.sm_lid]
     if untold:
-        remedy = f"Look at ports/*/sm_lid of {some(untold)} below /sys/class/infiniband on {host}."
-        return Finding(STAGE, CHECK, host, subject, UNKNOWN, f"{some(untold)} does not tell its master's LID", expected, remedy)
+        remedy = f"On {host}, check `ports/*/sm_lid` of {some(untold)} in /sys/class/infiniband."
+        observed = f"{some(untold)} does not report the LID of its subnet manager"
+        return Finding(STAGE, CHECK, host, subject, UNKNOWN, observed, expected, remedy)
     odd = [view for view in up if view.port.sm_lid != usual]
     if odd:
         words = ", ".join(f"LID {view.port.sm_lid} on {view.rail.name}" for view in odd)
         first = odd[0].rail
         return Finding(
             STAGE, CHECK, host, subject, ERROR, f"its master is {words}; that of the plane is LID {usual}", "one master for the plane",
-            f"See with `sminfo -C {first.device} -P {first.port}` on {host} who that is, and whether the cable of {first.name} goes to a "
-            "switch of this plane.",
+            f"1. On {host}, run `sminfo -C {first.device} -P {first.port}` to identify that master. "
+            f"2. Check that the cable of {first.name} leads to a switch of this plane.",
         )  # fmt: skip
     return Finding(STAGE, CHECK, host, subject, OK, f"LID {usual}", expected)
 
@@ -153,11 +154,11 @@ def _silent(finding: Finding, manager: Mapping[str, Any], views: Sequence[View],
     if seen.why_not is None or f"{SILENT_MANAGER} at LID {usual}" not in seen.why_not.split("; "):
         return None
     who = _of_lid(views, usual)
-    observed = f"{who or 'a switch, or a host that is not in this run'} (LID {usual}), which answers no more"
+    observed = f"{who or 'a switch, or a host that is not in this run'} (LID {usual}), which no longer answers"
     standing = [host for host in manager["hosts"] if host != who]
     wait = f"; {some(standing)} should take over within a minute" if standing else ""
-    remedy = f"See why it has ended (`systemctl status 'opensm*'` on {who}){wait}." if who else "See whether that switch or host runs."
-    return Finding(STAGE, CHECK, finding.host, finding.subject, ERROR, observed, finding.expected, f"{remedy[:-1]}, then run again.")
+    remedy = f"On {who}, run `systemctl status 'opensm*'` to see why it ended{wait}." if who else "Check that the switch or host runs."
+    return Finding(STAGE, CHECK, finding.host, finding.subject, ERROR, observed, finding.expected, f"{remedy} Then rerun.")
 
 
 def _master(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], usual: int | None, seen: Seen) -> Finding:
@@ -171,17 +172,17 @@ def _master(finding: Finding, manager: Mapping[str, Any], views: Sequence[View],
     if who in manager["hosts"]:
         standing = {_of_lid(views, each.lid) for each in seen.managers or () if each.state == "STANDBY"}
         remedy = (
-            f"opensm of {wanted} runs, and that of {who} has not handed over to it: `systemctl restart 'opensm@*'` on {who}."
+            f"opensm on {who} has not handed over to {wanted}. On {who}, run `systemctl restart 'opensm@*'`."
             if wanted in standing
-            else f"It stood by and has taken over: see why opensm of {wanted} does not run (`systemctl status 'opensm*'`)."
+            else f"The standby has taken over. On {wanted}, run `systemctl status 'opensm*'` to see why opensm does not run."
         )
     else:
         master = next((each for each in seen.managers or () if each.lid == usual), None)
         known = master is not None and (master.kind or master.description)
         observed = f"{f'{who}: ' if who else ''}{master.words}" if master is not None and known else observed
         remedy = (
-            f"1. Keep it: name it in rdma_fabric.planes ({finding.subject}), as a host or with `kind: switch`. 2. Or stop it there. "
-            "3. Or take over: run the link stage with `-e subnet_manager_takeover_allowed=true` while no job runs."
+            f"Either keep it: name it in rdma_fabric.planes ({finding.subject}), as a host or with `kind: switch`. Or stop it. "
+            "Or take over: while no job runs, run the link stage with `-e subnet_manager_takeover_allowed=true`."
         )
     return Finding(STAGE, CHECK, finding.host, finding.subject, ERROR, observed, finding.expected, remedy)
 
@@ -195,12 +196,12 @@ def _switch_master(finding: Finding, manager: Mapping[str, Any], views: Sequence
     status, observed = UNKNOWN, f"LID {usual}; {seen.why_not}"
     if who is not None or (master is not None and master.kind == "host"):
         status, observed = ERROR, f"{who} (LID {usual})" if master is None or who is not None else master.words
-        remedy = f"Stop opensm on {who or 'that host'}: `systemctl disable --now opensm` (opensmd of OFED), or plan it with `kind: hosts`."
+        remedy = f"On {who or 'that host'}, run `systemctl disable --now opensm` (OFED: opensmd), or plan it with `kind: hosts`."
     elif seen.managers is not None and master is None:
-        observed = f"LID {usual} is no master; subnet managers: {'; '.join(each.words for each in seen.managers) or 'none'}"
+        observed = f"LID {usual} is not a master; subnet managers: {'; '.join(each.words for each in seen.managers) or 'none'}"
     elif len(masters) > 1:
         status, observed = ERROR, f"two masters: {'; '.join(each.words for each in masters)}"
-        remedy = "Stop one of them, or set its priority below that of the other."
+        remedy = "Stop one of them, or give it a lower priority."
     elif master is not None and master.kind is None:
         observed = f"its node did not answer: {master.words}"
     elif master is not None and name and not _is_switch(name, master):
@@ -227,7 +228,7 @@ def _others(finding: Finding, manager: Mapping[str, Any], views: Sequence[View],
     if seen.managers is None:
         who = standing[0] if standing else "others"
         expected = "STANDBY" if standing else "no other subnet manager"
-        remedy = f"See what `sminfo` and `saquery -s` say on {finding.host} (infiniband-diags, as root), then run again."
+        remedy = f"On {finding.host}, run `sminfo` and `saquery -s` as root (infiniband-diags), and fix what they report. Then rerun."
         yield _about(finding, who, UNKNOWN, str(seen.why_not), expected, remedy)
         return
     states = {_of_lid(views, each.lid): each for each in seen.managers}
@@ -236,7 +237,7 @@ def _others(finding: Finding, manager: Mapping[str, Any], views: Sequence[View],
         yield _other_settings(finding, manager, manager["hosts"][0], first)
     for host in standing:
         state = states[host].state if host in states else None
-        remedy = f"See `systemctl status 'opensm*'` on {host}, and the end of /var/log/opensm.*.log."
+        remedy = f"On {host}, run `systemctl status 'opensm*'`, and read the end of /var/log/opensm.*.log."
         if state == "STANDBY" and states[host].priority != priority_of(manager, host):
             yield _other_settings(finding, manager, host, states[host])
         elif state in ("STANDBY", "MASTER"):
@@ -260,14 +261,14 @@ def _beside_a_switch(finding: Finding, manager: Mapping[str, Any], views: Sequen
 
 def _other_settings(finding: Finding, manager: Mapping[str, Any], host: str, its: SmInfo) -> Finding:
     """Of one that took over nothing is said: NVIDIA's opensm gives a master another priority (master_sm_priority)."""
-    remedy = f"opensm of {host} does not run with its files: run the link stage with -e subnet_manager_restart_allowed=true on {host}."
+    remedy = f"opensm on {host} uses other files. Run the link stage for {host} with `-e subnet_manager_restart_allowed=true`."
     words = f"{its.state}, priority {its.priority}", f"priority {priority_of(manager, host)}"
     return _about(finding, host, ERROR, *words, remedy)
 
 
 def _unplanned(finding: Finding, manager: Mapping[str, Any], each: SmInfo, who: str | None) -> Finding:
     master = f"{manager['hosts'][0]}'s" if manager["hosts"] else "the switch's"
-    remedy = f"Stop it, or plan it in rdma_fabric.planes: with other settings than {master} it undoes them."
+    remedy = f"Stop it, or plan it in rdma_fabric.planes. If it takes over with other settings, it undoes {master}."
     label = f"{who or each.description or each.guid} (LID {each.lid})"
     return _about(finding, label, ERROR, f"{each.state}, priority {each.priority}", "no other subnet manager", remedy)
 

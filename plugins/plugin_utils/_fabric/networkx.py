@@ -22,7 +22,7 @@ class Missing:
 
     def __getattr__(self, name: str) -> NoReturn:
         """Raises AnsibleError, whatever is asked for."""
-        what = f"A fabric's graph is judged with networkx, which this control node lacks: `{sys.executable} -m pip install networkx`."
+        what = f"The fabric stage needs networkx on the control node. Run `{sys.executable} -m pip install networkx`."
         raise AnsibleError(what) from self._why
 
 

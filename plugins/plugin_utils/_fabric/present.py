@@ -52,19 +52,19 @@ def check_present(
         else:
             gone.append(each)
     causes += _gone(teller, gone, expected, before)
-    return causes or [teller.well(CHECK, f"all {counted(expected, 'planned HCA')} are there", EXPECTED)]
+    return causes or [teller.well(CHECK, f"all {counted(expected, 'planned HCA')} are present", EXPECTED)]
 
 
 def _no_link(teller: Teller, each: Expected, guid: str) -> Cause:
     states = [f"port {port.number} is {port.state}, {port.physical}" for port in teller.view.nodes[guid].ports.values() if port.state]
-    remedy = f"Check its cable, and `ibstat {each.device or ''}` on {each.host}."
+    remedy = f"1. Check its cable. 2. On {each.host}, run `ibstat {each.device or ''}`."
     observed = f"{each.words} has no link{': ' if states else ''}{'; '.join(states)}"
     return teller.cause(CHECK, ERROR, each.words, observed, EXPECTED, remedy, host=each.host, nodes=[guid], absence=True)
 
 
 def _elsewhere(teller: Teller, each: Expected, place: str) -> Cause:
     observed = f"{each.words} is on {place}, planned {teller.view.plane}"
-    remedy = f"Move its cable, or correct plane of {each.rail} of {each.host}."
+    remedy = f"Move its cable, or correct `plane` of {each.rail} for {each.host}."
     return teller.cause(CHECK, ERROR, each.words, observed, EXPECTED, remedy, host=each.host, nodes=[each.guid or ""])
 
 
@@ -77,7 +77,7 @@ def _gone(teller: Teller, gone: list[Expected], expected: Sequence[Expected], be
             by_leaf[leaf].append(each)
     for leaf, those in by_leaf.items():
         name = before.names[leaf] if before is not None else leaf
-        yield _together(teller, those, name, f"{name} is gone, and with it {counted(those, 'HCA')}", [leaf])
+        yield _together(teller, those, name, f"{name} is missing, and with it {counted(those, 'HCA')}", [leaf])
         gone = _without(gone, those)
     of_rail: dict[str, list[Expected]] = defaultdict(list)
     for each in gone:
@@ -95,7 +95,7 @@ def _gone(teller: Teller, gone: list[Expected], expected: Sequence[Expected], be
         of_host[each.host].append(each)
     for host, those in of_host.items():
         words = some([each.words for each in those])
-        remedy = f"See on {host} whether it runs and `ibstat` shows the port up, then the cable."
+        remedy = f"1. Check that {host} runs. 2. On {host}, run `ibstat`: the port must be up. 3. Check the cable."
         yield teller.cause(
             CHECK, ERROR, words, f"{words} is not in the fabric", EXPECTED, remedy, host=host, nodes=_guids(those), absence=True
         )
@@ -114,8 +114,8 @@ def _whole_hosts(those: Sequence[Expected], gone: Sequence[Expected], expected: 
 
 
 def _together(teller: Teller, those: Sequence[Expected], subject: str, observed: str, nodes: Sequence[str]) -> Cause:
-    remedy = f"See whether the leaf of {subject} has power and has booted, then its uplinks." if not nodes else (
-        f"See whether {subject} has power and has booted, then its uplinks."
+    remedy = f"1. Check that the leaf of {subject} has power and has booted. 2. Check its uplinks." if not nodes else (
+        f"1. Check that {subject} has power and has booted. 2. Check its uplinks."
     )  # fmt: skip
     names = some([each.words for each in those])
     return teller.cause(CHECK, ERROR, subject, f"{observed}: {names}", EXPECTED, remedy, nodes=[*nodes, *_guids(those)], absence=True)

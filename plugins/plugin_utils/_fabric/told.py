@@ -13,7 +13,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, View
 
 STAGE = "fabric"
-INCOMPLETE = "the discovery is not complete"
+INCOMPLETE = "the discovery is incomplete"
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,14 @@ class Teller:
     ) -> Cause:
         """host: whom it concerns, the plane where it is no host. absence: something was not seen, which a partial graph cannot tell."""
         if absence and not self.view.whole and status in (ERROR, WARNING):
-            status, observed = NOT_APPLICABLE, f"{observed}, as far as was seen: {INCOMPLETE}"
+            status, observed = NOT_APPLICABLE, f"{observed}, in the part that was read: {INCOMPLETE}"
         finding = Finding(STAGE, check, host or self.view.plane, subject, status, observed, expected, remedy)
         return Cause(finding, frozenset(nodes), frozenset(ends))
 
     def well(self, check: str, observed: str, expected: str) -> Cause:
         """That a check has found nothing on the plane; a partial graph does not tell that all is well."""
         if not self.view.whole:
-            return self.skip(check, f"{INCOMPLETE}; of what was seen: {observed}", expected)
+            return self.skip(check, f"{INCOMPLETE}; in the part that was read: {observed}", expected)
         return self.cause(check, OK, self.view.plane, observed, expected)
 
     def skip(self, check: str, why: str, expected: str) -> Cause:

@@ -89,7 +89,7 @@ def offender_lines(bad: Sequence[Finding]) -> list[str]:
     lines = []
     for (check, status, subject, observed, expected, also), found in list(shared.items())[:OFFENDERS]:
         lines += [
-            f"  {names([finding.host for finding in found])}, {subject}: {check} is {status} ({found[0].stage} stage)",
+            f"  {_place(names([finding.host for finding in found]), subject)}: {check} is {status} ({found[0].stage} stage)",
             f"    seen:     {indented(observed)}",
             f"    expected: {indented(expected)}",
             f"    do:       {indented(_remedy(found))}",
@@ -99,6 +99,11 @@ def offender_lines(bad: Sequence[Finding]) -> list[str]:
         lines.append(f"  and {len(shared) - OFFENDERS} more, in findings.jsonl of the evidence")
     lines += [f"  {names(hosts)}: {check} follows from {cause}, reported above" for (check, cause), hosts in elsewhere.items()]
     return lines
+
+
+def _place(hosts: str, subject: str) -> str:
+    """ "node1, rail0"; "node1" alone where the host is itself the subject."""
+    return hosts if subject == hosts else f"{hosts}, {subject}"
 
 
 def indented(text: str) -> str:
@@ -144,7 +149,7 @@ def _warning_line(group: Sequence[Finding]) -> str:
     text = _one_line(group[0].observed, QUOTED)
     expected = _one_line(group[0].expected, QUOTED // 2)
     what = f"{text} (expected: {expected})" if kinds == 1 else f"{kinds} different ones, for example {text} (expected: {expected})"
-    return f"  {names([finding.host for finding in group])}, {where}: {group[0].check}: {what}"
+    return f"  {_place(names([finding.host for finding in group]), where)}: {group[0].check}: {what}"
 
 
 def withheld_lines(groups: Sequence[WithheldGroup]) -> list[str]:
@@ -192,7 +197,7 @@ def render(
             parts.append("\n".join(lines))
     silenced = [finding for finding in findings if finding.silenced_by]
     if silenced:
-        lines = [f"  {each.host}, {each.subject}: {each.check}, by {each.silenced_by}" for each in silenced]
+        lines = [f"  {_place(each.host, each.subject)}: {each.check}, by {each.silenced_by}" for each in silenced]
         parts.append("\n".join(["Silenced:", *lines]))
     parts.append(f"Evidence: {evidence}")
     return "\n\n".join(parts)

@@ -42,7 +42,7 @@ declare(
 )
 
 CHECK = "fabric.change"
-EXPECTED = "the fabric of the run before"
+EXPECTED = "the fabric of the previous run"
 SCHEMA = 1
 CAME = ("extra", "extra node")
 #: The end of a cable that went: GUID/port of both, the smaller one first → the run that saw it last.
@@ -70,7 +70,7 @@ def parse_history(data: Any) -> History:
     """The history in a file. Raises ParseError for a damaged one."""
     gone = data.get("gone", {}) if isinstance(data, Mapping) else data
     if not isinstance(gone, Mapping) or not all(isinstance(run, str) for run in gone.values()):
-        raise ParseError(f"not a history of cables: gone is {str(gone)[:80]!r}")
+        raise ParseError(f"not a history of cables: `gone` is {str(gone)[:80]!r}")
     return {"schema": SCHEMA, "gone": dict(gone)}
 
 
@@ -142,7 +142,7 @@ def _rates(teller: Teller, before: Graph, moment: Earlier, named: Collection[End
         name = link_name(view, link)
         hosts = [view.host(guid) for guid, _port in (link.a, link.b) if view.is_host(guid)]
         observed = f"{name} runs at {words(now)}, {moment.then} at {words(then)}: {'slower' if slower else 'faster'}"
-        remedy = "Clean and reseat both ends, then exchange the cable." if slower else ""
+        remedy = "1. Clean and reseat both ends of the cable. 2. If the link stays slow, replace the cable." if slower else ""
         status, host = WARNING if slower else OK, hosts[0] if hosts else None
         yield teller.cause(moment.check, status, name, observed, moment.expected, remedy, host=host, ends=(link.a, link.b))
 
@@ -152,7 +152,7 @@ def _back(teller: Teller, gone: Mapping[str, str]) -> Iterator[Cause]:
         run = gone.get(_key(link.a, link.b))
         if run is not None:
             name = link_name(teller.view, link)
-            yield teller.cause(CHECK, OK, name, f"{name} is back; run {run} had seen it last", EXPECTED)
+            yield teller.cause(CHECK, OK, name, f"{name} is back; last seen in run {run}", EXPECTED)
 
 
 def _still_gone(gone: Mapping[str, str], found: Collection[Difference], teller: Teller, run: str) -> dict[str, str]:

@@ -68,7 +68,7 @@ def check_cabling(wanted: Wanted, teller: Teller) -> list[Cause]:
     found = list(told(differences(wanted, teller.view), wanted, teller, PLANNED))
     if not found:
         cables = len(wanted.peers) // 2
-        return [teller.well(CHECK, f"all {cables} planned cables are where they should be", PLANNED.expected)]
+        return [teller.well(CHECK, f"all {cables} planned cables are in place", PLANNED.expected)]
     return found
 
 
@@ -141,9 +141,10 @@ class _Words:
 
     def _cut_off(self, each: Difference) -> Told:
         seen = len(self.wanted.switches) - len(each.nodes)
-        observed = f"{seen} of {len(self.wanted.switches)} switches are seen{self.terms.since}; not {self.names(each.nodes)}"
+        observed = f"{seen} of {len(self.wanted.switches)} switches found{self.terms.since}; missing: {self.names(each.nodes)}"
         remedy = (
-            "The host that discovers is itself cut off, or the fabric is split: see its own port and leaf, or discover from another host."
+            "The discovering host is cut off, or the fabric is split. 1. Check the port and the leaf of that host. "
+            "2. Run the discovery from another host."
         )
         return Told("the switches", observed, remedy)
 
@@ -151,32 +152,38 @@ class _Words:
         name = self.name(each.nodes[0])
         observed = f"{name} is gone{self.terms.since}, with {counted(each.wanted, 'cable')}"
         if len(each.nodes) > 1:
-            observed += f" and {counted(each.nodes[1:], 'HCA')} that hang on it alone: {self.names(each.nodes[1:])}"
-        return Told(name, observed, f"See whether {name} has power and has booted, then its cables{self.terms.mend}.")
+            observed += f" and {counted(each.nodes[1:], 'HCA')} with no other link: {self.names(each.nodes[1:])}"
+        return Told(name, observed, f"1. Check that {name} has power and has booted. 2. Check its cables{self.terms.mend}.")
 
     def _host_gone(self, each: Difference) -> Told:
         name, owner = self.names(each.nodes), self.owner(each.nodes[0])
         places = some(sorted({self.end(b) for _a, b in each.wanted}, key=natural))
         observed = f"{name} is not in the fabric{self.terms.since}; {self.terms.was} {places}{self._port_states(each)}"
         return Told(
-            name, observed, f"See on {owner} whether it runs and `ibstat` shows the port up, then the cable at {places}{self.terms.mend}."
+            name,
+            observed,
+            f"1. Check that {owner} runs. 2. On {owner}, run `ibstat`: the port must be up. "
+            f"3. Check the cable at {places}{self.terms.mend}.",
         )
 
     def _leaf_empty(self, each: Difference) -> Told:
         name = self.name(each.nodes[0])
         observed = f"{name} has lost all its hosts{self.terms.since}: {self.names(each.nodes[1:])}"
-        return Told(name, observed, f"See what these hosts have in common: power, rack, or the ports of {name} switched off.")
+        return Told(name, observed, f"Check what these hosts share: power, the rack, or disabled ports of {name}.")
 
     def _replaced(self, each: Difference) -> Told:
         old, new = self.name(each.nodes[0]), each.nodes[1]
         words = f"{self.view.name(new)} ({new})" if new not in self.view.name(new) else new
-        observed = f"in the place of {old} is {words}"
-        return Told(old, observed, f"If {old} was exchanged: give the new one its name, and the plan its GUID.", least=True)
+        observed = f"{words} is in the place of {old}"
+        remedy = f"If {old} was replaced: give the new switch its name, and write the new GUID into the plan."
+        return Told(old, observed, remedy, least=True)
 
     def _exchanged(self, each: Difference) -> Told:
         a, b = sorted((self.name(node) for node in each.nodes), key=natural)
         return Told(
-            f"{a} and {b}", f"{a} stands where {b} is {self.terms.was}, and {b} where {a} is", "Exchange their names, or the plan's GUIDs."
+            f"{a} and {b}",
+            f"{a} is cabled where {b} is {self.terms.was}, and {b} where {a} is",
+            "Swap their names, or swap their GUIDs in the plan.",
         )
 
     def _missing(self, each: Difference) -> Told:
@@ -186,7 +193,7 @@ class _Words:
         return Told(
             subject,
             observed,
-            "Check the cable: seated at both ends, both ports enabled (`ibportstate`), optics lit" + self.terms.mend + ".",
+            f"Check that the cable is seated, both ports are enabled (`ibportstate`) and the optics are lit{self.terms.mend}.",
         )
 
     def _between(self, each: Difference) -> str:
@@ -211,7 +218,7 @@ class _Words:
         subject = " and ".join(sorted((node if hcas else self.name(node) for node in each.nodes), key=natural)) or names
         places = sorted(places, key=natural)
         observed = f"swapped: {'; '.join(places[:NAMED])}" + (f"; and {len(places) - NAMED} more" if len(places) > NAMED else "")
-        return Told(subject, observed, f"Exchange the cables{self.terms.mend}.", least=hcas and len(leaves) == 1)
+        return Told(subject, observed, f"Swap the cables{self.terms.mend}.", least=hcas and len(leaves) == 1)
 
     def _near_first(self, pair: tuple[End, End]) -> tuple[End, End]:
         a, b = sorted(pair, key=lambda end: (not self.is_hca(end[0]), natural(self.end(end))))
@@ -248,14 +255,14 @@ class _Words:
         return Told(
             f"{a} and {b}",
             f"{observed}; {self.terms.was} {self.cables(each.wanted)}",
-            f"Nothing is slower by it; move them{self.terms.mend}.",
+            f"This costs no bandwidth. Move the cables{self.terms.mend}.",
             least=True,
         )
 
     def _extra(self, each: Difference) -> Told:
         names = self.names(each.nodes) if each.kind == "extra node" else " and ".join(sorted(map(self.name, each.nodes), key=natural))
         observed = f"not {self.terms.was}: {self.cables(each.found)}" if each.found else f"{names} is not {self.terms.was}"
-        return Told(names, observed, "Add it to the plan, or take it away.", least=True)
+        return Told(names, observed, "Add it to the plan, or remove it.", least=True)
 
 
 def _once(pairs: Iterable[tuple[End, End]]) -> list[tuple[End, End]]:

@@ -26,7 +26,7 @@ LONGEST_LINE = 128 * 1024
 DEEPEST = 64
 _GUID = re.compile(r"0x[0-9a-fA-F]{16}")
 _PORTS = re.compile(r"[0-9]{1,4}(?:-[0-9]{1,4})?(?:,[0-9]{1,4}(?:-[0-9]{1,4})?)*")
-_EXAMPLE = "a switch's port is 'leaf3/14' or 'leaf3/33-40', an HCA 'node17 mlx5_3' or 'node17 mlx5_3/2'"
+_EXAMPLE = "write a switch port as 'leaf3/14' or 'leaf3/33-40', an HCA as 'node17 mlx5_3' or 'node17 mlx5_3/2'"
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def parse_plan(text: str, hosts: Sequence[str] = ()) -> Plan:
     reader = _Reader(hosts)
     plan = reader.plan(text)
     if reader.problems:
-        raise ParseError("the plan of the cabling: " + "; ".join(f"line {line}: {words}" for line, words in sorted(reader.problems)))
+        raise ParseError("the cabling plan: " + "; ".join(f"line {line}: {words}" for line, words in sorted(reader.problems)))
     return plan
 
 
@@ -85,13 +85,13 @@ def _refuse_endless(text: str) -> None:
     """Raise ParseError for lines and nesting that the YAML reader takes seconds for, and that no plan needs."""
     for number, line in enumerate(text.split("\n"), 1):
         if len(line) > LONGEST_LINE:
-            words = f"line {number} has {len(line)} characters, expected at most {LONGEST_LINE}: write each cable on a line of its own"
-            raise ParseError(f"the plan of the cabling is not read: {words}")
+            words = f"line {number} has {len(line)} characters, expected at most {LONGEST_LINE}: write one cable per line"
+            raise ParseError(f"cannot read the cabling plan: {words}")
     depth = 0
     for bracket in re.findall(r"[\[\]{}]", text):
         depth = depth + 1 if bracket in "[{" else max(0, depth - 1)
         if depth > DEEPEST:
-            raise ParseError(f"the plan of the cabling is not read: more than {DEEPEST} brackets are open at once")
+            raise ParseError(f"cannot read the cabling plan: more than {DEEPEST} nested brackets")
 
 
 class _Reader:
@@ -108,15 +108,15 @@ class _Reader:
         try:
             root = yaml.compose(text, Loader=yaml.SafeLoader)
         except (yaml.YAMLError, ValueError, RecursionError) as exc:
-            raise ParseError(f"the plan of the cabling is no YAML: {' '.join(str(exc).split())[:200]}") from exc
+            raise ParseError(f"the cabling plan is not valid YAML: {' '.join(str(exc).split())[:200]}") from exc
         if root is None:
-            raise ParseError("the plan of the cabling is empty; it has 'switches' and 'links'")
+            raise ParseError("the cabling plan is empty; it needs 'switches' and 'links'")
         parts = self._mapping(root, KEYS)
         for key, value in self._pairs(parts["switches"]) if "switches" in parts else ():
             self._switch(key, value)
         links = [link for item in self._items(parts.get("links")) for link in self._links(item)]
         if not self.problems and not links:
-            self._problem(root, "no cable is planned: 'links' is a list of {from, to}")
+            self._problem(root, "no cable is planned: 'links' must be a list of {from, to}")
         return Plan(self.switches, links)
 
     def _problem(self, node: yaml.Node, words: str) -> None:
@@ -124,13 +124,13 @@ class _Reader:
 
     def _pairs(self, node: yaml.Node) -> Iterator[tuple[yaml.Node, yaml.Node]]:
         if not isinstance(node, yaml.MappingNode):
-            self._problem(node, "a dictionary is expected here")
+            self._problem(node, "expected a dictionary")
             return
         seen: set[str] = set()
         for key, value in node.value:
             name = self._text(key)
             if name in seen:
-                self._problem(key, f"'{name}' stands here twice")
+                self._problem(key, f"'{name}' occurs twice")
             elif name is not None:
                 seen.add(name)
                 yield key, value
@@ -142,19 +142,19 @@ class _Reader:
             if key.value in known:
                 found[key.value] = value
             else:
-                self._problem(key, f"'{key.value}' is no key here: {hint(key.value, known, 'keys')}")
+                self._problem(key, f"'{key.value}' is not a key here: {hint(key.value, known, 'keys')}")
         return found
 
     def _items(self, node: yaml.Node | None) -> list[yaml.Node]:
         if node is None or isinstance(node, yaml.SequenceNode):
             return list(node.value) if node is not None else []
-        self._problem(node, "a list of {from, to} is expected here")
+        self._problem(node, "expected a list of {from, to}")
         return []
 
     def _text(self, node: yaml.Node) -> str | None:
         if isinstance(node, yaml.ScalarNode) and node.value:
             return str(node.value)
-        self._problem(node, "a text is expected here")
+        self._problem(node, "expected a string")
         return None
 
     def _switch(self, key: yaml.Node, node: yaml.Node) -> None:
@@ -163,19 +163,19 @@ class _Reader:
         values = {} if empty else {word: self._text(value) for word, value in self._mapping(node, SWITCH_KEYS).items()}
         guid, tier = values.get("guid"), values.get("tier")
         if guid is not None and _GUID.fullmatch(guid) is None:
-            self._problem(node, f"the GUID of {name} is '0x' and 16 hexadecimal digits, not '{guid}'")
+            self._problem(node, f"the GUID of {name} must be '0x' and 16 hexadecimal digits, not '{guid}'")
         if tier is not None and tier not in TIERS:
-            self._problem(node, f"the tier of {name} is not '{tier}': {hint(tier, TIERS, 'tiers')}")
+            self._problem(node, f"'{tier}' is not a tier for {name}: {hint(tier, TIERS, 'tiers')}")
         same = [other.name for other in self.switches.values() if guid is not None and other.guid == guid.lower()]
         if same:
-            self._problem(node, f"{name} has the GUID of {same[0]}")
+            self._problem(node, f"{name} and {same[0]} have the same GUID")
         self.switches[name] = PlannedSwitch(name, guid.lower() if guid else None, tier)
 
     def _links(self, item: yaml.Node) -> Iterator[PlannedLink]:
         ends = self._mapping(item, LINK_KEYS)
         missing = [key for key in LINK_KEYS if key not in ends]
         if missing:
-            self._problem(item, f"a cable has 'from' and 'to'; {' and '.join(missing)} is missing")
+            self._problem(item, f"a cable needs 'from' and 'to'; {' and '.join(missing)} is missing")
             return
         a, b = (self._spots(ends[key]) for key in LINK_KEYS)
         if len(a) != len(b):
@@ -189,7 +189,7 @@ class _Reader:
 
     def _take(self, spot: Spot, item: yaml.Node) -> None:
         if spot in self.taken:
-            self._problem(item, f"{spot} has a cable already (line {self.taken[spot]})")
+            self._problem(item, f"{spot} already has a cable (line {self.taken[spot]})")
         self.taken.setdefault(spot, item.start_mark.line + 1)
 
     def _spots(self, node: yaml.Node) -> list[Spot]:
@@ -201,20 +201,20 @@ class _Reader:
             return self._hca(node, *words)
         name, slash, ports = text.partition("/")
         if not slash or _PORTS.fullmatch(ports) is None:
-            self._problem(node, f"'{text}' is no end of a cable: {_EXAMPLE}")
+            self._problem(node, f"'{text}' is not a cable end: {_EXAMPLE}")
             return []
         if name not in self.switches:
-            self._problem(node, f"'{name}' is none of the switches: {hint(name, self.switches, 'switches')}")
+            self._problem(node, f"'{name}' is not one of the switches: {hint(name, self.switches, 'switches')}")
             return []
         return [Spot(name, None, port) for port in self._numbers(node, ports)]
 
     def _hca(self, node: yaml.Node, host: str, device: str) -> list[Spot]:
         if self.hosts and host not in self.hosts:
-            self._problem(node, f"'{host}' is none of the hosts: {hint(host, self.hosts, 'hosts')}")
+            self._problem(node, f"'{host}' is not one of the hosts: {hint(host, self.hosts, 'hosts')}")
             return []
         device, slash, port = device.partition("/")
         if slash and not port.isdecimal():
-            self._problem(node, f"'{port}' is no port: {_EXAMPLE}")
+            self._problem(node, f"'{port}' is not a port: {_EXAMPLE}")
             return []
         return [Spot(host, device.strip(), int(port) if slash else 1)]
 
@@ -224,7 +224,7 @@ class _Reader:
             first, dash, last = part.partition("-")
             low, high = int(first), int(last if dash else first)
             if not 1 <= low <= high <= MOST_PORTS:
-                self._problem(node, f"'{part}' is no range of ports: it rises, from 1 to {MOST_PORTS} at most")
+                self._problem(node, f"'{part}' is not a port range: write the lower number first, from 1 to at most {MOST_PORTS}")
                 return []
             found += range(low, high + 1)
         return found

@@ -81,10 +81,10 @@ def _majority(rails: Counter[str]) -> str | None:
 def _not_by_rail(on_leaf: dict[str, Counter[str]]) -> str | None:
     rails = {rail for counts in on_leaf.values() for rail in counts}
     if len(rails) < 2 or len(on_leaf) < 2:
-        return "one rail, or one leaf, alone"
+        return "only one rail, or only one leaf"
     pure = sum(max(counts.values()) for counts in on_leaf.values() if _majority(counts) is not None)
     if pure < PURE * sum(sum(counts.values()) for counts in on_leaf.values()):
-        return "leaves carry several rails: the fabric is not rail-optimised"
+        return "leaves carry several rails: the fabric is not rail-optimized"
     return None
 
 

@@ -111,19 +111,20 @@ def _slow(ports: Sequence[RailPort]) -> Iterator[str]:
     for port in ports:
         rate_gbps = usual[port.plane, port.rail]
         if rate_gbps is not None and port.rate_gbps is not None and port.rate_gbps != rate_gbps:
-            yield f"{port.host} {port.device} runs at {port.rate_gbps:g} Gb/s; most of rail{port.rail} at {rate_gbps:g}, which is proposed"
+            usual_words = f"most of rail{port.rail} run at {rate_gbps:g}, which is proposed"
+            yield f"{port.host} {port.device} runs at {port.rate_gbps:g} Gb/s; {usual_words}"
 
 
 def _notes(graphs: Sequence[Graph], facts: Mapping[str, Facts], by_host: Mapping[str, Sequence[Rail]]) -> Iterator[str]:
-    yield "Proposed by rdma.cluster.discover from what is cabled now: compare it with what was planned before taking it over."
+    yield "Proposed by rdma.cluster.discover from the current cabling. Compare it with your plan before you use it."
     if not all(graph.complete for graph in graphs):
-        yield "Not all of the fabric could be read: what is missing here may be there."
+        yield "Only a part of the fabric could be read, so this proposal may be incomplete."
     unread = [name for graph in graphs for name in host_names(graph) if name not in facts]
     if unread:
-        yield f"In the fabric, and not read: {some(list(dict.fromkeys(unread)))}."
+        yield f"In the fabric, but not read: {some(list(dict.fromkeys(unread)))}."
     outside = [host for host, rails in by_host.items() if not rails]
     if outside:
-        yield f"Read, and with no port in the fabric: {some(outside)}."
+        yield f"Read, but without a port in the fabric: {some(outside)}."
     plain = [host for host, rails in by_host.items() if any(rail["link_layer"] == "roce" and "address" not in rail for rail in rails)]
     if plain:
-        yield f"RoCE needs an address on each rail, which these have none of yet: {some(plain)}."
+        yield f"RoCE needs an address on each rail. These hosts have rails without one: {some(plain)}."

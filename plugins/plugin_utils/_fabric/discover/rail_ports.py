@@ -117,5 +117,5 @@ def strange(ports: Sequence[RailPort]) -> list[str]:
         rail, often = rails[port.plane, port.leaf].most_common(1)[0]
         if rail != port.rail and often >= PURE * rails[port.plane, port.leaf].total():
             where = f"{port.host} {port.device} ({port.pci or 'no PCI address'})"
-            found.append(f"{where} would be rail{port.rail} and hangs on {port.leaf}, which is rail{rail}'s")
+            found.append(f"{where} would be rail{port.rail}, but is cabled to {port.leaf}, a leaf of rail{rail}")
     return found

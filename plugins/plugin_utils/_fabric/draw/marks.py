@@ -52,10 +52,10 @@ def _wrong(view: View, link: Link, found: Faults, *, tells_could_be: bool) -> It
         physical = "" if port.physical in UP else f"/{port.physical}"
         yield f"{end_words(view.graph, end)} is {port.state or port.physical}{physical}"
     if tells_could_be and found.could_be is not None:
-        yield f"{rate_words(link)}, could be {words(found.could_be)}"
+        yield f"{rate_words(link)}, both ends support {words(found.could_be)}"
     gbps, usual_gbps = link.rate_gbps, view.usual_gbps.get(view.kind(link))
     if found.usual is not None and gbps is not None and usual_gbps is not None and gbps < usual_gbps:
-        yield f"{rate_words(link)} ({gbps:g} Gb/s), others of its kind {usual_gbps:g} Gb/s"
+        yield f"{rate_words(link)} ({gbps:g} Gb/s), similar links run at {usual_gbps:g} Gb/s"
 
 
 def _could_be_usually(view: View, found: list[tuple[Link, Faults]]) -> set[tuple[str, ...]]:

@@ -71,7 +71,7 @@ def _head(graph: Graph, bad: int) -> Iterator[str]:
 
 
 def _partial(graph: Graph) -> str:
-    return "" if graph.complete else "; not all of the fabric could be read"
+    return "" if graph.complete else "; only a part of the fabric could be read"
 
 
 def _count(number: int, one: str, many: str | None = None) -> str:

@@ -78,17 +78,17 @@ WAIT, SENT = "PortXmitWait", "PortXmitData"
 #: Greatest values of classic counters that are no errors.
 FULL_WAIT = 0xFFFFFFFF
 REMEDIES = {
-    CABLE: "Clean and reseat both ends, then exchange the cable.",
-    FLAP: "If nobody set it down and no switch or host booted: clean and reseat both ends, then exchange the cable.",
-    REMOTE: "The packets were damaged on another link, which has errors of its own.",
-    CONGESTION: "It is congestion, not the cable: see which receiver is slow, and the balance over the spines.",
-    REFUSED: "Packets of a partition that the port is not in, or that had nowhere to go: see the P_Keys of both ends and multicast.",
+    CABLE: "1. Clean and reseat both ends of the cable. 2. If errors go on, replace the cable.",
+    FLAP: "If this was no reboot or manual change: 1. Clean and reseat both ends of the cable. 2. If it goes on, replace the cable.",
+    REMOTE: "The packets were damaged on another link. Look for the link with symbol errors.",
+    CONGESTION: "This is congestion, not a cable fault. 1. Find the slow receiver. 2. Check the balance over the spines (fabric.balance).",
+    REFUSED: "The packets belong to a foreign partition or have no route. Check the P_Keys of both ends, and multicast.",
 }
 #: A worse one is named first.
 ORDER = (CABLE, FLAP, REMOTE, REFUSED, CONGESTION)
 
 CHECK = "fabric.counters"
-EXPECTED = "no counter of errors that rises as fast as its limit"
+EXPECTED = "no error counter that rises as fast as its limit"
 SCHEMA = 1
 SECONDS_PER_HOUR = 3600
 #: Kept from run to run.
@@ -150,7 +150,7 @@ def check_counters(teller: Teller, before: Baseline | None, seconds: float, name
         return [teller.skip(CHECK, "no counters were read", EXPECTED)]
     full = _full(teller)
     if before is None or before.get("schema") != SCHEMA or seconds <= before["seconds"]:
-        return [*full, teller.skip(CHECK, "no earlier run to compare with; this one is the next one's baseline", EXPECTED)]
+        return [*full, teller.skip(CHECK, "no earlier run to compare with; this run is the baseline for the next one", EXPECTED)]
     hours = (seconds - before["seconds"]) / SECONDS_PER_HOUR
     risen = [each for each in _risen(view, before["ports"], hours) if each.end not in named]
     time = f"in {hours:.3g} h since run {before['run']}"
@@ -163,7 +163,7 @@ def check_counters(teller: Teller, before: Baseline | None, seconds: float, name
     causes = [_link(teller, name, by_link[name], time, hours) for name in sorted(by_link, key=natural)]
     causes += _congestion(teller, [each for each in risen if each.kind == CONGESTION], time)
     causes += full
-    return causes or [teller.well(CHECK, f"none {time}, of {counted(range(counting), 'port')} that tell counters", EXPECTED)]
+    return causes or [teller.well(CHECK, f"none {time}, on {counted(range(counting), 'port')} with counters", EXPECTED)]
 
 
 def _risen(view: View, before: Mapping[str, Mapping[str, int]], hours: float) -> list[Risen]:
@@ -213,11 +213,11 @@ def _link(teller: Teller, name: str, risen: Sequence[Risen], time: str, hours: f
 
 
 def _words(view: View, each: Risen, hours: float) -> str:
-    """ "SymbolErrorCounter 420 at leaf3 port 14 (210 an hour, a bit error rate of 1e-13 at least)"."""
+    """ "SymbolErrorCounter 420 at leaf3 port 14 (210 an hour, a bit error rate of at least 1e-13)"."""
     rate = f"{each.count / hours:.3g} an hour"
     link = view.link_at.get(each.end)
     gbps = link.rate_gbps if link is not None and each.name == "SymbolErrorCounter" else None
-    errors = f", a bit error rate of {each.count / (gbps * 1e9 * hours * SECONDS_PER_HOUR):.0e} at least" if gbps else ""
+    errors = f", a bit error rate of at least {each.count / (gbps * 1e9 * hours * SECONDS_PER_HOUR):.0e}" if gbps else ""
     cleared = ", cleared since" if each.cleared else ""
     return f"{each.name} {each.count} at {view.end(each.end)} ({rate}{errors}{cleared})"
 
@@ -244,5 +244,6 @@ def _full(teller: Teller) -> list[Cause]:
     ]
     if not full:
         return []
-    observed = f"at their greatest value, so that they count no further: {some(sorted(full, key=natural))}"
-    return [teller.cause(CHECK, WARNING, "full counters", observed, EXPECTED, "Clear them, so that they count again: `ibqueryerrors -k`.")]
+    observed = f"at their maximum, so they no longer count: {some(sorted(full, key=natural))}"
+    remedy = "Clear them with `ibqueryerrors -k`, so that they count again."
+    return [teller.cause(CHECK, WARNING, "full counters", observed, EXPECTED, remedy)]

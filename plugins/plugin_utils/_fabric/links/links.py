@@ -34,7 +34,7 @@ declare(
 
 CHECK = "fabric.link"
 ALL = "all links"
-EXPECTED = "every link active, at the width and speed that its ends can do and its like have"
+EXPECTED = "every link active, at the width and speed that its ends support and similar links have"
 #: Before a subnet manager has made a port active.
 NOT_ACTIVE = ("INIT", "ARMED")
 #: From so many bad links on, of most of a node's, the node is the cause.
@@ -79,13 +79,13 @@ def judge(view: View, link: Link) -> Bad | None:
         return None
     seen = f"runs at {words(rate)}"
     if found.could_be is not None:
-        return Bad(link, ERROR, f"{seen}, both ends could do {words(found.could_be)}")
+        return Bad(link, ERROR, f"{seen}, both ends support {words(found.could_be)}")
     if found.planned_gbps is not None:
         return Bad(link, ERROR, f"{seen}, {link.rate_gbps:g} Gb/s; planned {found.planned_gbps:g}")
     if found.usual is None:
         return None
     of_host = "host" in view.kind(link) and rate[0] >= found.usual[0]
-    return Bad(link, WARNING if of_host else ERROR, f"{seen}, most of its like ({' to '.join(view.kind(link))}) at {words(found.usual)}")
+    return Bad(link, WARNING if of_host else ERROR, f"{seen}, most similar links ({' to '.join(view.kind(link))}) at {words(found.usual)}")
 
 
 def words(rate: Rate) -> str:
@@ -117,7 +117,7 @@ def _of_node(teller: Teller, node: str, bad: Sequence[Bad]) -> Cause:
     names = some(sorted((link_name(view, each.link) for each in bad), key=natural))
     observed = f"{len(bad)} links of {view.name(node)}: {bad[0].words} ({names})"
     remedy = (
-        f"See the settings of {view.name(node)}'s ports (speeds and widths enabled, splits), its firmware and its power, then its cables."
+        f"On {view.name(node)}, check: 1. the port settings (enabled speeds and widths, splits); 2. firmware and power; 3. the cables."
     )
     return teller.cause(
         CHECK, status, view.name(node), observed, EXPECTED, remedy,
@@ -130,10 +130,10 @@ def _of_link(teller: Teller, bad: Bad) -> Cause:
     view, name = teller.view, link_name(teller.view, bad.link)
     hosts = [view.host(guid) for guid, _port in (bad.link.a, bad.link.b) if view.is_host(guid)]
     remedy = (
-        f"Ask the subnet manager of {view.plane} (`sminfo`, its log) why it has not made this link active."
+        f"Run `sminfo` and read the log of the subnet manager of {view.plane}: it has not activated this link."
         if bad.waits
-        else "See whether a speed or width is forced at either end (`ibportstate`), whether the cable is made for it, then clean and "
-        "reseat both ends and exchange it."
+        else "1. Check both ends for a forced speed or width (`ibportstate`). 2. Check that the cable supports the rate. "
+        "3. Clean and reseat both ends; if that does not help, replace the cable."
     )
     return teller.cause(
         CHECK, bad.status, name, f"{name} {bad.words}" if not bad.waits else bad.words, EXPECTED, remedy,
@@ -142,8 +142,8 @@ def _of_link(teller: Teller, bad: Bad) -> Cause:
 
 
 def _no_manager(teller: Teller) -> Cause:
-    remedy = f"Start a subnet manager on {teller.view.plane}; `sminfo` tells whether one answers."
-    observed = "none of the links is active: no subnet manager has configured them"
+    remedy = f"Start a subnet manager on {teller.view.plane}; check with `sminfo` that it answers."
+    observed = "no link is active: no subnet manager has configured them"
     return teller.cause(CHECK, ERROR, ALL, observed, EXPECTED, remedy)
 
 
@@ -158,7 +158,7 @@ def _untold(teller: Teller) -> Iterator[Cause]:
     untold = [link for link in view.links if rate_of(link) is None]
     if untold and len(untold) < len(view.links):
         names = some(sorted((link_name(view, link) for link in untold), key=natural))
-        remedy = "Ask both ends: `ibportstate LID PORT query`."
+        remedy = "Query both ends: `ibportstate LID PORT query`."
         ends: list[End] = [end for link in untold for end in (link.a, link.b)]
         observed = f"{counted(untold, 'link')} without a width or speed: {names}"
         yield teller.cause(CHECK, UNKNOWN, "rates", observed, EXPECTED, remedy, ends=ends)
@@ -166,4 +166,4 @@ def _untold(teller: Teller) -> Iterator[Cause]:
 
 def _rates(view: View) -> str:
     kinds = [f"{' to '.join(kind)} {words(rate)}" for kind, rate in sorted(view.usual_rates.items())]
-    return "; ".join(kinds) or "which tell no rates"
+    return "; ".join(kinds) or "rates not reported"

@@ -105,23 +105,23 @@ def check_bisection(
     Without an intended ratio it is 1 on a plane with compute rails, and less is a warning. named: switches that have a finding on their
     uplinks, whose fault it then is; compute: whether the plane has compute rails.
     """
-    expected = "half of the hosts can send to the other half at their rate, over the intended oversubscription"
+    expected = "half of the hosts can send to the other half at full rate, divided by the intended oversubscription"
     whole, now = bisection(mended), bisection(found)
     if whole is None:
-        return [teller.skip(CHECK, "fewer than two leaves with hosts, or rates are not told", expected)]
+        return [teller.skip(CHECK, "fewer than two leaves with hosts, or unknown link rates", expected)]
     enough = whole.hosts_gbps / (intended or 1 + UNPLANNED_TOLERANCE)
     as_found = f"{(now or whole).gbps:g} Gb/s per direction ({whole.way}), of {whole.hosts_gbps:g} that the hosts could send"
     if intended is None and (named or not compute) and whole.gbps < enough * (1 - TOLERANCE):
-        why = "fabric.ratio and fabric.symmetry say what is short" if named else "no compute rail on the plane, and no intended ratio"
+        why = "see fabric.ratio and fabric.symmetry" if named else "no compute rail on the plane, and no intended ratio"
         return [teller.skip(CHECK, f"{why}; measured: {as_found}", expected)]
     if named or whole.gbps >= enough * (1 - TOLERANCE):
         return [
             teller.well(
                 CHECK,
-                as_found + ("; other findings say what is short" if (now is not None and now.gbps < whole.gbps) or named else ""),
+                as_found + ("; see the other findings for missing links" if (now is not None and now.gbps < whole.gbps) or named else ""),
                 expected,
             )
         ]
-    remedy = "See which tier is short of links: leaves to spines, spines to core; adding hosts or leaves alone makes it worse."
+    remedy = "Find the tier with too few links (leaves to spines, spines to core) and add links there. More hosts or leaves make it worse."
     status = WARNING if intended is None else ERROR
     return [teller.cause(CHECK, status, teller.view.plane, as_found, f"{enough:g} Gb/s", remedy, absence=True)]

@@ -47,7 +47,7 @@ RATIO_TOLERANCE = 0.03
 UNPLANNED_TOLERANCE = 0.15
 #: From this share of pairs that are joined on, all of them should be.
 DENSE = 0.75
-EVEN = "the same number and rate of links from each leaf to each spine, two ways at least"
+EVEN = "the same number and rate of links from each leaf to each spine, at least two paths"
 
 
 def check_symmetry(shape: Shape, teller: Teller, planned: Collection[str] = ()) -> list[Cause]:
@@ -83,7 +83,7 @@ def _by_number(shape: Shape) -> Shape:
 def _meant(cause: Cause) -> Cause:
     if cause.finding.status != ERROR:
         return cause
-    remedy = f"It is as planned. If it is not meant, correct the plan: {cause.finding.subject} is the narrow place of its tier."
+    remedy = f"This matches the plan. If it is not intended, correct the plan: {cause.finding.subject} is the bottleneck of its tier."
     return replace(cause, finding=replace(cause.finding, status=WARNING, remedy=remedy))
 
 
@@ -134,7 +134,7 @@ def _cells(row: str, odd: Mapping[str, tuple[float, ...]], usual: tuple[float, .
 
 
 def _of(teller: Teller, status: str, subject: str, observed: str, names: Sequence[str]) -> Cause:
-    remedy = f"See the cables and ports of {subject}: whatever is missing or slow there makes the rest of its links the narrow place."
+    remedy = f"Check the cables and ports of {subject}: its remaining links are a bottleneck."
     return teller.cause(SYMMETRY, status, subject, observed, EVEN, remedy, nodes=names, absence=True)
 
 
@@ -169,14 +169,14 @@ def _single(shape: Shape, named: Collection[str], teller: Teller) -> Iterator[Ca
     ends = {switch for switch, rates in shape.hosts.items() if rates}
     cut = sorted(node for node in nx.articulation_points(graph) if node not in named and _splits(graph, node, ends))
     for node in cut:
-        observed = f"{node} is the only way between leaves"
+        observed = f"{node} is the only path between leaves"
         yield teller.cause(
-            SYMMETRY, WARNING, node, observed, EVEN, f"Give the leaves below {node} another way.", nodes=[node], absence=True
+            SYMMETRY, WARNING, node, observed, EVEN, f"Connect the leaves below {node} by a second path.", nodes=[node], absence=True
         )
     for a, b in sorted(tuple(sorted(pair)) for pair in nx.bridges(graph)):
         if len(shape.joined[a][b]) == 1 and not {a, b} & {*cut, *named} and not _hangs(graph, a, b, ends):
-            observed = f"one cable alone joins {a} and {b} to each other"
-            remedy = f"Give {a} and {b} a second cable."
+            observed = f"a single cable connects {a} and {b}"
+            remedy = f"Connect {a} and {b} with a second cable."
             yield teller.cause(SYMMETRY, WARNING, f"{a} to {b}", observed, EVEN, remedy, nodes=[a, b], absence=True)
 
 
@@ -199,12 +199,12 @@ def check_ratio(shape: Shape, intended: float | None, named: Collection[str], te
     alone is measured and not judged. named: switches that another finding names already; compute: whether the plane has compute rails.
     """
     key = f"rdma_fabric.planes.{teller.view.graph.plane}.ratio"
-    expected = f"an oversubscription of {intended:g} at most" if intended is not None else f"no oversubscription, or the one that {key} has"
+    expected = f"an oversubscription of at most {intended:g}" if intended is not None else f"no oversubscription, or the one set in {key}"
     most = intended * (1 + RATIO_TOLERANCE) if intended is not None else 1 + UNPLANNED_TOLERANCE
     ratios = dict(_ratios(shape))
-    why_not = "no switches above the leaves" if not ratios else "" if shape.known else "not all links tell a rate"
+    why_not = "no switches above the leaves" if not ratios else "" if shape.known else "some links have no known rate"
     if why_not and intended is not None and (ratios or _uplinks_unseen(shape, teller)):
-        remedy = f"Let the switches report their uplinks by LLDP and their rates, or remove {key}: it cannot be checked."
+        remedy = f"{key} cannot be checked. Configure the switches to report their uplinks and rates by LLDP, or remove it."
         return [teller.cause(RATIO, UNKNOWN, teller.view.plane, why_not, expected, remedy)]
     if why_not:
         return [teller.skip(RATIO, why_not, expected)]
@@ -220,8 +220,8 @@ def check_ratio(shape: Shape, intended: float | None, named: Collection[str], te
     figures = [f"{tier} {_range([told[switch] for switch in told if shape.tier[switch] == tier])}" for tier in TIERS[:-1]]
     observed = ", ".join(figure for figure in figures if not figure.endswith(" "))
     if intended is None and worse:
-        return [teller.skip(RATIO, f"no {key}, and no compute rail on the plane; measured: {observed}", expected)]
-    return [teller.well(RATIO, observed or "the other findings name every switch", expected)]
+        return [teller.skip(RATIO, f"{key} is not set, and the plane has no compute rail; measured: {observed}", expected)]
+    return [teller.well(RATIO, observed or "every switch is named by another finding", expected)]
 
 
 def _uplinks_unseen(shape: Shape, teller: Teller) -> bool:
@@ -244,7 +244,7 @@ def _unplanned(rates: tuple[str, float, float], switches: Sequence[str], expecte
     _tier, down, up = rates
     if not up:
         return _worse(rates, switches, expected, teller)
-    remedy = f"If it is meant, set {key}: {math.ceil(100 * down / up) / 100:g}. If not, add uplinks, or move hosts to other leaves."
+    remedy = f"If this is intended, set {key}: {math.ceil(100 * down / up) / 100:g}. If not, add uplinks, or move hosts to other leaves."
     return teller.cause(RATIO, WARNING, some(switches), _figures(rates, switches), expected, remedy, nodes=switches, absence=True)
 
 
@@ -256,7 +256,7 @@ def _figures(rates: tuple[str, float, float], switches: Sequence[str]) -> str:
 
 def _worse(rates: tuple[str, float, float], switches: Sequence[str], expected: str, teller: Teller) -> Cause:
     observed = _figures(rates, switches)
-    remedy = "Add uplinks, or move hosts to other leaves; if it is meant, correct the intended ratio."
+    remedy = "Add uplinks, or move hosts to other leaves. If this is intended, correct `ratio`."
     return teller.cause(RATIO, ERROR, some(switches), observed, expected, remedy, nodes=switches, absence=True)
 
 

@@ -236,7 +236,7 @@ def test_what_the_reader_makes_is_admitted_as_it_is(cases: dict[str, Case]) -> N
         (("subnet_managers", 1, "guid"), "0x1", "subnet_managers[1].guid: expected the form"),
         (("subnet_managers", 0, "state"), "GOD", "subnet_managers[0].state: expected one of NOTACT"),
         (("subnet_managers", 0, "state"), [], "subnet_managers[0].state: expected one of NOTACT"),
-        (("subnet_managers", 0, "activity"), REMOVED, "subnet_managers[0].activity: it is missing"),
+        (("subnet_managers", 0, "activity"), REMOVED, "subnet_managers[0].activity: missing"),
         (("subnet_managers",), managers(MOST_MANAGERS + 1), f"expected a list of at most {MOST_MANAGERS}"),
     ],
 )
@@ -295,7 +295,7 @@ def test_the_fabric_gate_names_the_host_and_the_plane_is_unknown(tmp_path: Path)
     folder.write_json("fabric/default/graphs/node2.json", bad.to_dict())
     found = FabricGate(folder, known_of(hosts), RUNS[1], no_plan).judge()
     (plane,) = [each for each in found.planes["default"] if each.status == UNKNOWN]
-    assert plane.observed == "the answer of node2 is refused: read_at: expected seconds since 1970, got inf"
+    assert plane.observed == "rejected the answer of node2: read_at: expected seconds since 1970, got inf"
     unknown = {host: [each.observed for each in of if each.status == UNKNOWN] for host, of in found.hosts.items()}
     assert unknown == {"node1": [], "node2": [plane.observed], "node3": [], "node4": []}
     # Another host has read the plane: it is judged, and the first one stays unknown.
@@ -312,7 +312,7 @@ def test_the_load_of_pairs_names_the_host(tmp_path: Path) -> None:
     folder.write_json("fabric/default/loaded/node2.json", reading_of(LOADED, "default", "node2", {}).to_dict())
     (doubt,) = judge_load(folder, known_of(hosts))
     assert doubt.finding.status == UNKNOWN
-    assert doubt.finding.observed.endswith("the whole plane: the answer of node2 is refused: graph: it is missing")
+    assert doubt.finding.observed.endswith("the whole plane: rejected the answer of node2: graph: missing")
 
 
 def test_the_link_gate_names_the_host_and_other_hosts_keep_their_findings(tmp_path: Path) -> None:
@@ -326,7 +326,7 @@ def test_the_link_gate_names_the_host_and_other_hosts_keep_their_findings(tmp_pa
     folder.write_json("fabric/default/managers/node3.json", bad.to_dict())
     found = {host: [each for each in of if each.check == "link.sm"] for host, of in compared("link", known_of(hosts), folder).items()}
     assert [each.observed for each in found["node3"] if each.status == UNKNOWN] == [
-        "the answer of node3 is refused: subnet_managers[0].lid: it is missing"
+        "rejected the answer of node3: subnet_managers[0].lid: missing"
     ]
     # The host that speaks for the plane has no other answer.
     assert [each.observed for each in found["node1"] if each.status == UNKNOWN] == [bad.why_not]

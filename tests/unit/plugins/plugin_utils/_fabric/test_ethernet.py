@@ -78,7 +78,7 @@ def test_a_mesh_of_cables_between_hosts_has_no_switch(tmp_path: Path) -> None:
         mac, able = f"52:54:00:00:00:0{other[1]}", {"Bridge": False, "Router": False, "Station": True}
         near = Neighbour("ens1", "mac", mac, other, None, "mac", mac, "ens1", able, [], None, "LLDP")
         read(folder, host, lldp_graph("lldp", {host: [near]}))
-    assert judge(folder, hosts)["eth"][0] == ("fabric.graph", "unknown", "2 HCAs and no switch were seen")
+    assert judge(folder, hosts)["eth"][0] == ("fabric.graph", "unknown", "found 2 HCAs, but no switch")
     for its in hosts.values():
         its["intent"]["fabric"]["topology"] = "mesh"
     said = judge(folder, hosts)
@@ -111,10 +111,10 @@ def test_where_some_tell_and_some_do_not_the_plane_is_unknown(tmp_path: Path) ->
     read(folder, "n1", neighbours("n1", "swp1"))
     read(folder, "n2", silent("lldpcli is not installed on this host: install lldpd"))
     said = judge(folder, known(3))
-    assert ("fabric.graph", "unknown", "2 hosts do not tell their neighbours: n2, n3") in said["eth"]
+    assert ("fabric.graph", "unknown", "2 hosts do not report LLDP neighbors: n2, n3") in said["eth"]
     assert said["n1"] == []
     assert {status for _check, status, _observed in said["n3"]} == {"not_applicable"}
-    assert said["n3"][-1] == ("fabric.graph", "not_applicable", "it was not asked for its neighbours")
+    assert said["n3"][-1] == ("fabric.graph", "not_applicable", "its LLDP neighbors were not read")
 
 
 def test_a_plane_whose_neighbours_are_silent_is_a_warning_and_unknown_where_the_intent_needs_it(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_a_host_that_is_gone_with_its_leaf_is_not_told_again(folder: Path) -> No
     found = judge(folder, hosts, text=text)
     assert list(all_bad(found)) == ["plane default"]
     assert [(each.status, each.observed) for each in found.hosts["node1"]] == [
-        ("not_applicable", "it was not seen: the findings of plane default say why")
+        ("not_applicable", "not found in the graph: see the findings of plane default")
     ]
 
 

@@ -63,8 +63,8 @@ def test_one_that_does_not_hand_over_is_told_apart_from_one_that_does_not_run() 
         (finding, *_others) = check(fleet(2, 2), {"blue": [sm(2, "MASTER", 13), *first]})["n1"]
         assert (finding.status, finding.observed) == (ERROR, "n2 (LID 2)")
         remedies.append(finding.remedy)
-    assert "why opensm of n1 does not run" in remedies[0]
-    assert "opensm of n1 runs, and that of n2 has not handed over to it: `systemctl restart 'opensm@*'` on n2" in remedies[1]
+    assert "On n1, run `systemctl status 'opensm*'` to see why opensm does not run" in remedies[0]
+    assert "opensm on n2 has not handed over to n1. On n2, run `systemctl restart 'opensm@*'`" in remedies[1]
 
 
 def test_another_host_or_a_switch_is_the_master() -> None:
@@ -91,7 +91,7 @@ def test_one_that_runs_with_other_settings_than_its_files() -> None:
     assert told(fleet(1, 1, 1), seen) == [("n1", "plane blue, n2", ERROR, "STANDBY, priority 0")]
     found = check(fleet(1, 1, 1), seen)["n1"][1]
     assert found.expected == "priority 13"
-    assert "subnet_manager_restart_allowed=true on n2" in found.remedy
+    assert "for n2 with `-e subnet_manager_restart_allowed=true`" in found.remedy
 
 
 def test_a_second_subnet_manager_that_nobody_planned() -> None:
@@ -116,13 +116,14 @@ def silent(lid: int, hosts: Any) -> list[tuple[str, str, str, str, str]]:
 def test_a_master_that_answers_no_more_is_an_error() -> None:
     """Ports keep the LID of a master that has died until another one gives them its own."""
     ((host, subject, status, observed, remedy),) = silent(1, fleet(1, 1, 1))
-    assert (host, subject, status, observed) == ("n1", "plane blue", ERROR, "n1 (LID 1), which answers no more")
-    assert "on n1); n2 should take over within a minute" in remedy
+    assert (host, subject, status, observed) == ("n1", "plane blue", ERROR, "n1 (LID 1), which no longer answers")
+    assert "On n1, run `systemctl status 'opensm*'` to see why it ended; n2 should take over within a minute. Then rerun." in remedy
     ((_host, _subject, status, observed, remedy),) = silent(2, fleet(2, 2, 2))
-    assert (status, observed) == (ERROR, "n2 (LID 2), which answers no more")
+    assert (status, observed) == (ERROR, "n2 (LID 2), which no longer answers")
     assert "n1 should take over" in remedy
     alone = silent(9, fleet(9, 9, manager={"kind": "switch", "hosts": []}))
-    assert [(each[2], each[3]) for each in alone] == [(ERROR, "a switch, or a host that is not in this run (LID 9), which answers no more")]
+    gone = "a switch, or a host that is not in this run (LID 9), which no longer answers"
+    assert [(each[2], each[3]) for each in alone] == [(ERROR, gone)]
 
 
 def test_one_that_stands_by_and_does_not_answer_leaves_it_unknown() -> None:
@@ -130,9 +131,9 @@ def test_one_that_stands_by_and_does_not_answer_leaves_it_unknown() -> None:
 
 
 def test_what_sminfo_was_not_asked_is_unknown() -> None:
-    assert told(fleet(1, 1), {}) == [("n1", "plane blue, n2", UNKNOWN, "sminfo was not asked")]
+    assert told(fleet(1, 1), {}) == [("n1", "plane blue, n2", UNKNOWN, "sminfo was not run")]
     alone = fleet(1, 1, manager={"kind": "hosts", "hosts": ["n1"]})
-    assert told(alone, {}) == [("n1", "plane blue, others", UNKNOWN, "sminfo was not asked")]
+    assert told(alone, {}) == [("n1", "plane blue, others", UNKNOWN, "sminfo was not run")]
     assert told(alone, {"blue": [sm(1, "MASTER", 14)]}) == []
     found = check_managers(known_of(alone), {"blue": Seen(None, "saquery is not installed on this host: install infiniband-diags")})
     assert "saquery is not installed" in found["n1"][1].observed
@@ -159,7 +160,7 @@ def test_a_switch_is_the_master_only_where_its_node_says_that_it_is_one() -> Non
     assert switch_master(sm(9, "MASTER"))[0] == UNKNOWN
     assert switch_master(on_switch(9, "STANDBY")) == (
         UNKNOWN,
-        "LID 9 is no master; subnet managers: switch 'MF0;sw1:MQM8700/U1', GUID 0x0000000000000009, LID 9, priority 0, STANDBY",
+        "LID 9 is not a master; subnet managers: switch 'MF0;sw1:MQM8700/U1', GUID 0x0000000000000009, LID 9, priority 0, STANDBY",
     )
 
 
@@ -202,8 +203,10 @@ def test_a_foreign_master_is_named_with_all_that_is_known_of_it() -> None:
 
 def test_ports_that_are_not_up_have_their_own_finding() -> None:
     hosts = {**fleet(1, 1), "n3": host(3, None, MANAGER, "INIT"), "n4": {"intent": None, "facts": None}}
-    assert told(hosts) == [("n3", "plane blue", NOT_APPLICABLE, "no port of it is up: link.state says why")]
-    assert told({**fleet(1, 1), "n3": host(3, None, MANAGER)}) == [("n3", "plane blue", UNKNOWN, "rail0 does not tell its master's LID")]
+    assert told(hosts) == [("n3", "plane blue", NOT_APPLICABLE, "none of its ports is up: see link.state")]
+    assert told({**fleet(1, 1), "n3": host(3, None, MANAGER)}) == [
+        ("n3", "plane blue", UNKNOWN, "rail0 does not report the LID of its subnet manager")
+    ]
 
 
 def test_a_plane_without_a_plan_is_not_looked_at() -> None:

@@ -39,7 +39,7 @@ def counters(before: dict[str, int], after: dict[str, int], hours: float = 1.0) 
 def test_the_first_run_says_that_it_is_the_first() -> None:
     (finding,) = of("fabric.counters", judge(counting(SymbolErrorCounter=900).graph(), Asked(seconds=1.0, run="7")))
     assert (finding.status, finding.observed) == (
-        "not_applicable", "no earlier run to compare with; this one is the next one's baseline"
+        "not_applicable", "no earlier run to compare with; this run is the baseline for the next one"
     )  # fmt: skip
 
 
@@ -139,7 +139,7 @@ def test_what_went_is_told_when_it_comes_back() -> None:
     assert [each.status for each in of("fabric.change", third)] == ["ok"]
     fourth = judge(whole.graph(), Asked(before=cut.graph(), before_run="3", history=third.history))
     said = {each.observed for each in of("fabric.change", fourth) if each.status == "ok"}
-    assert "leaf1 port 9 to spine1 port 1 is back; run 1 had seen it last" in said
+    assert "leaf1 port 9 to spine1 port 1 is back; last seen in run 1" in said
     assert fourth.history["gone"] == {}
 
 

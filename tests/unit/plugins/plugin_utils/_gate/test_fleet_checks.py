@@ -264,7 +264,7 @@ def test_the_link_gate_compares_hosts_and_looks_at_subnet_managers(tmp_path: Pat
         port.update(lid=1, sm_lid=1)
     found = compared("link", known_of(hosts), RunFolder(tmp_path))
     assert {each.check for each in found["node2"]} == {"alike.rate", "alike.names", "alike.pcie", "link.sm"}
-    assert [each.observed for each in found["node1"] if each.check == "link.sm"][1:] == ["sminfo was not asked"]
+    assert [each.observed for each in found["node1"] if each.check == "link.sm"][1:] == ["sminfo was not run"]
     master = {"lid": 1, "guid": "0x0000000000000001", "state": "MASTER", "priority": 14, "activity": 1}
     reading = {"graph": None, "subnet_managers": [master], "no_subnet_manager": None, "read_at": 0.0}
     RunFolder(tmp_path).write_json("fabric/default/managers/node2.json", reading)

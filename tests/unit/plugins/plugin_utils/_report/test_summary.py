@@ -102,6 +102,11 @@ def test_an_offence_that_hosts_share_is_told_once() -> None:
     ]
 
 
+def test_a_finding_on_the_host_itself_names_it_once() -> None:
+    (line, *_rest) = offender_lines([Finding("fabric", "fabric.cabling", "node17", "node17", "error", "swapped", "as planned")])
+    assert line == "  node17: fabric.cabling is error (fabric stage)"
+
+
 def test_a_block_of_hosts_with_other_steps_says_whose_steps_it_prints() -> None:
     one, two = (
         Finding("link", "a.b", host, "s", "error", "x", "y", f"Remove line {line} for {host}.") for host, line in (("a", 1), ("b", 2))

@@ -57,7 +57,7 @@ def test_tiers_are_told_by_the_hosts() -> None:
 def test_slow_links_are_marked_and_others_are_not() -> None:
     assert bad_links(fabric(8)) == {}
     (words,) = bad_links(fabric(8, slow={"leaf1/2"})).values()
-    assert words == "1X NDR (100 Gb/s), others of its kind 400 Gb/s"
+    assert words == "1X NDR (100 Gb/s), similar links run at 400 Gb/s"
 
 
 @pytest.mark.parametrize(("state", "words"), [("DOWN", "is DOWN"), ("INIT", "is INIT"), ("ACTIVE", None), (None, None)])
@@ -75,7 +75,7 @@ def test_what_a_link_could_be_is_said() -> None:
     node = graph.nodes[hca(0, 1)]
     slower = replace(node, ports={1: replace(node.ports[1], could_be=(4, "XDR"))})
     (words,) = bad_links(replace(graph, nodes={**graph.nodes, node.guid: slower})).values()
-    assert words == "4X NDR, could be 4X XDR"
+    assert words == "4X NDR, both ends support 4X XDR"
 
 
 def test_what_most_of_a_kind_could_be_is_no_fault() -> None:
@@ -100,8 +100,8 @@ def test_the_drawing_has_all_and_marks_what_is_bad() -> None:
     names = {text.text for text in root.iter(f"{SVG}text")}
     assert {f"node{number}" for number in range(1, 9)} | {"leaf0", "leaf3", "spine0", "spine1", "leaves", "spines"} <= names
     assert sorted(lines(root, "bad")) == [
-        "leaf1 port 2 to node2 mlx5_1 port 1, 1X NDR: 1X NDR (100 Gb/s), others of its kind 400 Gb/s",
-        "spine1 port 3 to leaf2 port 102, 1X NDR: 1X NDR (100 Gb/s), others of its kind 400 Gb/s",
+        "leaf1 port 2 to node2 mlx5_1 port 1, 1X NDR: 1X NDR (100 Gb/s), similar links run at 400 Gb/s",
+        "spine1 port 3 to leaf2 port 102, 1X NDR: 1X NDR (100 Gb/s), similar links run at 400 Gb/s",
     ]
     assert len(lines(root, "cable")) == 8
     assert lines(drawing(fabric(8)), "bad") == []
@@ -190,8 +190,8 @@ def test_what_is_strange_stands_at_the_head() -> None:
     for words in (
         "not read: node8",
         "no port in the fabric: other",
-        "Not all of the fabric",
-        "node3 mlx5_0 runs at 100 Gb/s; most of rail0 at 400",
+        "Only a part of the fabric",
+        "node3 mlx5_0 runs at 100 Gb/s; most of rail0 run at 400",
     ):
         assert words in text
     assert rails_of(text)["other"] == []

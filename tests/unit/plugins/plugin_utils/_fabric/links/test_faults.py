@@ -42,16 +42,17 @@ def state(**told: str) -> Change:
         (lambda found: None, Faults(), None, ""),
         (
             lambda found: found.slow(UP1), Faults(usual=(4, "NDR")),
-            "runs at 2X NDR, most of its like (leaf to spine) at 4X NDR", "2X NDR (200 Gb/s), others of its kind 400 Gb/s",
+            "runs at 2X NDR, most similar links (leaf to spine) at 4X NDR", "2X NDR (200 Gb/s), similar links run at 400 Gb/s",
         ),
         (
             lambda found: found.slow(UP1, could_be=(4, None)), Faults(could_be=(4, "NDR"), usual=(4, "NDR")),
-            "runs at 2X NDR, both ends could do 4X NDR", "2X NDR, could be 4X NDR; 2X NDR (200 Gb/s), others of its kind 400 Gb/s",
+            "runs at 2X NDR, both ends support 4X NDR",
+            "2X NDR, both ends support 4X NDR; 2X NDR (200 Gb/s), similar links run at 400 Gb/s",
         ),
         (lambda found: found.slow(UP1, 4, could_be=(12, None)), Faults(), None, ""),
         (
             lambda found: found.slow(UP1, 2, "XDR"), Faults(usual=(4, "NDR")),
-            "runs at 2X XDR, most of its like (leaf to spine) at 4X NDR", "",
+            "runs at 2X XDR, most similar links (leaf to spine) at 4X NDR", "",
         ),
         (
             state(state="INIT", physical="LinkUp"), Faults(not_up=((UP1, Port(9, state="INIT", physical="LinkUp")),)),
