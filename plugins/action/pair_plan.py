@@ -139,7 +139,7 @@ class ActionModule(PairAction):
     def _suspects(self, sweep: Evidence) -> dict[str, Any]:
         """Plan to re-measure each suspect of the sweep with good partners."""
         if not self._is_over(sweep):
-            return self.nobody("The sweep was stopped; the next run goes on with it.")
+            return self.nobody("The sweep was stopped; the next run resumes it.")
         suspects = suspects_of(sweep, self.intent["pairs"], self.proofs)
         matrix = sweep.bandwidth
         self.beyond = {host: {} for host in self.folder.read_json("pairs/sweep.json")["outside"]}

@@ -40,7 +40,7 @@ def test_where_nothing_is_too_fast_nothing_is_claimed(everyone: Site) -> None:
     assert done.returncode == 0, done.stdout
     judged = _judged(everyone)
     assert {rail: status for rail, (status, _words) in judged.items()} == dict.fromkeys(RAILS, "not_applicable")
-    assert all("they did not share a full line" in words for _status, words in judged.values())
+    assert all("they did not fill the line" in words for _status, words in judged.values())
 
 
 @pytest.mark.usefixtures("marking_switch")

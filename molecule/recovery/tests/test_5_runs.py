@@ -36,4 +36,5 @@ def test_a_host_at_work_is_not_measured_and_it_is_said_why(lab: Lab, site: Site)
         remote.execute(node, lab.folder, "systemctl stop standin-gpu-process; rm -f /dev/nvidia0")
     assert done.returncode != 0
     assert site.json("pairs/plan.json")["hosts"] == ["node1", "node3", "node4"]
-    assert re.search(r"node2, rail0: .*\n +seen: .*not measured, at work: GPU process \d+ \(python3\)", done.stdout), done.stdout
+    pattern = r"node2, rail0: .*\n +seen: .*not measured, because the host is busy: GPU process \d+ \(python3\)"
+    assert re.search(pattern, done.stdout), done.stdout

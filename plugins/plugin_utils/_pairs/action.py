@@ -102,14 +102,14 @@ class PairAction(RunAction):
         Such a load takes all links of a plane at once, so that one host at work on it is enough.
         """
         if not sweep.is_over(self.variables["ansible_play_hosts"]):
-            return "The sweep was stopped; the next run goes on with it."
+            return "The sweep was stopped; the next run resumes it."
         rails = {rail["name"] for rail in sweep.plan["rails"]}
         planes = {of[rail] for of in self._planes.values() for rail in rails & set(of)}
         near = [host for host, of in self._planes.items() if planes & set(of.values())]
         busy = self.at_work({host: self.fleet.facts[host].load for host in near})
         if not busy:
             return ""
-        return f"Hosts of the same plane are at work ({listed(busy)}); run again when they are idle, or allow load (rdma_load_allowed)."
+        return f"Hosts of the same plane are busy ({listed(busy)}). Rerun when they are idle, or allow load (rdma_load_allowed)."
 
     @property
     def _planes(self) -> dict[str, dict[str, str]]:

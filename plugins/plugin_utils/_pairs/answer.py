@@ -75,7 +75,7 @@ def _line(content: Any, characters: int) -> str:
     try:
         text = json.dumps(content, separators=None if isinstance(content, dict) else (",", ":"), sort_keys=isinstance(content, dict))
     except (ValueError, TypeError, RecursionError) as exc:
-        raise ParseError(f"a line is no JSON: {exc}") from exc
+        raise ParseError(f"a line is not JSON: {exc}") from exc
     return text if len(text) <= characters else json.dumps(text[:LINE_CHARACTERS])
 
 

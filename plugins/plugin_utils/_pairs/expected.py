@@ -110,7 +110,7 @@ def judge_bandwidth(gbps: float | None, limit: Limit | NoLimit, fail_below: floa
     if gbps is None or not gbps > 0:
         return UNKNOWN, _at_least(limit, warn_below)
     if gbps > limit.ceiling_gbps * (1 + CLOCK_TOLERANCE):
-        return ERROR, f"at most {limit.ceiling_gbps:.4g} Gb/s, more is not possible: it measured something else ({limit.reason})"
+        return ERROR, f"at most {limit.ceiling_gbps:.4g} Gb/s; more is impossible, so something else was measured ({limit.reason})"
     if gbps < fail_below * limit.gbps:
         return ERROR, _at_least(limit, fail_below)
     return (WARNING if gbps < warn_below * limit.gbps else OK), _at_least(limit, warn_below)
@@ -121,11 +121,11 @@ def latency_bounds(
 ) -> LatencyBounds | NoLimit:
     """What t_typical (t_avg with -D) may be through one switch; for ib_read_lat, which prints whole round trips, twice as much."""
     if software:
-        return NoLimit(NOT_APPLICABLE, "a software device's latency is its CPU's")
+        return NoLimit(NOT_APPLICABLE, "the latency of a software device is that of its CPU")
     if size_bytes > LATENCY_SIZE_BYTES:
-        return NoLimit(NOT_APPLICABLE, f"bounds are for messages of {LATENCY_SIZE_BYTES} bytes, not of {size_bytes}")
+        return NoLimit(NOT_APPLICABLE, f"the bounds apply to messages of {LATENCY_SIZE_BYTES} bytes, not of {size_bytes}")
     if link_layer not in LATENCY_USEC:
-        return NoLimit(UNKNOWN, f"link layer {link_layer or 'not known'}")
+        return NoLimit(UNKNOWN, f"link layer {link_layer or 'unknown'}")
     trips = 2 if command == "ib_read_lat" else 1
     bounds = LATENCY_USEC[link_layer]
     return LatencyBounds(trips * bounds.warn_usec, trips * bounds.fail_usec)
@@ -144,11 +144,11 @@ def judge_latency(usec: float | None, bounds: LatencyBounds | NoLimit) -> tuple[
 
 def _end_limit(end: Endpoint, mtu_bytes: int, asked_bytes: int | None) -> Limit:
     """The limit of an end that has one, at the MTU of its pair."""
-    whose_mtu = "" if mtu_bytes == end.mtu_bytes else " (asked for)" if mtu_bytes == asked_bytes else " (the other end's)"
+    whose_mtu = "" if mtu_bytes == end.mtu_bytes else " (requested)" if mtu_bytes == asked_bytes else " (the other end's)"
     link_gbps = (end.rate_gbps or 0.0) * mtu_efficiency(mtu_bytes, end.link_layer or "")
     words = f"link {end.rate_gbps:.4g} Gb/s, MTU {mtu_bytes}{whose_mtu}: {link_gbps:.4g}"
     if end.pcie is None:
-        return Limit(link_gbps, link_gbps, LINK, f"{words}, PCIe path not known")
+        return Limit(link_gbps, link_gbps, LINK, f"{words}, PCIe path unknown")
     ceiling_gbps = min(link_gbps, payload_gbps(end.pcie.speed_gtps, end.pcie.width) / PCIE_PAYLOAD_SHARE)
     if link_gbps <= end.pcie_gbps:
         return Limit(link_gbps, ceiling_gbps, LINK, words)
@@ -178,7 +178,7 @@ def _pair_limit(one: Endpoint, other: Endpoint, bidirectional: bool, mtu_bytes: 
 
 
 def _at_least(limit: Limit, share: float) -> str:
-    return f"at least {share * limit.gbps:.4g} Gb/s, {share:g} of what is possible ({limit.reason})"
+    return f"at least {share * limit.gbps:.4g} Gb/s, {share:g} of the limit ({limit.reason})"
 
 
 Limits = Mapping[str, Mapping[str, Limit | NoLimit]]

@@ -21,8 +21,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.proofs import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import limited_only
 
-NOWHERE = "it has no address on this rail, and our own session comes in where no other host can meet it (loopback, or a local connection)"
-REACH = "Give the host an address on the rail (IP over InfiniBand), or an ansible_host by which the other hosts reach it as well."
+NOWHERE = "it has no address on this rail, and other hosts cannot reach the address of Ansible's session (loopback, or a local connection)"
+REACH = "Give the host an address on the rail (IP over InfiniBand), or an ansible_host that the other hosts can reach."
 
 #: The schedule of rdma_pairs in which every host meets every other one.
 FULL = "full"

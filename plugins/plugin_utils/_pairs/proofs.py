@@ -124,13 +124,13 @@ def _hash(data: Any) -> str:
 def standing(proof: Proof | None, basis: Basis, now: float, max_age_hours: float, required: Collection[str] = ()) -> Standing:
     """Hold a proof against the endpoint as it is now. now: seconds since 1970; required: the partners that the schedule requires."""
     if proof is None:
-        return Standing(None, "never measured, or not found good")
+        return Standing(None, "never measured, or not proven good")
     differ = [part for part in basis if basis[part] != proof.basis.get(part)]
     if differ:
         return Standing(proof, f"changed since it was measured: {', '.join(differ)}")
     unmet = [] if proof.met is None else [host for host in required if host not in set(proof.met)]
     if unmet:
-        return Standing(proof, f"never measured with {some(unmet)}, which rdma_pairs.schedule full requires")
+        return Standing(proof, f"never measured with {some(unmet)}, as `rdma_pairs.schedule: full` requires")
     return Standing(proof, too_old=not is_young(proof, now, max_age_hours))
 
 

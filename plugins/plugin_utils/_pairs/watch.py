@@ -109,7 +109,7 @@ def _median(values: Counter[int]) -> int:
         left -= number
         if left < 0:
             return value
-    raise ValueError("the median of nothing")
+    raise ValueError("the median of an empty set")
 
 
 def _duration(seconds: float) -> str:

@@ -80,11 +80,11 @@ declare(
 STAGE = "pairs"
 BANDWIDTH_CHECK, LATENCY_CHECK, ERRORS_CHECK, CLOCK_CHECK = "pair.bandwidth", "pair.latency", "pair.errors", "pair.clock"
 RESULTS_CHECK = "pair.results"
-ORDER = "Look at these, in this order: MTU, flow control, cable or optic, PCIe generation and lanes, NUMA."
+ORDER = "Check in this order: MTU, flow control, cable or optic, PCIe generation and lanes, NUMA."
 #: The lowest figure of a port that is equally slow with all of its partners, as a share of the highest one.
 EVEN = 0.9
 LATENCY_REMEDY = (
-    "Keep the CPUs of {host} from deep sleep (C-states), see that the test runs on the NIC's NUMA node, and count the switches in between."
+    "On {host}: 1. Disable deep C-states. 2. Check that the test runs on the NUMA node of the NIC. 3. Count the switches on the path."
 )
 
 
@@ -115,17 +115,17 @@ def check_bandwidth(port: Port, settings: Mapping[str, Any]) -> Finding:
 def _judge(port: Port, settings: Mapping[str, Any]) -> tuple[str, str]:
     figure, limit = port.figure, port.limit
     if figure.median is None or figure.ratio is None:
-        return UNKNOWN, "a measurement with one good partner at least"
+        return UNKNOWN, "a measurement with at least one good partner"
     if port.too_fast and isinstance(limit, Limit):
-        return ERROR, f"at most {limit.ceiling_gbps:.4g} Gb/s; more is not possible ({limit.reason})"
+        return ERROR, f"at most {limit.ceiling_gbps:.4g} Gb/s; more is impossible ({limit.reason})"
     if figure.missing:
-        return UNKNOWN, "a result of every planned meeting"
+        return UNKNOWN, "a result for every planned measurement"
     if isinstance(limit, Limit):
         return _against(limit, figure.median, figure.ratio, settings)
     if limit.status == UNKNOWN:
-        return UNKNOWN, f"a limit to hold it against: {limit.reason}"
+        return UNKNOWN, f"a limit to compare with: {limit.reason}"
     least = max(settings["floor_gbps"], settings["software_fail_below"] * figure.median / figure.ratio)
-    return (OK if figure.median >= least else ERROR), f"at least {least:.3g} Gb/s ({limit.reason}: what the fleet reaches counts)"
+    return (OK if figure.median >= least else ERROR), f"at least {least:.3g} Gb/s ({limit.reason}: compared with the fleet's level)"
 
 
 def _against(limit: Limit, gbps: float, ratio: float, settings: Mapping[str, Any]) -> tuple[str, str]:
@@ -137,14 +137,14 @@ def _against(limit: Limit, gbps: float, ratio: float, settings: Mapping[str, Any
 def _observed(port: Port) -> str:
     figure = port.figure
     if figure.median is None:
-        return f"nothing measured: {figure.failed} meetings failed, {figure.missing} left no record"
+        return f"nothing measured: {figure.failed} measurements failed, {figure.missing} left no record"
     parts = [f"{figure.median:.4g} Gb/s with {figure.partners} partner{'s' if figure.partners != 1 else ''}"]
     if figure.lowest != figure.highest:
         parts.append(f"lowest {figure.lowest:.4g}, highest {figure.highest:.4g}")
     if port.too_fast:
-        parts.append(f"{port.too_fast} of them above what is possible")
+        parts.append(f"{port.too_fast} of them above the possible maximum")
     if figure.missing:
-        parts.append(f"{figure.missing} planned meetings left no record")
+        parts.append(f"{figure.missing} planned measurements left no record")
     if port.run:
         parts.append(f"proven by run {port.run}")
     return ", ".join(parts)
@@ -152,16 +152,16 @@ def _observed(port: Port) -> str:
 
 def _remedy(port: Port, status: str) -> str:
     if port.too_fast:
-        return f"It measured something else: see that {port.rail} of {port.host} is the device, and the wire, that it should be."
+        return f"Something else was measured: check that {port.rail} of {port.host} is the planned device and cable."
     if status == UNKNOWN:
-        return f"Run the pairs stage again; if it stays so, look at {port.host}'s findings of the driver, link and network stages."
+        return f"1. Run the pairs stage again. 2. If this remains, fix the findings of the driver, link and network stages on {port.host}."
     if is_software(port.limit):
         texts = (each.format(host=port.host, rail=port.rail) for each in SLOW_SOFTWARE[:2])
         return steps(*texts, "Run the pairs stage again while the hosts are idle")
     lowest, highest = port.figure.lowest, port.figure.highest
     is_even = lowest is not None and highest is not None and lowest >= EVEN * highest
-    words = f"It is so with every partner, so all of {port.rail} may be." if is_even else f"On {port.rail}, it differs by partner."
-    return f"{words} {ORDER}"
+    even = f"All partners are equally slow, so all of {port.rail} may be slow."
+    return f"{even if is_even else f'On {port.rail}, the bandwidth differs by partner.'} {ORDER}"
 
 
 def check_clock(host: str, lost: int, rails: Sequence[str], partners: Sequence[str], source: str | None) -> Finding:
@@ -186,10 +186,10 @@ def check_clock(host: str, lost: int, rails: Sequence[str], partners: Sequence[s
 def check_results(host: str, refused: Sequence[Refused]) -> Finding:
     """Report the lines of a host's results that do not count, of each sweep. They say nothing of the hosts that they are about."""
     count = sum(each.lines for each in refused)
-    observed = f"{count} line{'s' if count != 1 else ''} of its results do{'es' if count == 1 else ''} not count: {refused[0].words}"
+    observed = f"ignored {count} line{'s' if count != 1 else ''} of its results: {refused[0].words}"
     remedy = steps(
         f"Run the pairs stage again: it replaces the results of {host}",
-        f"If the lines come again, look at `journalctl -u 'rdma-pairs-*'` on {host}, and find out which program writes in "
+        f"If the lines appear again: on {host}, read `journalctl -u 'rdma-pairs-*'` and find the program that writes in "
         "`/run/rdma-cluster/pairs`",
     )
     return Finding(STAGE, RESULTS_CHECK, host, "results", UNKNOWN, observed, "results of its own measurements only", remedy)
@@ -207,10 +207,10 @@ def _not_compared(host: str, rail: str, expected: str, *, software: bool) -> Fin
     """The finding pair.errors of a port that has no counters of both before and after the sweep."""
     why = "its counters before and after the sweep cannot be compared"
     if software:
-        return Finding(STAGE, ERRORS_CHECK, host, rail, NOT_APPLICABLE, f"{why}; errors of a software device are not judged", expected)
+        return Finding(STAGE, ERRORS_CHECK, host, rail, NOT_APPLICABLE, f"{why}; errors of software devices are not judged", expected)
     remedy = (
-        f"1. On {host}, see whether it was booted or the driver of {rail} loaded again during the sweep: `uptime`, `dmesg`. "
-        "2. Measure with -e rdma_measure=true."
+        f"1. On {host}, check whether it rebooted or reloaded the driver of {rail} during the sweep: `uptime`, `dmesg`. "
+        "2. Measure again with `-e rdma_measure=true`."
     )
     return Finding(STAGE, ERRORS_CHECK, host, rail, UNKNOWN, why, expected, remedy)
 
@@ -219,7 +219,7 @@ def check_errors(host: str, counters: Mapping[str, Any], rails: Iterable[tuple[s
     """What a host's ports counted during the sweep. counters: rail → {"seconds", "risen"}; rails: name, and whether it is software."""
     for rail, software in rails:
         of_rail = counters.get(rail)
-        expected = f"fewer than {FEWEST_ERRORS} of any counter of errors, and {FEWEST_FLAPS} of any of flaps, while it is measured"
+        expected = f"fewer than {FEWEST_ERRORS} on each error counter, and fewer than {FEWEST_FLAPS} on each flap counter, under load"
         if of_rail is None:
             yield _not_compared(host, rail, expected, software=software)
             continue
@@ -228,7 +228,7 @@ def check_errors(host: str, counters: Mapping[str, Any], rails: Iterable[tuple[s
         observed += f" in {of_rail['seconds']:.0f} s of load"
         if software:
             yield Finding(
-                STAGE, ERRORS_CHECK, host, rail, NOT_APPLICABLE, f"{observed}; a software device repeats what a busy CPU drops", expected
+                STAGE, ERRORS_CHECK, host, rail, NOT_APPLICABLE, f"{observed}; a software device resends what a busy CPU drops", expected
             )
             continue
         kinds = [kind for kind in (*FLAP_KINDS, *ERROR_KINDS) if kind.counters & risen.keys()]

@@ -121,7 +121,7 @@ class PairGate:
                 after[id(each)] = replace(each, observed=f"{each.observed}; {known[0][0]}", remedy=steps(known[0][1]))
             elif known:
                 observed = (
-                    f"{each.observed}; at {' or '.join(ends)}, two cables are exchanged: a NIC of either answers ARP on the other's rail"
+                    f"{each.observed}; two cables are swapped at {' or '.join(ends)}: a NIC answers ARP on another rail"
                 )
                 after[id(each)] = replace(each, observed=observed, remedy=steps(*(words[1] for words in known)))
             elif answering(probe for probe in probes if probe.target in ends):
@@ -248,7 +248,9 @@ class PairGate:
             if latency.measured or latency.failed or latency.missing or not self._touched(host, rail):
                 yield check_latency(port, usec, self._latency_bounds(host, rail))
         if self.sweep is not None and self.sweep.gpu is not None:
-            yield self.sweep.gpu.check(host, rail, self.fleet.endpoints[host][rail]["gpu"], self.settings["gpu_fail_below"])
+            endpoint = self.fleet.endpoints[host][rail]
+            infiniband = endpoint.get("gid_index") is None
+            yield self.sweep.gpu.check(host, rail, endpoint["gpu"], self.settings["gpu_fail_below"], infiniband=infiniband)
 
     def _proven(self, host: str, rail: str) -> Iterator[Finding]:
         proof = self.standings[host][rail].proof
@@ -273,12 +275,12 @@ class PairGate:
         """An endpoint that no other host of this play can meet."""
         apart = partition_words(self.fleet.endpoints[host][rail].get("pkey"))
         if apart and len(self.fleet.having(rail)) > 1 and len(self.fleet.hosts) == self.planned_hosts:
-            return Finding(STAGE, BANDWIDTH_CHECK, host, rail, NOT_APPLICABLE, f"no other host is in its {apart} on this rail", EXPECTED)
+            return Finding(STAGE, BANDWIDTH_CHECK, host, rail, NOT_APPLICABLE, f"no other host on this rail is in its {apart}", EXPECTED)
         others = [each for each in self.fleet.hosts if each != host and rail in (of["name"] for of in self.fleet.intents[each]["rails"])]
         if not others and len(self.fleet.hosts) == self.planned_hosts:
             return Finding(STAGE, BANDWIDTH_CHECK, host, rail, NOT_APPLICABLE, "no other host has this rail", EXPECTED)
-        why = "the other hosts of this rail are out of the play, or cannot be measured"
-        return Finding(STAGE, BANDWIDTH_CHECK, host, rail, UNKNOWN, why, EXPECTED, "Mend the others first, then run again.")
+        why = "the other hosts of this rail are not in the play, or cannot be measured"
+        return Finding(STAGE, BANDWIDTH_CHECK, host, rail, UNKNOWN, why, EXPECTED, "Fix the other hosts first, then rerun.")
 
     def _unmeasured(self, host: str, rail: str) -> Finding:
         """An endpoint that has neither a valid proof nor a measurement of this run."""
@@ -287,13 +289,13 @@ class PairGate:
             why = f"{standing.words}; nothing is measured in check mode"
             return Finding(STAGE, BANDWIDTH_CHECK, host, rail, NOT_APPLICABLE, why, EXPECTED)
         if host in self.blocked:
-            why = f"{standing.words}; not measured, at work: {self.blocked[host]}"
+            why = f"{standing.words}; not measured, because the host is busy: {self.blocked[host]}"
             status = WARNING if standing.too_old else UNKNOWN
-            remedy = "Run again when the host is idle, or allow load with -e rdma_load_allowed=true."
+            remedy = "Rerun when the host is idle, or allow load with `-e rdma_load_allowed=true`."
             return Finding(STAGE, BANDWIDTH_CHECK, host, rail, status, why, EXPECTED, remedy)
-        others = "; the others on this rail are at work" if self.blocked else ""
+        others = "; the other hosts on this rail are busy" if self.blocked else ""
         why = f"{standing.words}; not measured in this run{others}"
-        return Finding(STAGE, BANDWIDTH_CHECK, host, rail, UNKNOWN, why, EXPECTED, "Measure with -e rdma_measure=true.")
+        return Finding(STAGE, BANDWIDTH_CHECK, host, rail, UNKNOWN, why, EXPECTED, "Measure with `-e rdma_measure=true`.")
 
     def _renewed(self, findings: Mapping[str, list[Finding]]) -> Proofs:
         """The proofs after this sweep: what no verdict names, no check refuses and nothing on its plane puts in doubt is proven.
@@ -363,15 +365,15 @@ def _figure_of(proof: Proof) -> Figure:
 
 def _no_endpoint(host: str, rail: str, told: tuple[str, str] | None) -> Finding:
     """A rail that is planned and cannot be measured on. told: why a port that is there cannot, and what to do, if that is known."""
-    why, remedy = told or ("no RDMA device, or no GID of its address", f"Look at {host}'s findings of the driver and network stages.")
+    why, remedy = told or ("no RDMA device, or no GID for its address", f"Fix the findings of the driver and network stages on {host}.")
     return Finding(STAGE, BANDWIDTH_CHECK, host, rail, UNKNOWN, why, "an endpoint to measure", remedy)
 
 
 def _no_pair(host: str, planned_hosts: int) -> Finding:
     """A host of which no pair could be planned."""
     if planned_hosts < 2:
-        why = "one host alone has no pair"
-        return Finding(STAGE, BANDWIDTH_CHECK, host, "all rails", NOT_APPLICABLE, why, "one pair at least")
-    remedy = f"Look at {host}'s findings of the driver and network stages: a rail without GID has no pairs."
+        why = "a single host has no pair"
+        return Finding(STAGE, BANDWIDTH_CHECK, host, "all rails", NOT_APPLICABLE, why, "at least one pair")
+    remedy = f"Fix the findings of the driver and network stages on {host}: a rail without a GID has no pairs."
     why = "no pair of this host was planned"
-    return Finding(STAGE, BANDWIDTH_CHECK, host, "all rails", UNKNOWN, why, "one pair at least", remedy)
+    return Finding(STAGE, BANDWIDTH_CHECK, host, "all rails", UNKNOWN, why, "at least one pair", remedy)

@@ -38,10 +38,10 @@ Port = tuple[str, str]
 #: Where data takes the way through the host's memory, less than this is left.
 STAGED_BELOW = 0.25
 STAGED = (
-    "So much less is what copies through the host leave: see the path of {host} in the gpu stage's findings, then the distance of GPU and "
-    "NIC (pcie.distance), ACS and the IOMMU (pcie.acs, host.iommu)."
+    "At this rate, data is copied through the host. On {host}, check: 1. the path in the findings of the gpu stage; 2. the distance of "
+    "GPU and NIC (pcie.distance); 3. ACS and the IOMMU (pcie.acs, host.iommu)."
 )
-SLOW = "Look at the PCIe path between GPU and NIC of {host}: pcie.distance, pcie.path, pcie.acs, host.iommu."
+SLOW = "Check the PCIe path between GPU and NIC of {host}: pcie.distance, pcie.path, pcie.acs, host.iommu."
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,14 @@ class GpuShares:
             }
         )
 
-    def check(self, host: str, rail: str, gpu: Mapping[str, Any] | None, least: float) -> Finding:
-        """gpu: of the endpoint; least: rdma_pairs.gpu_fail_below."""
-        expected = f"at least {least:.2f} of what the same pairs reach from the host's memory"
+    def check(self, host: str, rail: str, gpu: Mapping[str, Any] | None, least: float, *, infiniband: bool = False) -> Finding:
+        """Return the finding `pair.gpu`. gpu: of the endpoint; least: rdma_pairs.gpu_fail_below; infiniband: whether the rail is one."""
+        expected = f"at least {least:.2f} of the same pairs' bandwidth from host memory"
         if gpu is None:
-            why = "no GPU whose memory its NIC shall reach (the gpu stage's findings tell why)"
+            why = "no GPU is planned for its NIC (see the findings of the gpu stage)"
             return Finding(STAGE, CHECK, host, rail, NOT_APPLICABLE, why, expected)
         share = self.ports.get((host, rail), GpuShare((), (), 0))
-        return Finding(STAGE, CHECK, host, rail, *_judged(host, share, gpu, least, expected))
+        return Finding(STAGE, CHECK, host, rail, *_judged(host, share, gpu, least, expected, infiniband=infiniband))
 
 
 def _rows(matrix: Matrix) -> list[tuple[tuple[int, int, int], float]]:
@@ -105,19 +105,22 @@ def _ports(matrix: Matrix, where: tuple[int, int, int]) -> list[Port]:
     return [(matrix.hosts[end], matrix.rails[rail]) for end in ends]
 
 
-def _judged(host: str, share: GpuShare, gpu: Mapping[str, Any], least: float, expected: str) -> tuple[str, str, str, str]:
-    """(status, observed, expected, remedy). Half of the partners decide: one of them whose GPU is slow makes one pair slow."""
+def _judged(
+    host: str, share: GpuShare, gpu: Mapping[str, Any], least: float, expected: str, *, infiniband: bool
+) -> tuple[str, str, str, str]:
+    """Return (status, observed, expected, remedy). The median decides, because one partner with a slow GPU makes one pair slow."""
     path = f"GPU {gpu['bus_id']} by {'DMA-BUF' if gpu['dmabuf'] else 'peer memory'}"
     if len(share.failures) > len(share.shares):
         kind, number = Counter(each.kind for each in share.failures).most_common(1)[0]
         line = next((each.line for each in share.failures if each.kind == kind and each.line), "")
-        return ERROR, f"{path}: {number} measurements failed ({kind})", expected, failure_remedy(kind, line, host=host, rail="the rail")
+        remedy = failure_remedy(kind, line, host=host, rail="the rail", infiniband=infiniband)
+        return ERROR, f"{path}: {number} measurements failed ({kind})", expected, remedy
     if not share.shares or share.missing:
         why = f"{share.missing} planned measurements left no record" if share.missing else "nothing to compare it with"
-        return UNKNOWN, f"{path}: {why}", expected, "Run the pairs stage again with -e rdma_measure=true."
+        return UNKNOWN, f"{path}: {why}", expected, "Run the pairs stage again with `-e rdma_measure=true`."
     median = statistics.median(share.shares)
     partners = f"{len(share.shares)} measurement{'s' if len(share.shares) != 1 else ''}"
-    observed = f"{path}: {median:.2f} of it (median of {partners}, lowest {min(share.shares):.2f})"
+    observed = f"{path}: {median:.2f} of that (median of {partners}, lowest {min(share.shares):.2f})"
     if median >= least:
         return OK, observed, expected, ""
     return ERROR, observed, expected, (STAGED if median < STAGED_BELOW else SLOW).format(host=host)

@@ -100,42 +100,42 @@ class Traffic:
         """What qos.traffic says of it."""
         counted = counters_of(self.counters)
         if counted is None:
-            remedy = f"1. On {self.host}, see whether the driver was loaded again: `dmesg`. 2. Measure with -e rdma_measure=true."
+            remedy = f"1. On {self.host}, check with `dmesg` whether the driver was reloaded. 2. Measure again with `-e rdma_measure=true`."
             return self._finding(UNKNOWN, "its counters before and after the sweep cannot be compared", remedy)
         if not any(self.payload.values()):
-            return self._not_applicable("nothing was measured well here")
+            return self._not_applicable("no successful measurement here")
         own = counted.get(self.priority, PriorityCounters())
         if own.rx_bytes is None and own.tx_bytes is None:
-            what = "counts no bytes of priorities" if counted else "counts nothing by priority"
+            what = "does not count bytes by priority" if counted else "does not count by priority"
             return self._not_applicable(f"the driver of {self.netdev} {what}")
         cnps = int(self.profile["cnp_priority"])
         ways = [_Way(way, self.priority, cnps, counted, self.payload[way]) for way in ("tx", "rx") if self.payload[way]]
         observed = "; ".join(way.words() for way in ways)
         if self.profile["pfc"][self.priority] and own.says_pfc_is_off():
-            pfc = f"PFC is off there: the driver has no pause counters for priority {self.priority}"
-            allowed = "with roce_qos_link_toggle_allowed=true when no job runs, for the link goes for a moment"
+            pfc = f"PFC is disabled: the driver has no pause counters for priority {self.priority}"
+            allowed = "with `-e roce_qos_link_toggle_allowed=true` while no job runs: the link goes down for a moment"
             return self._finding(ERROR, f"{pfc}; {observed}", f"Run the QoS stage for {self.host} {allowed}.")
         return self._judged(ways, observed)
 
     def _judged(self, ways: list[_Way], observed: str) -> Finding:
         look = f"`ethtool -S {self.netdev} | grep prio` on {self.host}"
         if any(not way.is_told for way in ways):
-            return self._not_applicable(f"the driver of {self.netdev} does not tell the bytes of each direction: {observed}")
+            return self._not_applicable(f"the driver of {self.netdev} does not report the bytes of each direction: {observed}")
         if any(way.is_unseen for way in ways):
-            remedy = f"See {look}, and whether its RDMA traffic passes that port: the driver may not count it, or another port has it."
+            remedy = f"1. Run {look}. 2. Check that RDMA traffic uses this port: the driver may not count it, or another port carries it."
             return self._finding(UNKNOWN, observed, remedy)
         bad = [way.way for way in ways if not way.is_good]
         if not bad:
             return self._finding(OK, observed)
-        others = "" if "tx" in bad else "; what it sends is well, so look at its partners' marks and at the switch too"
-        remedy = f"Run the QoS stage for {self.host}; {look} shows where a measurement is counted{others}."
+        others = "" if "tx" in bad else ". It sends correctly, so check the DSCP marks of its partners and the switch too"
+        remedy = f"Run the QoS stage for {self.host}. {look} shows where traffic is counted{others}."
         return self._finding(ERROR, observed, remedy)
 
     def _not_applicable(self, why: str) -> Finding:
         return self._finding(NOT_APPLICABLE, why)
 
     def _finding(self, status: str, observed: str, remedy: str = "") -> Finding:
-        expected = f"{LEAST_SHARE:.0%} of what perftest sent, and of all that the port counts beside CNPs, in priority {self.priority}"
+        expected = f"{LEAST_SHARE:.0%} of perftest's traffic, and of the port's traffic without CNPs, in priority {self.priority}"
         return Finding(STAGE, TRAFFIC_CHECK, self.host, self.rail, status, observed, expected, remedy)
 
 
@@ -189,7 +189,7 @@ class _Way:
     def _elsewhere(self) -> str:
         """Where most of the rest was counted."""
         most, total = max(self._others, key=self.by_priority.__getitem__), sum(self.by_priority.values())
-        why = "it is not marked, or DSCP is not trusted" if most == 0 else "it has another DSCP, or the map is another one"
+        why = "unmarked, or DSCP is not trusted" if most == 0 else "a different DSCP, or a different map"
         return f"{self.by_priority[most] / total:.1%} in priority {most}: {why}"
 
 

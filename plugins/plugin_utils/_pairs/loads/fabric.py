@@ -40,8 +40,8 @@ declare(
 )
 
 STAGE = "pairs"
-AGAIN = "See the fabric stage for who could read the plane; then run again with -e rdma_measure=true."
-NOT_BEFORE = "the fabric stage of this run has not read the plane: nothing is known of it before the load"
+AGAIN = "1. Check in the fabric stage which host could read the plane. 2. Rerun with `-e rdma_measure=true`."
+NOT_BEFORE = "the fabric stage of this run did not read the plane, so there is nothing to compare with"
 BALANCE_CHECK = "fabric.balance"
 #: How far from the mean of its group a port may be.
 OFF = 0.20
@@ -50,7 +50,7 @@ LEAST_LOAD = 0.01
 #: Octets in a word of PortXmitData and PortRcvData; the classic ones stop at 32 bits.
 WORD_BYTES = 4
 FULL = 0xFFFFFFFF
-BALANCED = f"each uplink of a leaf carries what the others do, {OFF:.0%} more or less"
+BALANCED = f"all uplinks of a leaf carry the same traffic, within {OFF:.0%}"
 DIRECTIONS = {"PortXmitData": "up", "PortRcvData": "down"}
 
 
@@ -73,7 +73,7 @@ def check_balance(teller: Teller, before: Graph, seconds: float) -> list[Cause]:
     groups = list(_groups(teller.view, before))
     loaded = [group for group in groups if _loaded(teller.view, group, seconds)]
     if not loaded:
-        return [teller.skip(BALANCE_CHECK, "no data counters of uplinks" if not groups else "the uplinks were not under load", BALANCED)]
+        return [teller.skip(BALANCE_CHECK, "no data counters on uplinks" if not groups else "the uplinks were not under load", BALANCED)]
     odd = [each for group in loaded for each in _odd(teller.view, group)]
     if not odd:
         return [teller.well(BALANCE_CHECK, f"{len(loaded)} groups of uplinks", BALANCED)]
@@ -151,8 +151,8 @@ def _causes(teller: Teller, odd: Sequence[Odd], leaves: int) -> Iterator[Cause]:
 
 def _cause(teller: Teller, subject: str, observed: str, odd: Sequence[Odd]) -> Cause:
     remedy = (
-        "See routing (which engine, whether it has been told of all spines, adaptive routing); few large flows do it too: more queue pairs "
-        "(NCCL_IB_QPS_PER_CONNECTION) spread them."
+        "1. Check the routing engine, whether it uses all spines, and adaptive routing. "
+        "2. A few large flows have the same effect: use more queue pairs (NCCL_IB_QPS_PER_CONNECTION)."
     )
     return teller.cause(BALANCE_CHECK, WARNING, subject, observed, BALANCED, remedy, ends=[each.end for each in odd])
 
@@ -181,7 +181,7 @@ def _load_causes(view: View, before: tuple[Graph, float] | None, read_at: float)
     elif not (before[0].complete and view.graph.complete):
         when, partial = ("after", view.graph) if before[0].complete else ("before", before[0])
         why = f": {partial.problems[0]}" if partial.problems else ""
-        yield _not_compared(UNKNOWN, f"what was read {when} the load is not the whole plane{why}", AGAIN)
+        yield _not_compared(UNKNOWN, f"the reading {when} the load does not cover the whole plane{why}", AGAIN)
     else:
         teller = Teller(view)
         yield from check_under_load(teller, before[0], of_graph(before[0], view))

@@ -92,15 +92,16 @@ def _judged(tried: Sequence[tuple[Attempt, Outcome]], unknown: Sequence[int]) ->
         words = [f"{each.server} and {each.client} at {gbps:.3g} Gb/s ({_keys(each)})" for each, gbps in through]
         first = through[0][0]
         remedy = (
-            f"Read the tables: `smpquery pkeys` of both ports, or /sys/class/infiniband/*/ports/*/pkeys on {first.server} and "
-            f"{first.client}; then partition_enforcement of the plane's subnet manager, and whether its files are those of the link stage."
+            f"1. Compare the P_Key tables of both ports: `smpquery pkeys`, or /sys/class/infiniband/*/ports/*/pkeys on {first.server} and "
+            f"{first.client}. 2. Check `partition_enforcement` in the intent. 3. Run the link stage to compare the subnet manager's files."
         )
         return ERROR, f"{len(through)} of {len(tried)} attempts got through: {some(words)}", EXPECTED, remedy
     unclear = [(each, outcome) for each, outcome in tried if not _is_refused(outcome)]
     if unclear or unknown or not tried:
-        return UNKNOWN, "; ".join(_unclear(unclear, unknown, len(tried))), EXPECTED, "Run the pairs stage again with -e rdma_measure=true."
+        remedy = "Run the pairs stage again with `-e rdma_measure=true`."
+        return UNKNOWN, "; ".join(_unclear(unclear, unknown, len(tried))), EXPECTED, remedy
     hosts = {host for each, _outcome in tried for host in (each.server, each.client)}
-    return OK, f"{len(tried)} attempts of {len(hosts)} hosts, none answered", EXPECTED, ""
+    return OK, f"{len(tried)} attempts between {len(hosts)} hosts, none answered", EXPECTED, ""
 
 
 def _keys(attempt: Attempt) -> str:
@@ -111,9 +112,9 @@ def _unclear(tried: Sequence[tuple[Attempt, Outcome]], unknown: Sequence[int], c
     if tried:
         attempt, outcome = tried[0]
         why = "left no record" if outcome is None else _why(outcome)
-        yield f"{len(tried)} of {count} attempts say nothing, as of {attempt.server} and {attempt.client}: {why}"
+        yield f"{len(tried)} of {count} attempts are inconclusive, for example {attempt.server} and {attempt.client}: {why}"
     if unknown:
-        yield f"no host is known to be well in {some([partition_words(key) for key in unknown])}"
+        yield f"no host is known to be healthy in {some([partition_words(key) for key in unknown])}"
 
 
 def _why(outcome: Outcome) -> str:

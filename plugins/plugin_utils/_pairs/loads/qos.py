@@ -71,28 +71,29 @@ class Load:
         target, sources = self.funnel.target, ", ".join(self.funnel.sources)
         look = f"`ethtool -S INTERFACE | grep prio{self.priority}` on {target}, {sources}"
         switch = f"the switch ports of {self.funnel.rail}: PFC and ECN of priority {self.priority}, its buffer and headroom"
-        plan = "`ansible-playbook rdma.cluster.plan --tags roce` has what they should be set to"
+        plan = "`ansible-playbook rdma.cluster.plan --tags roce` shows the planned values"
         if self.discards or self.failures.get(LOST):
-            return self._finding(ERROR, self._words(), f"Look at {switch}; {plan}. {look} shows where frames were dropped.")
+            return self._finding(ERROR, self._words(), f"1. Check {switch}; {plan}. 2. Run {look} to see where frames were dropped.")
         if len(self.gbps) < FEWEST_SOURCES:
-            remedy = f"Look at pairs/qos of the run folder, then measure again with -e rdma_measure=true on {target}, {sources}."
+            remedy = f"1. Read pairs/qos in the run folder. 2. Measure {target}, {sources} again with `-e rdma_measure=true`."
             return self._finding(UNKNOWN, self._words(), remedy)
         if not self.is_told:
             return self._not_told()
         if any(self.pauses.values()) or any(self.notifications.values()):
             return self._finding(OK, self._words())
         if self.is_shared:
-            none = "nothing held the senders back: no pause and no CNP, and no loss"
-            return self._finding(WARNING, f"{none}; {self._rates()}", f"Look at {switch}; {plan}. {look} shows what moves.")
-        return self._finding(NOT_APPLICABLE, f"{self._rates()}: they did not share a full line, so nothing had to hold them back")
+            none = "nothing slowed the senders down: no pause frames, no CNPs and no loss"
+            remedy = f"1. Check {switch}; {plan}. 2. Run {look} to see which counters rise."
+            return self._finding(WARNING, f"{none}; {self._rates()}", remedy)
+        return self._finding(NOT_APPLICABLE, f"{self._rates()}: they did not fill the line, so nothing had to slow them down")
 
     def _not_told(self) -> Finding:
         """The finding without pause frames and CNPs: unknown if the counters of a host are missing, else its driver has none."""
         lost = [host for host in (self.funnel.target, *self.funnel.sources) if counters_of(self.counters.get(host)) is None]
         if not lost:
-            return self._finding(NOT_APPLICABLE, f"{self._rates()}; the drivers tell neither pause frames of priorities nor CNPs")
+            return self._finding(NOT_APPLICABLE, f"{self._rates()}; the drivers report neither pause frames by priority nor CNPs")
         why = f"the counters of {', '.join(lost)} before and after the load cannot be compared"
-        return self._finding(UNKNOWN, f"{self._rates()}; {why}", "Measure with -e rdma_measure=true.")
+        return self._finding(UNKNOWN, f"{self._rates()}; {why}", "Measure again with `-e rdma_measure=true`.")
 
     @property
     def told(self) -> dict[str, PriorityCounters]:

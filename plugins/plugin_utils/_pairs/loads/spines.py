@@ -59,10 +59,10 @@ class Measured:
 
 def oversubscription(host: str, subject: str, measured: Measured, allowed: float | None) -> Finding:
     """The finding `pair.oversubscription`. host: "plane default"; subject: the rail; allowed: of these pairs, as allowed_shares has it."""
-    expected = EXPECTED if allowed is None else f"{_ratio(allowed)} at the most, as the graph has it"
+    expected = EXPECTED if allowed is None else f"at most {_ratio(allowed)}, by the graph"
     if measured.share is None or allowed is None:
-        why = "the graph does not tell what it allows" if measured.share is not None else _not_whole(measured)
-        remedy = "Look at pairs/spines of the run folder and at the fabric stage's findings, then measure again with -e rdma_measure=true."
+        why = "the graph does not show the allowed share" if measured.share is not None else _not_whole(measured)
+        remedy = "1. Read pairs/spines in the run folder and the fabric stage's findings. 2. Measure again with `-e rdma_measure=true`."
         return Finding(STAGE, CHECK, host, subject, UNKNOWN, why, expected, remedy)
     alone = f"{measured.alone_gbps:.3g} Gb/s"
     seen = f"one pair alone {alone}, {len(measured.together_gbps)} pairs at once {measured.share:.0%} of it each: {_ratio(measured.share)}"
@@ -70,8 +70,8 @@ def oversubscription(host: str, subject: str, measured: Measured, allowed: float
     if reached >= WARN_BELOW:
         return Finding(STAGE, CHECK, host, subject, OK, seen, expected)
     remedy = (
-        "See whether flows are spread over the spines: the counters of the leaves' uplinks (fabric.balance), the routing engine of the "
-        "subnet manager or ECMP and adaptive routing of the switches; then congestion control."
+        "1. Check how flows are spread over the spines: the counters of the uplinks (fabric.balance), and the routing engine of the subnet "
+        "manager, or ECMP and adaptive routing of the switches. 2. Check congestion control."
     )
     return Finding(STAGE, CHECK, host, subject, ERROR if reached < FAIL_BELOW else WARNING, seen, expected, remedy)
 
@@ -83,7 +83,7 @@ def not_measured(host: str, subject: str, why: str) -> Finding:
 
 def _not_whole(measured: Measured) -> str:
     lost = sum(each is None for each in measured.together_gbps)
-    return f"{lost} of {len(measured.together_gbps)} pairs were not measured at once" if lost else "the pair that is alone was not measured"
+    return f"{lost} of {len(measured.together_gbps)} simultaneous pairs were not measured" if lost else "the single pair was not measured"
 
 
 def _ratio(share: float) -> str:

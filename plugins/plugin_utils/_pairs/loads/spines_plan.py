@@ -25,11 +25,11 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan impo
 #: One pair at once is one alone.
 FEWEST_PAIRS = 2
 SOFTWARE = "Soft-RoCE has no fabric of its own"
-NO_GRAPH = "this run has no graph of the fabric that its ports are in"
-NO_UPLINKS = "the graph has nothing above the leaves: hosts are told their own neighbours alone by LLDP"
-NOT_TOLD = "the graph is not whole, or does not tell the rates of all links: the fabric stage says what is missing"
-ONE_LEAF = "all its ports hang on one leaf: nothing crosses spines"
-TOO_FEW = f"fewer than {2 * FEWEST_PAIRS} hosts that nothing is said against could meet across spines"
+NO_GRAPH = "this run has no graph of the fabric of its ports"
+NO_UPLINKS = "the graph has nothing above the leaves: LLDP shows hosts only their own neighbors"
+NOT_TOLD = "the graph is incomplete, or lacks link rates: see the findings of the fabric stage"
+ONE_LEAF = "all its ports are on one leaf: nothing crosses spines"
+TOO_FEW = f"fewer than {2 * FEWEST_PAIRS} hosts without a verdict could be paired across spines"
 Rounds = list[list[list[int]]]
 
 

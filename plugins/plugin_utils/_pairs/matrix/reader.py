@@ -224,11 +224,11 @@ def _judged(line: str, may_write: frozenset[Meeting], tests: int) -> tuple[Row |
     """Return the row of a line that counts, else why it does not."""
     rows = _parsed([line])
     if rows is None or not is_result(rows[0]):
-        return None, "no result of a measurement"
+        return None, "not a measurement result"
     row = rows[0]
     if (row[RAIL], row[ROUND], row[SERVER], row[CLIENT], row[ROLE]) not in may_write:
-        return None, "no measurement that the plan has for this host"
-    return (row, "") if row[TEST] < tests else (None, "no test of the plan")
+        return None, "not a measurement planned for this host"
+    return (row, "") if row[TEST] < tests else (None, "not a planned test")
 
 
 def _printable(line: str) -> str:

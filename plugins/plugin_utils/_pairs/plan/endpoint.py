@@ -42,7 +42,7 @@ class NoLimit:
     end: int | None = None
 
     def named(self, one: str, other: str) -> NoLimit:
-        """The same, with the host in its reason: "node3: mlx5_0/1 tells no rate"."""
+        """The same, with the host in its reason: "node3: mlx5_0/1 reports no rate"."""
         return replace(self, reason=f"{whose(self.end, one, other)}: {self.reason}")
 
 
@@ -106,10 +106,10 @@ def _unknown(port: RailPort, rate_gbps: float | None, mtu_bytes: int | None) -> 
     if port.device and port.device.node_type == "RNIC":
         return f"{port.name} is iWARP, which is not a rail"
     if not port.port or port.port.link_layer not in (ROCE, INFINIBAND):
-        return f"{port.name} tells no link layer"
+        return f"{port.name} reports no link layer"
     if rate_gbps is None:
-        return f"{port.name} tells no rate"
-    return None if mtu_bytes else f"the active MTU of {port.name} is not known (ibv_devinfo tells it)"
+        return f"{port.name} reports no rate"
+    return None if mtu_bytes else f"the active MTU of {port.name} is unknown (ibv_devinfo shows it)"
 
 
 def _data_gbps(port: RailPort) -> float | None:

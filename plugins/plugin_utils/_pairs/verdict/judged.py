@@ -358,9 +358,9 @@ class _Bars(NamedTuple):
         )
         gbps = statistics.median(again.value[at] for at in found)
         observed = (
-            f"{subject(slow, again)}: {gbps:.3g} Gb/s, {ratio:.2f} of what is possible, when measured again; before: {suspect.observed}"
+            f"{subject(slow, again)}: {gbps:.3g} Gb/s, {ratio:.2f} of the limit, when measured again; before: {suspect.observed}"
         )
-        expected = f"at least {self.warn_ratio:g} of what is possible"
+        expected = f"at least {self.warn_ratio:g} of the limit"
         return replace(suspect, status=WARNING, observed=observed, expected=expected, remedy=describe(slow, again)[2], again=CLEARED)
 
 
@@ -421,7 +421,7 @@ class _Beside(NamedTuple):
         tests = [rounds] if suspect.stands_out and not suspect.verdict.failed else [rounds, rounds[:1]]
         if not is_near and all(self._is_slow(each) for each in tests):
             return replace(suspect, status=ERROR, observed=suspect.observed + words, again=CONFIRMED, doubtful=False)
-        return replace(suspect, status=WARNING, observed=f"{suspect.observed}{words}: too few and too scattered to tell", doubtful=True)
+        return replace(suspect, status=WARNING, observed=f"{suspect.observed}{words}: too few and too scattered to judge", doubtful=True)
 
     def _share(self, rounds: Sequence[_Round]) -> float:
         """What a suspect reached of what good pairs reach. With fewer pairs at once, all are faster: it is compared within its round."""

@@ -78,8 +78,8 @@ def crossing_words(host: str, crossed: Mapping[str, str]) -> tuple[str, str] | N
     """(seen, the step that fixes it) of crossed cables, None where there are none."""
     for rail, other in sorted(crossed.items()):
         if crossed.get(other) == rail:
-            seen = f"the cables of {rail} and {other} of {host} are exchanged: the NIC of each answers ARP on the other rail"
-            return seen, f"At {host}: exchange the cables of {rail} and {other}, then run the pairs stage again"
+            seen = f"the cables of {rail} and {other} of {host} are swapped: the NIC of each answers ARP on the other rail"
+            return seen, f"At {host}: swap the cables of {rail} and {other}, then run the pairs stage again"
     for rail, other in sorted(crossed.items()):
         seen = f"the cable of {rail} of {host} ends on {other}: its NIC answers ARP there"
         return seen, f"At {host}: move the cable of {rail} from the switch of {other} to that of {rail}, then run the pairs stage again"

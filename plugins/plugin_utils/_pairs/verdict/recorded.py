@@ -71,13 +71,13 @@ class RecordedVerdicts:
                 raise ParseError(f"schema {data['schema']!r}, expected {SCHEMA}")
             hosts, rails, measurements = (data[name] for name in ("hosts", "rails", "measurements"))
             if not all(isinstance(name, str) for name in (data["inputs"], *hosts, *rails)):
-                raise ParseError("a name is not a text")
+                raise ParseError("a name is not a string")
             verdicts = [_verdict(each, len(hosts), len(rails), measurements) for each in data["verdicts"]]
             ports = [(_position(rail, len(rails)), _position(host, len(hosts))) for rail, host in data["ports"]]
             stopping = [verdicts[_position(number, len(verdicts))] for number in data["stopping"]]
             return cls(data["inputs"], hosts, rails, measurements, ports, verdicts, stopping)
         except (KeyError, TypeError, ValueError) as error:
-            raise ParseError(f"not a file of verdicts ({type(error).__name__}: {error})") from error
+            raise ParseError(f"not a verdicts file ({type(error).__name__}: {error})") from error
 
 
 def _verdict(data: Any, hosts: int, rails: int, measurements: int) -> Verdict:

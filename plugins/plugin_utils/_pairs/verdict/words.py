@@ -18,18 +18,19 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdic
 
 #: The UDP port of RoCE v2 (IANA).
 ROCE_PORT = 4791
-MTU = "On {partner}: `ping -c 3 -M do -s SIZE {address}`, SIZE being the MTU of {rail} less 28. Without a reply, fix the MTU on the path"
+MTU = "On {partner}: `ping -c 3 -M do -s SIZE {address}`. SIZE is the MTU of {rail} minus 28. Without a reply, fix the MTU on the path"
 PCIE = "On {host}: `lspci -vv`; the NIC's `LnkSta` must have the speed and width of `LnkCap`"
 FIREWALL_TCP = "On {host}: `nft list ruleset`. Allow inbound {tcp} from the hosts of {rail}"
 FIREWALL_UDP = f"On {{host}} and {{partner}}: `nft list ruleset`. Allow inbound UDP port {ROCE_PORT} (RoCE v2) from the hosts of {{rail}}"
 RUNNER_LOG = "On {host}: `journalctl -u 'rdma-pairs*'` shows whether the pair runner ran"
+LISTENING = "On {host}: `ss -ltnp` shows which process uses {tcp}"
 AGAIN = "Run the pairs stage again"
 PING = (
     "On {partner}: `ping -c 3 -I {partner_address} {address}`. Without a reply, check power, cable and address of {host} on {rail}",
     "If ping gets a reply, a firewall drops TCP. " + FIREWALL_TCP,
 )
 
-#: What to check of slow cards, the most likely cause first, without what the evidence rules out.
+#: The steps for slow NICs, by kind of verdict: the most likely cause first, without causes that the evidence excludes.
 SLOW: dict[str, tuple[str, ...]] = {
     "host": (
         PCIE + ": no cable is common to all NICs of the host",
@@ -38,7 +39,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     ),
     "nic": (MTU + ". Compare PFC with that of the switch port", "On {host}: `ethtool -m INTERFACE`. Replace the optic or the cable", PCIE),
     "rail": (
-        "On the switch of {rail}: compare the MTU of its ports with that of the NICs; the hosts are well on other rails",
+        "On the switch of {rail}: compare the MTU of its ports with that of the NICs; the hosts are fast on other rails",
         "On the switch of {rail}: check PFC and ECN, then the uplinks",
     ),
     "sends": (
@@ -54,13 +55,13 @@ SLOW: dict[str, tuple[str, ...]] = {
     "pair": (MTU, "Check the path that ECMP or routing chooses for these two: a spine or an uplink"),
     "path": ("On this element: check MTU and PFC, then its cables and optics; the endpoints are not to blame",),
 }
-#: The same on InfiniBand, which has no PFC: a port without credits waits (PortXmitWait), and a bad cable counts symbol errors.
+#: The same for InfiniBand, which has no PFC: a port without credits waits (PortXmitWait), and a bad cable causes symbol errors.
 ERRORS = "On {host}: `ibqueryerrors`. Reseat or replace the cable of {rail} if its ports count errors"
 SLOW_INFINIBAND: dict[str, tuple[str, ...]] = {
     "host": SLOW["host"],
     "nic": (ERRORS, PCIE),
     "rail": (
-        "On {host}: `iblinkinfo`. The links of the leaf switches of {rail} must have their full width and speed; the hosts are well on "
+        "On {host}: `iblinkinfo`. The links of the leaf switches of {rail} must have their full width and speed; the hosts are fast on "
         "other rails",
         "On {host}: `ibqueryerrors`. Replace the cables of {rail} whose ports count errors",
     ),
@@ -82,24 +83,24 @@ SLOW_INFINIBAND: dict[str, tuple[str, ...]] = {
         "On {host}: `ibqueryerrors` and `iblinkinfo`. Check the links of this element, then its cables; the endpoints are not to blame",
     ),
 }
-#: What to check of slow software devices, which are as fast as their CPU and their network interface.
+#: The steps for slow software devices, which are as fast as their CPU and their network interface.
 SLOW_SOFTWARE = (
     "On {host}: `uptime`. Stop other work there: a software device is as fast as its CPU",
     "On {host}: `ip -s link`. Drops and errors on the interface of {rail} point to its cable or to a rate limit on the switch port",
     MTU,
 )
-#: What to check of what fails, by the kind of its failures.
+#: The steps for failed measurements, by the kind of failure.
 FAILED: dict[str, tuple[str, ...]] = {
     "dead": (*PING, RUNNER_LOG),
     "refused": (RUNNER_LOG, FIREWALL_TCP),
     "token": ("Two sweeps ran at once, or a host has the token of another one. " + AGAIN,),
     "plan": ("Two sweeps ran at once, or a host has the plan of another one. " + AGAIN,),
     "timeout": (MTU, "If ping gets a reply, a firewall may drop the data. " + FIREWALL_UDP, "Check PFC and discards on the path"),
-    "listen": ("On {host}: `ss -ltnp` shows what holds {tcp}", "Read perftest's output in the run folder (`pairs/*.failures.jsonl`)"),
+    "listen": (LISTENING, "Read perftest's output in the run folder (`pairs/*.failures.jsonl`)"),
     "start": ("On {host}: `ib_write_bw --version`. Install perftest if it does not start",),
     "signal": ("On {host}: `dmesg | grep -i 'out of memory'` shows whether the kernel ended perftest",),
     "no_device": ("On {host}: `ibv_devices`. Check driver and link of the RDMA device of {rail}",),
-    "port_taken": ("On {host}: `ss -ltnp` shows what holds {tcp}",),
+    "port_taken": (LISTENING,),
     "qp": ("On {host} and {partner}: `show_gids`, or `ibv_devinfo -v`. Compare GID index and type, and check the route between them",),
     "mtu": ("On {host} and {partner}: `ip link show`. The MTU must be the same at both ends and in every switch between",),
     "retry_exceeded": (
@@ -116,8 +117,22 @@ FAILED: dict[str, tuple[str, ...]] = {
         "its clock (3 attempts)",
         "Stop other work on {host}, then run the pairs stage again",
     ),
-    "zero": ("On {host}: `uptime`. Stop other work: perftest measured nothing in its time. " + AGAIN,),
+    "zero": ("On {host}: `uptime`. Stop other work: perftest measured nothing within its duration. " + AGAIN,),
     "unknown": ("Read perftest's output in the run folder (`pairs/*.failures.jsonl`)",),
+}
+ACTIVE = "`ibstat`. The port of {rail} must be `Active` and `LinkUp`, and have a LID"
+TRACE = "On {host}: `ibtracert` from its LID to that of {partner}. Check the links on this path"
+P_KEYS = (
+    "On {host} and {partner}: compare the P_Keys in `/sys/class/infiniband/*/ports/*/pkeys`. Both need the same one, at least one of them "
+    "as a full member"
+)
+#: The steps on InfiniBand for the failures whose steps above are those of RoCE.
+FAILED_INFINIBAND: dict[str, tuple[str, ...]] = {
+    "dead": ("On {host}: " + ACTIVE, FIREWALL_TCP, RUNNER_LOG),
+    "timeout": ("On {host} and {partner}: " + ACTIVE, ERRORS, TRACE),
+    "qp": ("On {host} and {partner}: " + ACTIVE, P_KEYS),
+    "mtu": ("On {host} and {partner}: `ibv_devinfo`. `active_mtu` must be the same at both ends",),
+    "retry_exceeded": (ERRORS, TRACE, P_KEYS),
 }
 #: Failures for which a firewall is the most likely cause if the address answers ping.
 BLOCKED = {"dead": FIREWALL_TCP, "refused": FIREWALL_TCP, "timeout": FIREWALL_UDP, "retry_exceeded": FIREWALL_UDP}
@@ -157,12 +172,18 @@ def steps(*texts: str) -> str:
     return " ".join(f"{number}. {text}." for number, text in enumerate(texts[:3], 1))
 
 
-def failure_remedy(kind: str, line: str, *, host: str, rail: str, partner: str = "a partner") -> str:
-    """The steps for a kind of failure on a host, with the line that it left."""
+def failure_remedy(kind: str, line: str, *, host: str, rail: str, partner: str = "a partner", infiniband: bool = False) -> str:
+    """Return the steps for a kind of failure on a host, with the line of output that it left."""
     address, other = f"ADDRESS_OF_{host}", f"ADDRESS_OF_{partner}"
     tcp = "the TCP ports of the pair runner (from 18600) and of perftest (from 18515)"
     names = {"host": host, "rail": rail, "partner": partner, "address": address, "partner_address": other, "tcp": tcp}
-    return _quoting(steps(*(text.format(**names) for text in FAILED.get(kind, FAILED["unknown"]))), line)
+    return _quoting(steps(*(text.format(**names) for text in failed_steps(kind, infiniband=infiniband))), line)
+
+
+def failed_steps(kind: str, *, infiniband: bool = False) -> Sequence[str]:
+    """Return the steps for a kind of failure, on a rail of RoCE or of InfiniBand."""
+    texts = FAILED.get(kind, FAILED["unknown"])
+    return FAILED_INFINIBAND.get(kind, texts) if infiniband else texts
 
 
 def _quoting(words: str, line: str) -> str:
@@ -229,7 +250,7 @@ def _remedy(verdict: Verdict, matrix: Matrix, places: Places, software: bool) ->
     texts = [*_failed_steps(failure.kind, names, places)]
     rails = list(dict.fromkeys(matrix.rails[matrix.rail[at]] for at in verdict.evidence))
     if verdict.kind == "host" and len(rails) > 1 and failure.kind == "dead" and names["host"] in places.elsewhere:
-        texts[2:] = [f"The cables of {' and '.join(rails)} of {names['host']} may be exchanged: compare them with the plan"]
+        texts[2:] = [f"The cables of {' and '.join(rails)} of {names['host']} may be swapped: compare them with the plan"]
     if software:
         texts = [text.replace(", PFC, and the cable or optic", " and the cable") for text in texts]
         texts = [text for text in texts if "PFC" not in text]
@@ -244,11 +265,10 @@ def _slow_steps(verdict: Verdict, rail: str, places: Places, software: bool) -> 
 
 
 def _failed_steps(kind: str, names: Mapping[str, str], places: Places) -> Sequence[str]:
-    """A firewall is the first cause of what answers ping, and none of UDP where InfiniBand needs none."""
-    texts: Sequence[str] = FAILED.get(kind, FAILED["unknown"])
-    if names["rail"] in places.infiniband:
-        texts = tuple(text for text in texts if FIREWALL_UDP not in text)
-    elif kind in BLOCKED and (names["rail"], names["host"]) in places.answers:
+    """Return the steps for a kind of failure. On RoCE, a firewall comes first if the address answers ping."""
+    infiniband = names["rail"] in places.infiniband
+    texts = failed_steps(kind, infiniband=infiniband)
+    if not infiniband and kind in BLOCKED and (names["rail"], names["host"]) in places.answers:
         rest = (text for text in texts if BLOCKED[kind] not in text and text not in PING)
         texts = ("The address answers ping, so a firewall is likely. " + BLOCKED[kind], *rest)
     return texts

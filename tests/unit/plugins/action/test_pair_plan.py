@@ -80,5 +80,5 @@ def test_a_sweep_without_suspects(tmp_path: Path) -> None:
 
 def test_suspects_of_a_sweep_that_was_stopped(tmp_path: Path) -> None:
     run = swept(tmp_path, slow=["node2"])
-    assert planned(run, "suspects", finished=False)["msg"] == "The sweep was stopped; the next run goes on with it."
+    assert planned(run, "suspects", finished=False)["msg"] == "The sweep was stopped; the next run resumes it."
     assert not (run.folder.path / "pairs/again").exists()

@@ -127,7 +127,7 @@ def test_without_rdma_roce_there_is_no_load(tmp_path: Path) -> None:
 
 def test_a_sweep_that_was_stopped_is_not_followed_by_a_load(tmp_path: Path) -> None:
     run = Run(tmp_path / "R1").measure(finished=False)
-    assert run.plan()["msg"] == "The sweep was stopped; the next run goes on with it."
+    assert run.plan()["msg"] == "The sweep was stopped; the next run resumes it."
     run.measure()
     (run.folder.path / "pairs/node4.end.json").unlink()
     assert run.plan()["hosts"] == []
@@ -143,7 +143,7 @@ def test_a_host_at_work_on_the_plane_is_enough_to_leave_it_alone(tmp_path: Path)
         for playing in (HOSTS, HOSTS[:3]):
             said = run.plan(playing=playing)
             assert said["hosts"] == []
-            assert said["msg"].startswith(f"Hosts of the same plane are at work (node4: {words})")
+            assert said["msg"].startswith(f"Hosts of the same plane are busy (node4: {words})")
     assert not (run.folder.path / "pairs/qos").exists()
     run.load_allowed = {"node4"}
     assert run.plan()["hosts"] == list(HOSTS)

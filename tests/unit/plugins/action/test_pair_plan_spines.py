@@ -94,14 +94,14 @@ def refused(run: FabricRun, **of_plan: Any) -> str:
 
 def test_a_sweep_that_was_stopped_is_not_followed_by_a_load(tmp_path: Path) -> None:
     run = FabricRun(tmp_path / "R1", small()).sweep(finished=False)
-    assert refused(run) == "The sweep was stopped; the next run goes on with it."
+    assert refused(run) == "The sweep was stopped; the next run resumes it."
 
 
 @pytest.mark.parametrize("load", [BUSY, None], ids=["a job", "not read"])
 def test_a_host_at_work_on_the_plane_is_enough_to_leave_it_alone(tmp_path: Path, load: Any) -> None:
     run = FabricRun(tmp_path / "R1", small()).sweep().works("node8", load)
-    assert refused(run).startswith("Hosts of the same plane are at work (node8: ")
-    assert run.judged()[0].observed.startswith("Hosts of the same plane are at work")
+    assert refused(run).startswith("Hosts of the same plane are busy (node8: ")
+    assert run.judged()[0].observed.startswith("Hosts of the same plane are busy")
     run.load_allowed = {"node8"}
     assert run.plan()["hosts"] == run.hosts
 

@@ -79,7 +79,7 @@ def test_partners_that_found_nobody_there_are_no_evidence(tmp_path: Path) -> Non
     start(run.folder, {"started": False, "in_use": "job process 815 (slurmstepd)"}, "node4")
     found = {each.host: each for each in run.judged("pair.bandwidth")}
     assert {host: each.status for host, each in found.items()} == {"node1": "ok", "node2": "ok", "node3": "ok", "node4": UNKNOWN}
-    assert found["node4"].observed.endswith("not measured, at work: job process 815 (slurmstepd)")
+    assert found["node4"].observed.endswith("not measured, because the host is busy: job process 815 (slurmstepd)")
     sweep = run.evidence(SWEEP)
     assert sweep.is_over(run.hosts)
     assert not sweep.has("node4", "rail0")

@@ -122,7 +122,7 @@ def test_the_share_of_payload_is_that_of_the_pci_checks() -> None:
     assert payload_gbps(16.0, 16) == 16.0 * 16 * 128 / 130 * PCIE_PAYLOAD_SHARE
 
 
-@pytest.mark.parametrize(("asked", "reason"), [(1024, "MTU 1024 (asked for): 370.3"), (4096, "MTU 4096: 392.1"), (None, "MTU 4096: 392.1")])
+@pytest.mark.parametrize(("asked", "reason"), [(1024, "MTU 1024 (requested): 370.3"), (4096, "MTU 4096: 392.1"), (None, "MTU 4096: 392.1")])
 def test_a_smaller_mtu_that_is_asked_for_lowers_the_limit(asked: int | None, reason: str) -> None:
     assert sure(limit_of(cards(), mtu_bytes=asked)).reason == f"link 400 Gb/s, {reason}"
 
@@ -199,7 +199,7 @@ def test_in_a_virtual_machine_bridges_bound_nothing() -> None:
     facts = {**cards(link=(2.5, 1)), "iommu": {"virtual_machine": True}}
     facts["devices"]["mlx5_0"]["pci"].update(speed_gtps=None, width=None)
     limit = sure(limit_of(facts))
-    assert (limit.bound, limit.reason) == ("link", "link 400 Gb/s, MTU 4096: 392.1, PCIe path not known")
+    assert (limit.bound, limit.reason) == ("link", "link 400 Gb/s, MTU 4096: 392.1, PCIe path unknown")
 
 
 def test_in_a_virtual_machine_a_function_of_its_own_link_is_bound_by_it() -> None:
@@ -279,16 +279,16 @@ def test_both_directions_reach_less_than_twice_one() -> None:
 
 
 SOFT = Endpoint(NoLimit("not_applicable", "Soft-RoCE has no line rate"), ETHERNET, 2.5, 4096)
-LOST = Endpoint(why_not=NoLimit("unknown", "mlx5_0/1 tells no rate"))
+LOST = Endpoint(why_not=NoLimit("unknown", "mlx5_0/1 reports no rate"))
 
 
 @pytest.mark.parametrize(
     ("one", "other", "status", "reason"),
     [
-        (end(), LOST, "unknown", "node2: mlx5_0/1 tells no rate"),
+        (end(), LOST, "unknown", "node2: mlx5_0/1 reports no rate"),
         (SOFT, end(), "not_applicable", "node1: Soft-RoCE has no line rate"),
         (SOFT, SOFT, "not_applicable", "node1 and node2: Soft-RoCE has no line rate"),
-        (SOFT, LOST, "unknown", "node2: mlx5_0/1 tells no rate"),
+        (SOFT, LOST, "unknown", "node2: mlx5_0/1 reports no rate"),
         (end(), end(link_layer=INFINIBAND), "unknown", "node1 and node2: one end is Ethernet, the other InfiniBand"),
     ],
 )
@@ -301,17 +301,17 @@ def test_an_end_without_a_limit_leaves_its_pair_without_one(one: Endpoint, other
 @pytest.mark.parametrize(
     ("gbps", "status", "expected"),
     [
-        (79.9, "error", "at least 80 Gb/s, 0.8 of what is possible (why)"),
-        (80.0, "warning", "at least 95 Gb/s, 0.95 of what is possible (why)"),
-        (94.9, "warning", "at least 95 Gb/s, 0.95 of what is possible (why)"),
-        (95.0, "ok", "at least 95 Gb/s, 0.95 of what is possible (why)"),
-        (111.0, "ok", "at least 95 Gb/s, 0.95 of what is possible (why)"),
-        (111.2, "error", "at most 110 Gb/s, more is not possible: it measured something else (why)"),
-        (math.inf, "error", "at most 110 Gb/s, more is not possible: it measured something else (why)"),
-        (None, "unknown", "at least 95 Gb/s, 0.95 of what is possible (why)"),
-        (0.0, "unknown", "at least 95 Gb/s, 0.95 of what is possible (why)"),
-        (-1.0, "unknown", "at least 95 Gb/s, 0.95 of what is possible (why)"),
-        (math.nan, "unknown", "at least 95 Gb/s, 0.95 of what is possible (why)"),
+        (79.9, "error", "at least 80 Gb/s, 0.8 of the limit (why)"),
+        (80.0, "warning", "at least 95 Gb/s, 0.95 of the limit (why)"),
+        (94.9, "warning", "at least 95 Gb/s, 0.95 of the limit (why)"),
+        (95.0, "ok", "at least 95 Gb/s, 0.95 of the limit (why)"),
+        (111.0, "ok", "at least 95 Gb/s, 0.95 of the limit (why)"),
+        (111.2, "error", "at most 110 Gb/s; more is impossible, so something else was measured (why)"),
+        (math.inf, "error", "at most 110 Gb/s; more is impossible, so something else was measured (why)"),
+        (None, "unknown", "at least 95 Gb/s, 0.95 of the limit (why)"),
+        (0.0, "unknown", "at least 95 Gb/s, 0.95 of the limit (why)"),
+        (-1.0, "unknown", "at least 95 Gb/s, 0.95 of the limit (why)"),
+        (math.nan, "unknown", "at least 95 Gb/s, 0.95 of the limit (why)"),
     ],
 )
 def test_a_figure_is_judged_by_fractions_of_the_limit_and_by_what_is_possible(gbps: float | None, status: str, expected: str) -> None:

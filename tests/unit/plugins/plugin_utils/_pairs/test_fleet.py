@@ -107,7 +107,7 @@ def test_each_endpoint_has_its_own_standing() -> None:
     assert {host: list(each) for host, each in standings.items()} == {"node1": ["rail0", "rail1"], "node2": ["rail0"]}
     assert standings["node1"]["rail0"].valid
     assert standings["node1"]["rail1"].too_old
-    assert standings["node2"]["rail0"].words == "never measured, or not found good"
+    assert standings["node2"]["rail0"].words == "never measured, or not proven good"
 
 
 def test_a_proof_of_another_host_or_rail_does_not_count() -> None:

@@ -171,5 +171,5 @@ def test_a_partition_that_nobody_could_try_is_tried_again(tmp_path: Path) -> Non
     run = FabricRun(tmp_path / "R1", leafspine(1, 1, 8), tables=TENANTS).sweep()
     run.part(playing=[f"node{host}" for host in range(1, 5)])
     (found,) = run.judged("pair.isolation")
-    assert found.observed == "no host is known to be well in partition 0x8002"
+    assert found.observed == "no host is known to be healthy in partition 0x8002"
     assert unproven(run) == {(f"node{host}", "rail0") for host in range(5, 9)}

@@ -195,7 +195,7 @@ def test_a_damaged_proof_does_not_count_and_the_others_do(damage: Any) -> None:
 
 def test_what_was_never_measured_is_not_proven() -> None:
     found = standing(None, NOW_BASIS, MEASURED, 168)
-    assert (found.valid, found.proof, found.words, found.too_old) == (False, None, "never measured, or not found good", False)
+    assert (found.valid, found.proof, found.words, found.too_old) == (False, None, "never measured, or not proven good", False)
 
 
 @pytest.mark.parametrize(
@@ -266,8 +266,8 @@ def test_a_proof_of_before_partners_were_recorded_does_not_count() -> None:
     [
         (None, ""),
         (["node2", "node3", "node4", "node5"], ""),
-        (["node2", "node4"], "never measured with node3, which rdma_pairs.schedule full requires"),
-        ([], "never measured with node2, node3, node4, which rdma_pairs.schedule full requires"),
+        (["node2", "node4"], "never measured with node3, as `rdma_pairs.schedule: full` requires"),
+        ([], "never measured with node2, node3, node4, as `rdma_pairs.schedule: full` requires"),
     ],
 )
 def test_a_proof_holds_with_the_partners_that_are_required(met: list[str] | None, words: str) -> None:

@@ -60,7 +60,7 @@ def test_one_missing_device_explains_what_every_later_gate_says_of_its_rail() ->
         found("link.state", RAIL0),
         found("network.gid", RAIL0),
         found("nccl.hca", "NCCL_IB_HCA", observed="rail0 has no RDMA device"),
-        found("pair.bandwidth", "rail0", observed="no RDMA device, or no GID of its address"),
+        found("pair.bandwidth", "rail0", observed="no RDMA device, or no GID for its address"),
     ]
     assert cause_key(NO_DEVICE) == f"driver.device on {RAIL0}"
     assert marks([NO_DEVICE, *symptoms]) == [None, *[f"driver.device on {RAIL0}"] * 4]

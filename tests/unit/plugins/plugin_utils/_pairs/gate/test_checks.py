@@ -29,7 +29,7 @@ SETTINGS = {**lab_intent()["pairs"], "fail_below": 0.8, "warn_below": 0.95, "sof
 #: A hundred can be reached, more than 104 is not possible.
 HARD = Limit(100.0, 104.0, "link", "why")
 SOFT = NoLimit(NOT_APPLICABLE, "Soft-RoCE has no line rate")
-UNTOLD = NoLimit(UNKNOWN, "mlx5_0/1 tells no rate")
+UNTOLD = NoLimit(UNKNOWN, "mlx5_0/1 reports no rate")
 NOTHING = Figure(0, 0, 0, 0, None, None, None, None)
 
 
@@ -68,11 +68,11 @@ def test_the_fractions_are_those_of_the_intent() -> None:
 def test_a_slow_port_is_to_be_looked_at_in_the_order_of_what_is_likely() -> None:
     finding = checked(of=figure(0.5, spread=0.1))
     assert finding.observed == "50 Gb/s with 3 partners, lowest 45, highest 55"
-    assert finding.expected == "at least 80 Gb/s, 0.8 of what is possible (why)"
+    assert finding.expected == "at least 80 Gb/s, 0.8 of the limit (why)"
     assert ORDER in finding.remedy
     assert "rail0" in finding.remedy
-    assert "every partner" not in finding.remedy
-    assert "It is so with every partner" in checked(of=figure(0.5, spread=0.05)).remedy
+    assert "All partners" not in finding.remedy
+    assert "All partners are equally slow" in checked(of=figure(0.5, spread=0.05)).remedy
 
 
 def test_one_partner_is_one_partner() -> None:
@@ -83,8 +83,8 @@ def test_one_partner_is_one_partner() -> None:
 def test_where_nothing_was_measured_nothing_is_good(limit: Limit | NoLimit) -> None:
     finding = checked(limit, Figure(0, 2, 1, 0, None, None, None, None), settings={"floor_gbps": 0.0})
     assert finding.status == UNKNOWN
-    assert finding.observed == "nothing measured: 2 meetings failed, 1 left no record"
-    assert finding.expected == "a measurement with one good partner at least"
+    assert finding.observed == "nothing measured: 2 measurements failed, 1 left no record"
+    assert finding.expected == "a measurement with at least one good partner"
     assert "node1" in finding.remedy
 
 
@@ -92,21 +92,21 @@ def test_where_nothing_was_measured_nothing_is_good(limit: Limit | NoLimit) -> N
 @pytest.mark.parametrize("limit", [HARD, SOFT], ids=["card", "software"])
 def test_while_planned_meetings_have_no_record_it_is_unknown(limit: Limit | NoLimit, ratio: float) -> None:
     finding = checked(limit, figure(ratio, missing=2))
-    assert (finding.status, finding.expected) == (UNKNOWN, "a result of every planned meeting")
-    assert finding.observed.endswith(", 2 planned meetings left no record")
-    assert finding.remedy.startswith("Run the pairs stage again")
+    assert (finding.status, finding.expected) == (UNKNOWN, "a result for every planned measurement")
+    assert finding.observed.endswith(", 2 planned measurements left no record")
+    assert finding.remedy.startswith("1. Run the pairs stage again")
 
 
 def test_more_than_is_possible_is_an_error_though_the_median_is_well() -> None:
     finding = checked(of=figure(1.0, missing=1), too_fast=1)
-    assert (finding.status, finding.expected) == (ERROR, "at most 104 Gb/s; more is not possible (why)")
-    assert "1 of them above what is possible" in finding.observed
-    assert finding.remedy.startswith("It measured something else")
+    assert (finding.status, finding.expected) == (ERROR, "at most 104 Gb/s; more is impossible (why)")
+    assert "1 of them above the possible maximum" in finding.observed
+    assert finding.remedy.startswith("Something else was measured")
 
 
 def test_a_limit_that_nobody_can_tell_is_not_ok() -> None:
     finding = checked(UNTOLD, figure(1.0))
-    assert (finding.status, finding.expected) == (UNKNOWN, "a limit to hold it against: mlx5_0/1 tells no rate")
+    assert (finding.status, finding.expected) == (UNKNOWN, "a limit to compare with: mlx5_0/1 reports no rate")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_software_is_held_against_its_fleet_and_the_floor(ratio: float, floor_gb
 
 
 def test_what_software_must_reach_is_told() -> None:
-    expected = "at least 0.05 Gb/s (Soft-RoCE has no line rate: what the fleet reaches counts)"
+    expected = "at least 0.05 Gb/s (Soft-RoCE has no line rate: compared with the fleet's level)"
     assert checked(SOFT, figure(0.9, level=0.2)).expected == expected
 
 
@@ -174,7 +174,7 @@ def test_a_port_that_verdicts_name_has_the_gravest_of_them(statuses: list[str], 
 
 def test_what_is_impossible_is_said_whatever_the_verdict() -> None:
     finding = checked(of=figure(1.0), verdicts=(judged(WARNING),), too_fast=1)
-    assert (finding.status, "above what is possible" in finding.observed) == (ERROR, True)
+    assert (finding.status, "above the possible maximum" in finding.observed) == (ERROR, True)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_latency_is_held_against_its_bounds(usec: float | None, status: str, obs
 
 
 def test_latency_of_software_is_not_applicable_and_needs_no_remedy() -> None:
-    bounds = NoLimit(NOT_APPLICABLE, "a software device's latency is its CPU's")
+    bounds = NoLimit(NOT_APPLICABLE, "the latency of a software device is that of its CPU")
     finding = check_latency(Port("node1", "rail0", SOFT, NOTHING), 180.0, bounds)
     assert (finding.status, finding.expected, finding.remedy) == (NOT_APPLICABLE, bounds.reason, "")
 
@@ -229,7 +229,7 @@ def test_counters_that_cannot_be_compared_are_not_none() -> None:
     finding = errors(None)
     assert finding.status == UNKNOWN
     assert "cannot be compared" in finding.observed
-    assert finding.remedy.startswith("1. On node1, see whether it was booted")
+    assert finding.remedy.startswith("1. On node1, check whether it rebooted")
     software = errors(None, software=True)
     assert (software.status, software.remedy) == (NOT_APPLICABLE, "")
 
@@ -237,7 +237,7 @@ def test_counters_that_cannot_be_compared_are_not_none() -> None:
 def test_what_software_counts_is_told_and_not_judged() -> None:
     finding = errors({"symbol_error": 500}, software=True)
     assert (finding.status, finding.remedy) == (NOT_APPLICABLE, "")
-    assert finding.observed == "symbol_error 500 in 61 s of load; a software device repeats what a busy CPU drops"
+    assert finding.observed == "symbol_error 500 in 61 s of load; a software device resends what a busy CPU drops"
 
 
 def test_each_rail_has_its_own_counters() -> None:

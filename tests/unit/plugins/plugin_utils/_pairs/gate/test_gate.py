@@ -209,7 +209,7 @@ def test_hosts_that_left_no_record_do_not_pass_by_their_proofs(second: RunFolder
         (second.path / f"pairs/{host}.jsonl").unlink()
     findings = judged(second)
     assert offences(findings) == {(host, rail, "pair.bandwidth", "unknown") for host, rail in EVERYWHERE}
-    assert of(findings, "node1", "rail0").observed.startswith("nothing measured: 0 meetings failed, ")
+    assert of(findings, "node1", "rail0").observed.startswith("nothing measured: 0 measurements failed, ")
 
 
 def test_results_that_were_lost_count_against_the_client_that_owes_them(first: RunFolder) -> None:
@@ -217,7 +217,7 @@ def test_results_that_were_lost_count_against_the_client_that_owes_them(first: R
     (first.path / "pairs/node4.jsonl").write_text("")
     found = judged(first)
     assert {each[0] for each in offences(found)} == {"node4"}
-    assert "planned meetings left no record" in of(found, "node4", "rail0").observed
+    assert "planned measurements left no record" in of(found, "node4", "rail0").observed
     assert proven(first) == {place for place in EVERYWHERE if place[0] != "node4"}
 
 
@@ -539,7 +539,7 @@ def test_exchanged_cables_are_named_by_what_answers_on_the_other_rail(first: Run
     assert {each[0] for each in offences(findings)} == {"node3"}
     found = of(findings, "node3", "rail0")
     assert "the cables of rail0 and rail1 of node3 are exchanged" in found.observed
-    assert found.remedy == "1. At node3: exchange the cables of rail0 and rail1, then run the pairs stage again."
+    assert found.remedy == "1. At node3: swap the cables of rail0 and rail1, then run the pairs stage again."
 
 
 @pytest.mark.parametrize(("answer", "exchanged"), [(None, False), ("02:00:00:00:00:07", True)], ids=["nothing", "another MAC"])
@@ -549,7 +549,7 @@ def test_cables_may_be_exchanged_only_if_the_address_answers_on_another_rail(fir
     probed(first, "node1", "node3", "rail0", {"rail0": None, "rail1": answer})
     found = of(judged(first), "node3", "rail0")
     assert "exchanged" not in found.observed
-    assert ("may be exchanged: compare them with the plan" in found.remedy) is exchanged
+    assert ("may be swapped: compare them with the plan" in found.remedy) is exchanged
     assert ("journalctl" in found.remedy) is not exchanged
 
 
@@ -594,8 +594,8 @@ def test_a_card_that_failed_and_reaches_too_little_again_is_a_warning_about_that
     findings = judged(first, cards)
     assert offences(findings) == {("node2", "rail0", "pair.bandwidth", "warning")}
     found = of(findings, "node2", "rail0")
-    assert found.observed.startswith("node2, rail0: 89 Gb/s, 0.91 of what is possible, when measured again; ")
-    assert found.expected == "at least 0.95 of what is possible"
+    assert found.observed.startswith("node2, rail0: 89 Gb/s, 0.91 of the limit, when measured again; ")
+    assert found.expected == "at least 0.95 of the limit"
     assert "lspci" in found.remedy
     assert not {word for word in ("journalctl", "nft", "-c 3 -I") if word in found.remedy}
 
@@ -613,7 +613,7 @@ def test_one_slow_card_among_three_hosts_is_named_alone(first: RunFolder, gbps: 
         swept(first, cards, measured, schedule=TRIO_BOTH_WAYS, name="pairs/again")
     findings = judged(first, cards)
     assert offences(findings) == {("node2", "rail0", "pair.bandwidth", "error")}
-    assert "It is so with every partner" in of(findings, "node2", "rail0").remedy
+    assert "All partners are equally slow" in of(findings, "node2", "rail0").remedy
     assert of(findings, "node1", "rail0").observed == "97.5 Gb/s with 1 partner"
     assert proven(first) == {(host, rail) for host in HOSTS[:3] for rail in ("rail0", "rail1")} - {("node2", "rail0")}
 
@@ -877,7 +877,7 @@ def test_a_schedule_that_leaves_pairs_out_does_not_prove_a_full_one(first: RunFo
     assert {(each.check, each.status) for of in found.values() for each in of} == {("pair.bandwidth", "unknown")}
     met = first.read_json(pairs_proofs.FILE)["endpoints"]["node1"]["rail0"]["met"]
     unmet = ", ".join(host for host in FIVE[1:] if host not in met)
-    words = f"never measured with {unmet}, which rdma_pairs.schedule full requires; not measured in this run"
+    words = f"never measured with {unmet}, as `rdma_pairs.schedule: full` requires; not measured in this run"
     assert [each.observed for each in found["node1"]] == [words, words]
     assert unmet
 
@@ -916,8 +916,8 @@ def test_a_proof_is_held_against_the_bars_of_now(second: RunFolder) -> None:
 
 def test_what_was_never_measured_is_unknown(first: RunFolder) -> None:
     assert of(judged(first), "node1", "rail0") == Finding(
-        "pairs", "pair.bandwidth", "node1", "rail0", "unknown", "never measured, or not found good; not measured in this run",
-        "a measurement that still holds", "Measure with -e rdma_measure=true.",
+        "pairs", "pair.bandwidth", "node1", "rail0", "unknown", "never measured, or not proven good; not measured in this run",
+        "a measurement that still holds", "Measure with `-e rdma_measure=true`.",
     )  # fmt: skip
 
 
@@ -957,14 +957,15 @@ def test_a_busy_host_whose_proof_is_only_too_old_is_a_warning(second: RunFolder)
     found = of(judged(blocked(second, "node1"), hours=169), "node1", "rail0")
     assert (found.status, found.observed) == (
         "warning",
-        f"its proof is older than rdma_proof_max_age_hours; not measured, at work: {BUSY}",
+        f"its proof is older than rdma_proof_max_age_hours; not measured, because the host is busy: {BUSY}",
     )
     assert "rdma_load_allowed" in found.remedy
 
 
 def test_a_busy_host_that_has_changed_is_unknown(second: RunFolder) -> None:
     found = of(judged(blocked(second, "node2"), fleet(module)), "node2", "rail1")
-    assert (found.status, found.observed) == ("unknown", f"changed since it was measured: driver; not measured, at work: {BUSY}")
+    observed = f"changed since it was measured: driver; not measured, because the host is busy: {BUSY}"
+    assert (found.status, found.observed) == ("unknown", observed)
 
 
 def test_a_busy_host_with_valid_proofs_passes(second: RunFolder) -> None:
@@ -977,7 +978,7 @@ def test_a_busy_host_with_valid_proofs_passes(second: RunFolder) -> None:
 def test_in_check_mode_nothing_is_measured_and_that_is_no_offence(first: RunFolder) -> None:
     findings = judged(blocked(first, "node1"), check_mode=True)
     assert statuses(findings) == {"not_applicable"}
-    assert findings["node1"][0].observed == "never measured, or not found good; nothing is measured in check mode"
+    assert findings["node1"][0].observed == "never measured, or not proven good; nothing is measured in check mode"
 
 
 def test_in_check_mode_proofs_hold_and_nothing_is_recorded(second: RunFolder) -> None:
@@ -994,7 +995,7 @@ def test_in_check_mode_proofs_hold_and_nothing_is_recorded(second: RunFolder) ->
 def test_one_host_alone_has_no_pair(first: RunFolder) -> None:
     assert judged(first, fleet(hosts=["node1"])) == {
         "node1": [
-            Finding("pairs", "pair.bandwidth", "node1", "all rails", "not_applicable", "one host alone has no pair", "one pair at least")
+            Finding("pairs", "pair.bandwidth", "node1", "all rails", "not_applicable", "a single host has no pair", "at least one pair")
         ]
     }
 
@@ -1011,7 +1012,7 @@ def no_gids(of: Known) -> None:
 def test_a_host_without_endpoint_is_unknown_and_the_others_are_judged(second: RunFolder) -> None:
     findings = judged(second, fleet(no_gids))
     seen = [(found.status, found.subject, found.observed) for found in findings["node3"]]
-    assert seen == [("unknown", rail, "no RDMA device, or no GID of its address") for rail in ("rail0", "rail1")]
+    assert seen == [("unknown", rail, "no RDMA device, or no GID for its address") for rail in ("rail0", "rail1")]
     assert {each[0] for each in offences(findings)} == {"node3"}
 
 
@@ -1047,7 +1048,7 @@ def test_what_a_host_says_of_others_changes_nothing_and_stops_this_host_only(fir
     findings = judged(first)
     assert offences(findings) == {("node3", "results", "pair.results", "unknown")}
     found = of(findings, "node3", "results", "pair.results")
-    assert found.observed.startswith("1 line of its results does not count: ")
+    assert found.observed.startswith("ignored 1 line of its results: ")
     assert len(found.observed) < 400
     assert sorted(pairs_proofs.read(first.read_if_there(pairs_proofs.FILE))) == ["node1", "node2", "node4"]
 

@@ -56,7 +56,7 @@ def test_traffic_that_is_counted_in_its_own_priority() -> None:
         "sent 10.2 GB in priority 3 (100.0% of what it sent), perftest 10 GB; received 5.1 GB in priority 3 (100.0% of what it received), "
         "perftest 5 GB"
     )
-    assert found.expected == "99% of what perftest sent, and of all that the port counts beside CNPs, in priority 3"
+    assert found.expected == "99% of perftest's traffic, and of the port's traffic without CNPs, in priority 3"
 
 
 def test_another_priority_of_the_profile() -> None:
@@ -79,7 +79,7 @@ def test_cnps_are_no_traffic_that_is_marked_wrongly() -> None:
 def test_what_perftest_sent_does_not_pass_for_cnps() -> None:
     found = judged(counted(p6=WELL))
     assert found.status == "error"
-    assert "100.0% in priority 6: it has another DSCP, or the map is another one" in found.observed
+    assert "100.0% in priority 6: a different DSCP, or a different map" in found.observed
 
 
 def test_a_little_that_is_elsewhere_must_not_be_missing_of_what_was_sent() -> None:
@@ -88,18 +88,18 @@ def test_a_little_that_is_elsewhere_must_not_be_missing_of_what_was_sent() -> No
 
 
 @pytest.mark.parametrize(
-    ("most", "why"), [("0", "it is not marked, or DSCP is not trusted"), ("4", "it has another DSCP, or the map is another one")]
+    ("most", "why"), [("0", "unmarked, or DSCP is not trusted"), ("4", "a different DSCP, or a different map")]
 )
 def test_traffic_elsewhere_is_found_where_it_is(most: str, why: str) -> None:
     found = judged(counted(p3={**WELL, "tx_bytes": int(0.02 * GB)}, **{f"p{most}": {"tx_bytes": int(9.98 * GB)}}))
     assert found.status == "error"
     assert f"sent 0.02 GB in priority 3 (0.2% of what it sent), perftest 10 GB; 99.8% in priority {most}: {why}" in found.observed
-    assert found.remedy == "Run the QoS stage for node1; `ethtool -S ens1 | grep prio` on node1 shows where a measurement is counted."
+    assert found.remedy == "Run the QoS stage for node1. `ethtool -S ens1 | grep prio` on node1 shows where traffic is counted."
 
 
 def test_a_port_that_sends_well_and_receives_elsewhere_points_at_the_others_too() -> None:
     found = judged(counted(p3={**WELL, "rx_bytes": 0}, p0={"rx_bytes": 5 * GB}))
-    assert (found.status, "its partners' marks" in found.remedy) == ("error", True)
+    assert (found.status, "the DSCP marks of its partners" in found.remedy) == ("error", True)
 
 
 def test_traffic_that_no_priority_has_is_not_known_to_be_wrong() -> None:
@@ -111,8 +111,8 @@ def test_a_pause_counter_that_is_missing_says_that_pfc_is_off() -> None:
     off = counted(p3={**WELL, "rx_pause": None, "tx_pause": None})
     found = judged(off)
     assert found.status == "error"
-    assert found.observed.startswith("PFC is off there: the driver has no pause counters for priority 3; sent 10.2 GB in priority 3")
-    assert found.remedy.startswith("Run the QoS stage for node1 with roce_qos_link_toggle_allowed=true")
+    assert found.observed.startswith("PFC is disabled: the driver has no pause counters for priority 3; sent 10.2 GB in priority 3")
+    assert found.remedy.startswith("Run the QoS stage for node1 with `-e roce_qos_link_toggle_allowed=true`")
     assert judged(off, pfc=False).status == "ok"
 
 
@@ -132,9 +132,9 @@ def test_counters_that_cannot_be_compared_are_unknown(of_rail: dict[str, Any] | 
 @pytest.mark.parametrize(
     ("of_rail", "why"),
     [
-        ({**counted(), "priorities": {}}, "the driver of ens1 counts nothing by priority"),
-        ({**counted(), "priorities": {"3": {"rx_pause": 7}}}, "the driver of ens1 counts no bytes of priorities"),
-        (counted(p3={**WELL, "rx_bytes": None}), "the driver of ens1 does not tell the bytes of each direction: sent 10.2 GB"),
+        ({**counted(), "priorities": {}}, "the driver of ens1 does not count by priority"),
+        ({**counted(), "priorities": {"3": {"rx_pause": 7}}}, "the driver of ens1 does not count bytes by priority"),
+        (counted(p3={**WELL, "rx_bytes": None}), "the driver of ens1 does not report the bytes of each direction: sent 10.2 GB"),
     ],
     ids=["virtio", "ice", "one way"],
 )
@@ -144,7 +144,7 @@ def test_what_is_not_told_is_not_judged(of_rail: dict[str, Any], why: str) -> No
 
 
 def test_a_rail_on_which_nothing_was_measured_well_is_not_judged() -> None:
-    assert judged(counted(), sent={}).observed == "nothing was measured well here"
+    assert judged(counted(), sent={}).observed == "no successful measurement here"
 
 
 def test_a_direction_that_was_not_measured_is_not_asked_for() -> None:

@@ -65,7 +65,7 @@ def test_that_nobody_answers_is_well(tmp_path: Path) -> None:
     run.part()
     (found,) = run.tried().judged("pair.isolation")
     assert (found.stage, found.host, found.subject, found.status) == ("pairs", "plane default", "rail0", "ok")
-    assert (found.observed, found.remedy) == ("2 attempts of 2 hosts, none answered", "")
+    assert (found.observed, found.remedy) == ("2 attempts between 2 hosts, none answered", "")
 
 
 @pytest.mark.parametrize(
@@ -93,14 +93,15 @@ def test_another_failure_says_nothing_of_partitions(tmp_path: Path) -> None:
     run = two_tenants(tmp_path)
     run.part()
     (found,) = run.tried(kind="listen").judged("pair.isolation")
-    assert (found.status, found.observed) == ("unknown", "2 of 2 attempts say nothing, as of node1 and node3: listen Failed status 12")
+    observed = "2 of 2 attempts are inconclusive, for example node1 and node3: listen Failed status 12"
+    assert (found.status, found.observed) == ("unknown", observed)
 
 
 def test_what_left_no_record_says_nothing_of_partitions(tmp_path: Path) -> None:
     run = two_tenants(tmp_path)
     run.part()
     (found,) = run.tried(lost=[("rail0", "node1")]).judged("pair.isolation")
-    assert (found.status, found.observed) == ("unknown", "1 of 2 attempts say nothing, as of node1 and node3: left no record")
+    assert (found.status, found.observed) == ("unknown", "1 of 2 attempts are inconclusive, for example node1 and node3: left no record")
 
 
 def test_a_plan_that_nobody_has_measured_is_unknown(tmp_path: Path) -> None:
@@ -114,7 +115,7 @@ def test_a_partition_without_a_host_that_is_well_is_unknown(tmp_path: Path) -> N
     said = run.part(playing=["node1", "node2"])
     assert (said["hosts"], said["msg"]) == ([], "No rail has two partitions with a healthy host each.")
     (found,) = run.judged("pair.isolation")
-    assert (found.status, found.observed) == ("unknown", "no host is known to be well in partition 0x8002")
+    assert (found.status, found.observed) == ("unknown", "no host is known to be healthy in partition 0x8002")
 
 
 def test_a_host_alone_in_its_partition_is_tried_all_the_same(tmp_path: Path) -> None:
@@ -144,7 +145,7 @@ def test_nothing_is_tried_where_nothing_was_measured(tmp_path: Path) -> None:
     run = FabricRun(tmp_path / "R1", leafspine(1, 1, 4), tables=TENANTS)
     assert run.part()["msg"] == "Nothing was measured."
     swept = FabricRun(tmp_path / "R2", leafspine(1, 1, 4), tables=TENANTS).sweep(finished=False)
-    assert swept.part()["msg"] == "The sweep was stopped; the next run goes on with it."
+    assert swept.part()["msg"] == "The sweep was stopped; the next run resumes it."
     assert swept.judged("pair.isolation") == []
 
 
@@ -154,7 +155,7 @@ def test_nothing_is_tried_while_a_host_of_the_plane_is_at_work(tmp_path: Path) -
     assert (said["hosts"], (swept.folder.path / "pairs/isolation").exists()) == ([], False)
     (finding,) = swept.judged("pair.isolation")
     assert finding.status == "not_applicable"
-    assert finding.observed.startswith("not measured: Hosts of the same plane are at work (node4: job process 815 (slurmstepd))")
+    assert finding.observed.startswith("not measured: Hosts of the same plane are busy (node4: job process 815 (slurmstepd))")
     swept.load_allowed = {"node4"}
     assert swept.part()["hosts"]
     assert (swept.folder.path / "pairs/isolation").exists()
@@ -181,4 +182,4 @@ def test_partitions_that_cannot_be_measured_are_told_at_the_port(tmp_path: Path)
 def test_a_host_alone_in_its_partition_has_nobody_to_meet(tmp_path: Path) -> None:
     run = FabricRun(tmp_path / "R1", leafspine(1, 1, 4), tables={**TENANTS, "node3": RED})
     (found,) = [each for each in run.judged("pair.bandwidth") if each.host == "node4"]
-    assert (found.status, found.observed) == ("not_applicable", "no other host is in its partition 0x8002 on this rail")
+    assert (found.status, found.observed) == ("not_applicable", "no other host on this rail is in its partition 0x8002")

@@ -34,14 +34,14 @@ def test_it_is_measured_beside_the_graphs(each_gbps: float | None, allowed: floa
 def test_it_says_both_figures() -> None:
     found = oversubscription("plane default", "rail0", Measured(390.0, [100.0, 95.0]), 0.5)
     assert found.observed == "one pair alone 390 Gb/s, 2 pairs at once 25% of it each: 4:1"
-    assert found.expected == "2:1 at the most, as the graph has it"
+    assert found.expected == "at most 2:1, by the graph"
 
 
 @pytest.mark.parametrize(
     ("measured", "observed"),
     [
-        (Measured(390.0, [390.0, None, 390.0]), "1 of 3 pairs were not measured at once"),
-        (Measured(None, [390.0, 390.0]), "the pair that is alone was not measured"),
+        (Measured(390.0, [390.0, None, 390.0]), "1 of 3 simultaneous pairs were not measured"),
+        (Measured(None, [390.0, 390.0]), "the single pair was not measured"),
     ],
     ids=["at once", "alone"],
 )

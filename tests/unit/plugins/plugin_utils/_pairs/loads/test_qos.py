@@ -79,9 +79,9 @@ def test_a_full_line_that_held_nobody_back_is_a_warning() -> None:
     found = judged(counters())
     assert (found.status, found.observed) == (
         "warning",
-        "nothing held the senders back: no pause and no CNP, and no loss; 3 of 3 sources sent 96 of 98 Gb/s together",
+        "nothing slowed the senders down: no pause frames, no CNPs and no loss; 3 of 3 sources sent 96 of 98 Gb/s together",
     )
-    assert found.remedy.startswith("Look at the switch ports of rail0: PFC and ECN of priority 3")
+    assert found.remedy.startswith("1. Check the switch ports of rail0: PFC and ECN of priority 3")
     assert "on node1, node2, node3, node4" in found.remedy
 
 
@@ -92,7 +92,7 @@ def test_a_full_line_that_held_nobody_back_is_a_warning() -> None:
 )
 def test_sources_that_did_not_share_a_full_line_prove_nothing(gbps: tuple[float, ...], capacity: float | None) -> None:
     found = judged(counters(), measured(*gbps), capacity)
-    assert (found.status, "nothing had to hold them back" in found.observed) == ("not_applicable", True)
+    assert (found.status, "nothing had to slow them down" in found.observed) == ("not_applicable", True)
 
 
 @pytest.mark.parametrize("field", ["rx_discards", "rx_buffer_discards", "rx_congestion_discards"])
@@ -135,7 +135,7 @@ def test_counters_that_are_not_there_are_unknown() -> None:
 @pytest.mark.parametrize("told", [counters({}), counters({"rx_bytes": 10**9, "tx_bytes": 10**9})], ids=["virtio", "bytes alone"])
 def test_counters_that_are_not_told_say_nothing(told: Told) -> None:
     found = judged(told)
-    assert (found.status, "the drivers tell neither pause frames of priorities nor CNPs" in found.observed) == ("not_applicable", True)
+    assert (found.status, "the drivers report neither pause frames by priority nor CNPs" in found.observed) == ("not_applicable", True)
 
 
 def test_a_target_whose_profile_is_not_known_is_not_judged() -> None:

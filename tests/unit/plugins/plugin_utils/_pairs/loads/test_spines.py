@@ -22,7 +22,7 @@ def test_a_fabric_that_carries_what_its_uplinks_allow_is_well(tmp_path: Path) ->
     (found,) = run.load().judged()
     assert (found.stage, found.host, found.subject, found.status) == ("pairs", "plane default", "rail0", "ok")
     assert found.observed == "one pair alone 390 Gb/s, 4 pairs at once 100% of it each: 1:1"
-    assert found.expected == "1:1 at the most, as the graph has it"
+    assert found.expected == "at most 1:1, by the graph"
 
 
 @pytest.mark.parametrize(("spread", "status"), [(1.0, "ok"), (0.8, "warning"), (0.5, "error")])
@@ -30,7 +30,7 @@ def test_an_oversubscribed_fabric_is_held_against_its_own_ratio(tmp_path: Path, 
     run = FabricRun(tmp_path / "R1", leafspine(2, 2, 4, 1)).sweep()
     run.plan()
     (found,) = run.load(spread).judged()
-    assert (found.status, found.expected) == (status, "2:1 at the most, as the graph has it")
+    assert (found.status, found.expected) == (status, "at most 2:1, by the graph")
     assert f"one pair alone 390 Gb/s, 4 pairs at once {spread / 2:.0%} of it each" in found.observed
 
 
@@ -58,7 +58,7 @@ def test_rails_that_share_leaves_share_uplinks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("lost", "observed"),
-    [((-2, 1), "1 of 4 pairs were not measured at once"), ((-1, 0), "the pair that is alone was not measured")],
+    [((-2, 1), "1 of 4 simultaneous pairs were not measured"), ((-1, 0), "the single pair was not measured")],
     ids=["at once", "alone"],
 )
 def test_a_load_that_is_not_whole_is_unknown(tmp_path: Path, lost: tuple[int, int], observed: str) -> None:
@@ -79,7 +79,7 @@ def test_a_plan_that_nobody_has_measured_is_unknown(tmp_path: Path) -> None:
     run = FabricRun(tmp_path / "R1", leafspine(2, 2, 4, 2)).sweep()
     run.plan()
     (found,) = run.judged()
-    assert (found.status, found.observed) == ("unknown", "4 of 4 pairs were not measured at once")
+    assert (found.status, found.observed) == ("unknown", "4 of 4 simultaneous pairs were not measured")
 
 
 def test_with_reads_the_results_are_found_too(tmp_path: Path) -> None:

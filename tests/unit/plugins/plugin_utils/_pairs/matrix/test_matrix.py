@@ -199,7 +199,7 @@ def test_the_refused_lines_of_several_sweeps_are_counted_together_and_outlive_a_
     forged = {"c": file(tmp_path, "c", good(0, 1, 0, 400.0), good(0, 0, 1, 400.0))}
     matrix = Matrix.read([(plan(), forged), (plan(), forged)], "bandwidth").part([]).with_level()
     assert matrix.refused["c"].lines == 4
-    assert matrix.refused["c"].words == f"{good(0, 1, 0, 400.0).to_line()!r} and 3 more: no measurement that the plan has for this host"
+    assert matrix.refused["c"].words == f"{good(0, 1, 0, 400.0).to_line()!r} and 3 more: not a measurement planned for this host"
 
 
 @pytest.mark.parametrize("cut", range(1, 40, 7))

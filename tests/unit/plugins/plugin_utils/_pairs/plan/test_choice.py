@@ -24,7 +24,7 @@ from tests.unit.builders.hosts import lab_intent
 
 PAIRS = {**lab_intent()["pairs"], "schedule": "full", "partners": 4, "seed": None}
 PROVEN = Standing(Proof({}, 0.0, "R0", 3, {"bandwidth": 390.0}, 0.99))
-UNPROVEN = Standing(None, "never measured, or not found good")
+UNPROVEN = Standing(None, "never measured, or not proven good")
 Rails = Mapping[str, Collection[str]]
 
 

@@ -106,13 +106,13 @@ def test_the_comparable_facts_are_enough(tmp_path: Path) -> None:
 
 
 def test_as_fast_as_from_the_host_is_well(tmp_path: Path) -> None:
-    words = "GPU 0000:18:00.0 by DMA-BUF: 0.98 of it (median of 3 measurements, lowest 0.98)"
+    words = "GPU 0000:18:00.0 by DMA-BUF: 0.98 of that (median of 3 measurements, lowest 0.98)"
     assert of_gpus(measured(tmp_path, node1=0.98, node2=0.98, node3=0.98)) == dict.fromkeys(
         [f"node{number}" for number in range(1, 5)], ("ok", words)
     )
 
 
-@pytest.mark.parametrize(("share", "remedy"), [(0.7, "Look at the PCIe path"), (0.18, "So much less is what copies through the host")])
+@pytest.mark.parametrize(("share", "remedy"), [(0.7, "Check the PCIe path"), (0.18, "At this rate, data is copied through the host")])
 def test_a_slow_gpu_is_named_and_not_its_partners(tmp_path: Path, share: float, remedy: str) -> None:
     run = measured(tmp_path, node3=share)
     assert {host: status for host, (status, _words) in of_gpus(run).items()} == {
@@ -132,8 +132,8 @@ def test_a_refused_registration_is_an_error_of_its_host(tmp_path: Path) -> None:
 
 def test_a_port_without_a_gpu_is_no_partner(tmp_path: Path) -> None:
     found = of_gpus(measured(tmp_path, gpus=3))
-    assert found["node4"] == ("not_applicable", "no GPU whose memory its NIC shall reach (the gpu stage's findings tell why)")
-    assert found["node1"] == ("ok", "GPU 0000:18:00.0 by DMA-BUF: 1.00 of it (median of 2 measurements, lowest 1.00)")
+    assert found["node4"] == ("not_applicable", "no GPU is planned for its NIC (see the findings of the gpu stage)")
+    assert found["node1"] == ("ok", "GPU 0000:18:00.0 by DMA-BUF: 1.00 of that (median of 2 measurements, lowest 1.00)")
 
 
 def test_the_only_gpu_has_nothing_to_be_compared_with(tmp_path: Path) -> None:

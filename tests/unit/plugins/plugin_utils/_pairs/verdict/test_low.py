@@ -35,7 +35,7 @@ def low(base: Path, measured: Measured, *, cards: bool = True, **more: Any) -> s
 
 @pytest.mark.parametrize(("gbps", "expected"), [(97.5, set()), (79.0, set()), (77.0, ALL), (99.5, set())])
 def test_a_fleet_that_is_slow_everywhere_is_suspected_port_by_port(tmp_path: Path, gbps: float, expected: set[tuple[str, str]]) -> None:
-    """0.80 of 98 Gb/s is the bar; what is above what is possible is wrong, and not low."""
+    """0.80 of 98 Gb/s is the bar; what is above the possible maximum is wrong, and not low."""
     assert low(tmp_path, lambda rail, server, client: gbps) == expected
 
 

@@ -34,8 +34,8 @@ def test_two_nics_that_answer_on_each_other_s_rail() -> None:
     assert crossed == {"rail0": "rail1", "rail1": "rail0"}
     words = crossing_words("a", crossed)
     assert words is not None
-    assert words[0].startswith("the cables of rail0 and rail1 of a are exchanged")
-    assert words[1].startswith("At a: exchange the cables of rail0 and rail1")
+    assert words[0].startswith("the cables of rail0 and rail1 of a are swapped")
+    assert words[1].startswith("At a: swap the cables of rail0 and rail1")
 
 
 def test_one_nic_that_answers_on_another_rail() -> None:

@@ -13,7 +13,15 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import KINDS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Failure, Matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import Verdict, localise
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.words import FAILED, SLOW, Places, describe, subject
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.words import (
+    FAILED,
+    FAILED_INFINIBAND,
+    SLOW,
+    Places,
+    describe,
+    failure_remedy,
+    subject,
+)
 
 HOSTS = ["node1", "node2", "node3", "node4"]
 PAIRS = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
@@ -155,6 +163,15 @@ def test_slow_infiniband_has_no_pfc_and_no_optic_of_an_interface(kind: str) -> N
 def test_infiniband_has_no_udp_port() -> None:
     assert "4791" in failed("retry_exceeded")
     assert "4791" not in failed("retry_exceeded", rail=1)
+
+
+@pytest.mark.parametrize("kind", list(FAILED))
+def test_failed_infiniband_has_the_steps_of_infiniband_only(kind: str) -> None:
+    remedy = failed(kind, rail=1, answers=(("rail1", "node2"),))
+    assert not {word for word in ("PFC", "ethtool", "`ping", "GID", "ip link", "UDP") if word in remedy}
+    assert (failure_remedy(kind, "", host="h", rail="r", infiniband=True) != failure_remedy(kind, "", host="h", rail="r")) is (
+        kind in FAILED_INFINIBAND
+    )
 
 
 def test_there_are_three_steps_at_most() -> None:
