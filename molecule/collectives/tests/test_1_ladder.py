@@ -43,7 +43,7 @@ def test_a_slow_host_is_named_by_bisection(site: Site, lab: Lab) -> None:
     assert status != 0, said
     assert told(site) == [("collective.busbw", "node3", "error"), ("collective.ladder", "node3", "error")], said
     ladder = site.json("collectives.json")
-    assert [each["words"] for each in ladder["blames"]] == ["node3: not well with either of two hosts that are"]
+    assert [each["words"] for each in ladder["blames"]] == ["node3: fails or is slow with each of two good hosts"]
     assert ladder["well"] == ["node1", "node2", "node4"]
 
 

@@ -129,7 +129,7 @@ def one_line(text: str) -> str:
 
 
 LIST = (
-    f"mlnx_ofed {OFED} is installed, and inbox is wished. Packages that would be removed: "
+    f"mlnx_ofed {OFED} is installed, and inbox is requested. Packages that would be removed: "
     f"mlnx-ofed-kernel-utils 24.10.OFED.24.10.1.1.4.1-1, mlnx-tools 24.10-0.24101141, ofed-scripts 24.10.OFED.24.10.1.1.4-1. "
     f"Other packages that depend on them and would be removed too: {CLIENT} 7.4.2-1."
 )
@@ -200,7 +200,7 @@ def test_a_host_that_somebody_uses_is_not_switched(hosts: Hosts, driver: Driver,
         hosts.run("node1", end)
     assert done.returncode == 2
     assert state(hosts) == before
-    assert withheld(driver)["node1"].startswith(f"{LIST} Withheld: it is in use: {use}"), done.stdout
+    assert withheld(driver)["node1"].startswith(f"{LIST} Withheld: the host is in use: {use}"), done.stdout
 
 
 @pytest.mark.usefixtures("busy")

@@ -109,7 +109,7 @@ NIC = dict.fromkeys(
 ) | {"hops": []}
 NEW_HOST = {"host_name": MARK, "groups": ["all"], "host_vars": {"ansible_connection": "local"}}
 RUNS = [
-    refused("a value that is missing", {"netdevs": {"eth1": {"mac": None}}}, "netdevs.eth1.mac: it is missing"),
+    refused("a value that is missing", {"netdevs": {"eth1": {"mac": None}}}, "netdevs.eth1.mac: missing"),
     refused("not a number", {"boot": {"uptime_seconds": math.nan}}, "boot.uptime_seconds: expected a finite number, got nan"),
     refused("an endless number", {"memory": {"total_bytes": 10**4000}}, "memory.total_bytes: expected a number of 64 bits"),
     refused("8 MB of text", {"boot": {"hostname": "x" * 8_000_000}}, "boot.hostname: expected at most 1048576 characters, got 8000000"),

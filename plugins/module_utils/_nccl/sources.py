@@ -148,7 +148,7 @@ def _started_with(sys: SysRoot, path: str) -> list[Source | None]:
     if found is None:
         return []
     variables = parse_environment_file(found[0].decode("utf-8", "replace"))
-    return _environment(sys, f"environment of what is started with {path}", variables, _Reader(path, _ROOT, None))
+    return _environment(sys, f"environment of programs started with {path}", variables, _Reader(path, _ROOT, None))
 
 
 def _environment(sys: SysRoot, words: str, variables: Mapping[str, str], reader: _Reader) -> list[Source | None]:

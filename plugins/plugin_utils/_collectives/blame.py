@@ -33,14 +33,14 @@ class Blame:
         """In a sentence."""
         hosts, others = _some(self.hosts), _some(self.others)
         if self.kind == HOST:
-            return f"{hosts}: its own output says so" if self.by_itself else f"{hosts}: not well with either of two hosts that are"
+            return f"{hosts}: its own output shows it" if self.by_itself else f"{hosts}: fails or is slow with each of two good hosts"
         if self.kind == CONNECTION:
-            return f"the connection between {hosts} and {others}: each side is well without the other"
+            return f"the connection between {hosts} and {others}: each side is good without the other"
         return {
-            UNCLEAR: f"one of {hosts}, or the connection between them: there is no third host to tell",
-            EVERYWHERE: f"no two hosts that were tried are well together ({hosts})",
-            SETUP: f"how it is launched: the run on {hosts} says nothing of its hosts",
-            NO_MORE: f"not found out within the number of runs that a ladder may have; not measured to the end: {hosts}",
+            UNCLEAR: f"one of {hosts}, or the connection between them: there is no third host to compare with",
+            EVERYWHERE: f"none of the tested pairs of hosts is good ({hosts})",
+            SETUP: f"the launch: the run on {hosts} shows nothing about its hosts",
+            NO_MORE: f"not found within the allowed number of runs; unfinished hosts: {hosts}",
         }[self.kind]
 
 

@@ -140,9 +140,9 @@ class Expectations:
             return Rate(None, reason=f"{host} has no compute rail")
         rails = self.taking_part(host, hosts, gpus)
         if rails is None:
-            return Rate(None, f"{gpus} of the GPUs of {host} take part, and which NICs are near them is not known")
+            return Rate(None, f"{gpus} GPUs of {host} take part, but the NICs near them are unknown")
         if not rails:
-            return Rate(None, reason=f"no cable leads from {host} to another of them")
+            return Rate(None, reason=f"no cable connects {host} to another of these hosts")
         key = (host, *(rail.name for rail in rails))
         if key not in self._sums:
             self._sums[key] = self._sum(host, rails)
@@ -170,10 +170,10 @@ def _order(rate: Rate) -> tuple[bool, bool, float]:
 
 def _alone(nvlink_gbps: float | None, gpus: int) -> Rate:
     if gpus < 2:
-        return Rate(None, "one GPU alone moves nothing")
+        return Rate(None, "a single GPU transfers nothing")
     if nvlink_gbps:
         return Rate(nvlink_gbps, reason="rdma_collectives.nvlink_busbw_gbps", given=True)
-    return Rate(None, "no rate of NVLink is given (rdma_collectives.nvlink_busbw_gbps)")
+    return Rate(None, "no NVLink rate is given (rdma_collectives.nvlink_busbw_gbps)")
 
 
 def _between(nics: Rate, operation: str, hosts: int, gpus: int) -> Rate:
@@ -181,6 +181,6 @@ def _between(nics: Rate, operation: str, hosts: int, gpus: int) -> Rate:
     if operation in BOUND_BY_ALL_NICS:
         return nics
     if operation != ALLTOALL or nics.gbps is None:
-        return Rate(None, f"what {operation} reaches depends on which ranks are neighbours: no figure is derived")
+        return Rate(None, f"the bandwidth of {operation} depends on the order of the ranks: no figure is derived")
     ranks = hosts * gpus
     return Rate(nics.gbps / gpus * (ranks - 1) / (ranks - gpus), reason=f"{nics.reason}, shared by {gpus} GPUs")

@@ -149,8 +149,8 @@ def check_jitter(host: str, runs: Sequence[Record], well: Sequence[str]) -> Find
     bad = sum(run["status"] != WELL for run in same)
     if not bad:
         return Finding(STAGE, JITTER_CHECK, host, subject, OK, seen, expected)
-    remedy = "Look for other load on these hosts and their fabric (fabric.counters, link.errors), then run the collectives stage again."
-    return Finding(STAGE, JITTER_CHECK, host, subject, WARNING, f"{seen}; {bad} of them not well", expected, remedy)
+    remedy = "1. Look for other load on these hosts and their fabric (fabric.counters, link.errors). 2. Run the collectives stage again."
+    return Finding(STAGE, JITTER_CHECK, host, subject, WARNING, f"{seen}; {bad} of them bad", expected, remedy)
 
 
 def check_pairs(host: str, runs: Sequence[Record], pair_gbps: Callable[[Sequence[str]], float | None]) -> Iterator[Finding]:
@@ -158,10 +158,10 @@ def check_pairs(host: str, runs: Sequence[Record], pair_gbps: Callable[[Sequence
     run = next((run for run in runs if len(run["hosts"]) == _PAIR and run["status"] == WELL and run["gbytes_per_s"] is not None), None)
     if run is None:
         return
-    subject, expected = f"{run['operation']} on {' and '.join(run['hosts'])}", f"{LEAST_OF_PAIRS:g} of what perftest reaches between them"
+    subject, expected = f"{run['operation']} on {' and '.join(run['hosts'])}", f"{LEAST_OF_PAIRS:g} of perftest's bandwidth between them"
     gbps = pair_gbps(run["hosts"])
     if not gbps:
-        why = "the pairs stage has no valid figure of all their rails"
+        why = "the pairs stage has no valid figure for all their rails"
         yield Finding(STAGE, PAIRS_CHECK, host, subject, NOT_APPLICABLE, why, expected)
         return
     share = run["gbytes_per_s"] * BITS_PER_BYTE / gbps
@@ -170,15 +170,16 @@ def check_pairs(host: str, runs: Sequence[Record], pair_gbps: Callable[[Sequence
         yield Finding(STAGE, PAIRS_CHECK, host, subject, OK, seen, expected)
     else:
         remedy = (
-            "The network is well and NCCL does not use it: collective.transport, collective.hcas, GPUDirect (gpu.path), ACS (pcie.acs)."
+            "The network is fast, but NCCL does not use it. Check collective.transport, collective.hcas, GPUDirect (gpu.path) and ACS "
+            "(pcie.acs)."
         )
         yield Finding(STAGE, PAIRS_CHECK, host, subject, WARNING, seen, expected, remedy)
 
 
 LADDER_CHECK = "collective.ladder"
 EXPECTED = "a run that still holds"
-TOGETHER = "well together with the other hosts"
-NOT_STARTED = "See what collective.exit of {host} says: whether the launcher reaches it, its GPUs are free and its programs start there."
+TOGETHER = "good together with the other hosts"
+NOT_STARTED = "See collective.exit of {host}. Check that the launcher reaches it, its GPUs are free and the programs start there."
 #: Findings of a run that are about one of its hosts, the others being about all of them.
 _OF_A_HOST = (TRANSPORT_CHECK, HCAS_CHECK)
 
@@ -247,12 +248,12 @@ class CollectiveGate:
         observed, where = self.plan.missing_devices(host) if failed else ("", "")
         if not observed:
             return found
-        remedy = f"1. See the devices of {host}: `ls /sys/class/infiniband` there. 2. Correct {HCA} in {where} of {host}."
+        remedy = f"1. On {host}, list the devices: `ls /sys/class/infiniband`. 2. Correct {HCA} in {where} of {host}."
         return [Finding(STAGE, HCAS_CHECK, host, HCA, ERROR, observed, "devices of the host", remedy), *found]
 
     def _ran_or_not(self, host: str) -> Iterator[Finding]:
         if host not in self.plan.able:
-            yield Finding(STAGE, BUSBW_CHECK, host, "host", NOT_APPLICABLE, "no GPU that a collective could use", EXPECTED)
+            yield Finding(STAGE, BUSBW_CHECK, host, "host", NOT_APPLICABLE, "no GPU for a collective", EXPECTED)
             return
         if host in self.alone:
             yield from findings_of(self.alone[host])
@@ -271,7 +272,10 @@ class CollectiveGate:
         sides = [blame for blame in self.blames if blame.kind == CONNECTION and host in (*blame.hosts, *blame.others)]
         steps = climbed(self._runs, self.well)
         if sides:
-            remedy = "Measure these with the pairs stage (-e rdma_measure=true): cables, switch ports and uplinks between them."
+            remedy = (
+                "1. Run the pairs stage for these hosts with `-e rdma_measure=true`. "
+                "2. Check cables, switch ports and uplinks between them."
+            )
             yield Finding(STAGE, LADDER_CHECK, host, "ladder", WARNING, f"{steps}; {sides[0].words}", TOGETHER, remedy)
         else:
             yield Finding(STAGE, LADDER_CHECK, host, "ladder", OK, steps, TOGETHER)
@@ -302,7 +306,7 @@ class CollectiveGate:
         """Why the ladder went on without a host. One that it did not come to is not in error."""
         blame = next((blame for blame in self.blames if host in blame.left_out), None)
         if blame is None:
-            problem = (self.ladder or {}).get("problem") or "the ladder was broken off"
+            problem = (self.ladder or {}).get("problem") or "the ladder was interrupted"
             return Finding(STAGE, LADDER_CHECK, host, "ladder", UNKNOWN, problem, TOGETHER, "Run the collectives stage again.")
         ran = blame.kind != NO_MORE and any(host in run["hosts"] for run in self._runs)
         remedy = NOT_STARTED.format(host=host) if blame.kind == HOST and self._never_ended(host) else _remedy(blame, host)
@@ -327,15 +331,16 @@ class CollectiveGate:
             why = f"{standing.words}; nothing is run in check mode"
             return Finding(STAGE, BUSBW_CHECK, host, self.plan.operation(host), NOT_APPLICABLE, why, EXPECTED)
         if host in self.blocked:
-            why, status = f"{standing.words}; not run, at work: {self.blocked[host]}", WARNING if standing.too_old else UNKNOWN
-            remedy = "Run again when the host is idle, or allow load with -e rdma_load_allowed=true."
+            why = f"{standing.words}; not run, because the host is busy: {self.blocked[host]}"
+            status = WARNING if standing.too_old else UNKNOWN
+            remedy = "Rerun when the host is idle, or allow load with `-e rdma_load_allowed=true`."
             return Finding(STAGE, BUSBW_CHECK, host, self.plan.operation(host), status, why, EXPECTED, remedy)
         if not self.several:
-            why = "one GPU of one host alone moves nothing"
+            why = "a single GPU on a single host transfers nothing"
             return Finding(STAGE, BUSBW_CHECK, host, self.plan.operation(host), NOT_APPLICABLE, why, EXPECTED)
-        why = f"{standing.words}; not run with another host{' (they are at work)' if self.blocked else ''}"
+        why = f"{standing.words}; not run with another host{' (they are busy)' if self.blocked else ''}"
         problem = (self.ladder or {}).get("problem")
-        remedy = "Measure with -e rdma_measure=true."
+        remedy = "Measure with `-e rdma_measure=true`."
         return Finding(
             STAGE, BUSBW_CHECK, host, self.plan.operation(host), UNKNOWN, f"{why}{f': {problem}' if problem else ''}", EXPECTED, remedy
         )
@@ -361,11 +366,11 @@ class CollectiveGate:
 
 def _remedy(blame: Blame, host: str) -> str:
     return {
-        HOST: f"Run the pairs stage for {host} with -e rdma_measure=true; then see the findings of its pcie, gpu and nccl checks.",
-        SETUP: "See collective.exit and collective.ranks of this run: how nccl-tests was built, and the launcher's hosts and slots.",
-        EVERYWHERE: "See what the other findings of these runs say: the same is wrong on all of them.",
-        NO_MORE: "Mend what is named, and run the collectives stage again.",
-    }.get(blame.kind, "Run the pairs stage for these with -e rdma_measure=true, and see the findings of the fabric stage.")
+        HOST: f"1. Run the pairs stage for {host} with `-e rdma_measure=true`. 2. Fix the findings of its pcie, gpu and nccl checks.",
+        SETUP: "See collective.exit and collective.ranks of this run. Check the build of nccl-tests, and the launcher's hosts and slots.",
+        EVERYWHERE: "All these runs have the same fault: see their other findings.",
+        NO_MORE: "Fix the named hosts or connections, then run the collectives stage again.",
+    }.get(blame.kind, "1. Run the pairs stage for these hosts with `-e rdma_measure=true`. 2. Fix the findings of the fabric stage.")
 
 
 def _of_run(run: Record, host: str) -> list[Finding]:

@@ -29,7 +29,7 @@ FILE = "../proofs/collectives.json"
 #: A file of the run folder: the ladder; and a folder: a file for each host that was run alone.
 LADDER, ALONE_FOLDER, BLOCKED = "collectives.json", "collectives", "collectives/blocked.json"
 #: Why a proof does not hold for several hosts.
-ALONE_ONLY = "run alone only"
+ALONE_ONLY = "only run alone"
 #: How the names of the variables of NCCL's log begin.
 LOG = "NCCL_DEBUG"
 #: Of rdma_collectives, what does not change what a run shows.
@@ -116,7 +116,7 @@ class CollectivePlan:
         missing = missing_entries(parse_list(value), facts.devices)
         in_intent = f"rdma_nccl.variables.{HCA}" if HCA in intent["nccl"]["variables"] and HCA not in kept_variables(intent, facts) else ""
         where = f"rdma_collectives.environment.{HCA}" if HCA in environment else in_intent or intent["nccl"]["conf_file"]
-        words = f"{HCA}={value} names {', '.join(missing)}; there are {', '.join(sorted(facts.devices)) or 'no devices'}"
+        words = f"{HCA}={value} names {', '.join(missing)}; the host has {', '.join(sorted(facts.devices)) or 'no devices'}"
         return (words, where) if missing else ("", "")
 
     def arguments(self, hosts: Sequence[str], launcher: str, operation: str) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def result_of(run: Record) -> Result:
 
 
 def ladder_data(ladder: Ladder, runs: Sequence[Record], others: Sequence[Record], launcher: str, problem: str = "") -> dict[str, Any]:
-    """What stands in collectives.json. others: runs of other operations on the last set; problem: why the ladder was broken off."""
+    """What stands in collectives.json. others: runs of other operations on the last set; problem: why the ladder was interrupted."""
     last = [place for place, run in enumerate(runs) if set(run["hosts"]) == set(ladder.well) and run["status"] == WELL]
     return {
         "schema": SCHEMA,

@@ -46,12 +46,12 @@ def reload_plan(intent: Intent, facts: Facts, *, changes: bool) -> dict[str, Any
     options = {} if changes else options_that_differ(intent, facts)
     found = {"needed": False, "always": bool(options), "live": False, "obstacles": [], "modules": []}
     if not swapped and not options:
-        return {**found, "why": "what is loaded is the same as on disk"}
+        return {**found, "why": "the loaded modules are those on disk"}
     touched = with_holders({*swapped, *options}, modules)
     order = unload_order({name: holders_of(name, modules) for name in touched})
     unsigned = [] if changes else unsigned_replacements(stack)
     obstacles = [*unsigned, *_obstacles(order, intent, facts)]
-    verb = "will be replaced" if changes else f"{'is' if len(swapped) == 1 else 'are'} not the same as on disk"
+    verb = "will be replaced" if changes else f"{'differs' if len(swapped) == 1 else 'differ'} from the file on disk"
     why = [*([f"{', '.join(sorted(swapped))} {verb}"] if swapped else []), *(words for each in options.values() for words in each)]
     return {**found, "needed": True, "why": "; ".join(why), "live": not obstacles, "obstacles": obstacles, "modules": order}
 
@@ -59,7 +59,7 @@ def reload_plan(intent: Intent, facts: Facts, *, changes: bool) -> dict[str, Any
 def told_obstacles(findings: Sequence[Finding], intent: Intent, facts: Facts) -> list[Finding]:
     """The findings, with what is in the way of a reload added to the remedy of each error that asks for one (driver.loaded)."""
     obstacles = reload_plan(intent, facts, changes=False)["obstacles"]
-    words = f" In the running host it cannot be reloaded: {'; '.join(obstacles)}."
+    words = f" It cannot be reloaded on the running host: {'; '.join(obstacles)}."
     asks = [bool(obstacles) and finding.check == "driver.loaded" and finding.status == ERROR for finding in findings]
     return [replace(finding, remedy=finding.remedy + words) if ask else finding for finding, ask in zip(findings, asks, strict=True)]
 
@@ -92,7 +92,7 @@ def unsigned_replacements(stack: Stack) -> list[str]:
         return []
     modules = stack.modules
     names = [each for each in differing(modules) if modules[each].provenance in ADD_ONS and modules[each].signer is None]
-    return [f"Secure Boot is on, and nobody has signed {', '.join(sorted(names))} on disk"] if names else []
+    return [f"Secure Boot is on, and {', '.join(sorted(names))} on disk is unsigned"] if names else []
 
 
 def _replaced(intent: Intent, modules: Modules) -> list[str]:
@@ -122,17 +122,17 @@ def _session(facts: Facts, swapped: Collection[str]) -> Iterator[str]:
     """Whether our own session would be cut: its interface, or those below a bond, a bridge or a VLAN, are of a driver that goes."""
     name = _session_netdev(facts)
     if name is None:
-        yield "it is not known by which interface our own session comes in"
+        yield "the interface of Ansible's session is unknown"
         return
     below = _below_session(facts)
     if not below:
-        yield f"our own session comes in by {name}, and it is not known what that stands on"
+        yield f"Ansible's session uses {name}, whose lower interfaces are unknown"
     for each in below:
         driver = _driver(facts.netdevs[each])
         if not driver:
-            yield f"our own session comes in by {each}, whose driver is not known"
+            yield f"Ansible's session uses {each}, whose driver is unknown"
         elif driver in swapped:
-            yield f"our own session comes in by {each}, which is {driver}'s"
+            yield f"Ansible's session uses {each}, a device of {driver}"
 
 
 def _session_netdev(facts: Facts) -> str | None:
@@ -164,8 +164,8 @@ def _carried(name: str, netdev: Netdev, netdevs: Mapping[str, Netdev]) -> Iterat
     above = [other for other in netdevs if other == master or other.startswith(f"{name}.")]
     addresses = [each.partition("/")[0] for other in (name, *above) for each in netdevs[other].ipv4 or ()]
     if addresses:
-        yield f"{what} carries {', '.join(addresses)}: storage or others use it"
+        yield f"{what} carries {', '.join(addresses)}: storage or other services may use it"
     elif master is not None and master not in netdevs:
-        yield f"{what} is part of {master}: storage or others may use it"
+        yield f"{what} is part of {master}: storage or other services may use it"
     elif netdev.ipv4 is None:
-        yield f"it is not known whether {what} carries an address"
+        yield f"whether {what} carries an address is unknown"

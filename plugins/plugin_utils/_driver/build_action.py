@@ -40,7 +40,7 @@ class BuildAction(RunAction):
         while said.get("running") and not self._task.check_mode:
             now = time.monotonic()
             if now - begun > options["timeout_seconds"] + GRACE_SECONDS:
-                return self._failure(said, f"it still runs {(now - begun) / 60:.0f} minutes after its start, and was not ended")
+                return self._failure(said, f"it is still running {(now - begun) / 60:.0f} minutes after its start, and was not stopped")
             if now - said_at >= SAY_SECONDS:
                 said_at = now
                 self._say(said, now - begun)
@@ -52,10 +52,10 @@ class BuildAction(RunAction):
 
     def _say(self, said: Mapping[str, Any], waited: float) -> None:
         minutes = (said.get("seconds") or waited) / 60
-        self._display.display(f"  … {self.host}: {self.WHAT}, {minutes:.0f} min: {said.get('progress') or 'no word yet'}")
+        self._display.display(f"  … {self.host}: {self.WHAT}, {minutes:.0f} min: {said.get('progress') or 'no progress reported yet'}")
 
     def _failure(self, said: Mapping[str, Any], words: str, stored: str | None = None) -> dict[str, Any]:
-        where = f"\nThe whole log is {stored} on the control node." if stored else ""
+        where = f"\nThe full log is {stored} on the control node." if stored else ""
         # What is stored need not be shown as well.
         kept = {key: value for key, value in said.items() if key != "log" or not stored}
         return {**kept, "failed": True, "msg": f"{self.host}: {words}{where}", "stored": stored}

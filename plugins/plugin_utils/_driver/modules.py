@@ -78,16 +78,16 @@ def before_reboot(stack: Stack, newest: str) -> tuple[str | None, str | None]:
     if lacks is False:
         return None, None
     if lacks is None:
-        return None, f"it is not known which {DRIVER} {newest} would load: look at `modinfo -k {newest} -F filename {DRIVER}`"
-    stock = f"a reboot into {newest} takes another {DRIVER} than the one that is installed now"
+        return None, f"which {DRIVER} {newest} would load is unknown: run `modinfo -k {newest} -F filename {DRIVER}`"
+    stock = f"a reboot into {newest} would load another {DRIVER} than the installed one"
     if not has_sources(stack):
-        todo = "reboot by hand and run the driver stage again, which installs it for that kernel, or hold the kernel"
+        todo = "reboot manually and rerun the driver stage, which installs it for that kernel, or hold the kernel"
         return None, f"{stock}, and DKMS does not have it: {todo}"
     if not can_build(stack, newest) and not _is_older(stack, newest):
-        return None, f"{stock}, although DKMS has built for it: run `depmod -a {newest}`, and see `modinfo -k {newest} {DRIVER}`"
+        return None, f"{stock}, although DKMS has built it: run `depmod -a {newest}`, then check `modinfo -k {newest} {DRIVER}`"
     if not stack.headers.get(newest):
         package = headers_package(newest, stack.distribution)
-        return None, f"{stock}, and without its headers nothing can be built for it: install {package}"
+        return None, f"{stock}, and its headers are missing: install {package}"
     return newest, None
 
 

@@ -63,15 +63,15 @@ def wished_change(intent: Intent, stack: Stack, state: OfedState) -> Change:
     planned, version = planned_stack(intent), (intent.get("driver") or {}).get("version")
     seen = " ".join(filter(None, (state.stack, state.version)))
     if is_kept(intent):
-        return Change(NONE, f"{seen or 'The stack that is installed'} is kept (rdma_driver.stack: keep).")
+        return Change(NONE, f"{seen or 'The installed stack'} is kept (rdma_driver.stack: keep).")
     if state.stack is None:
         return (
-            Change(NONE, "The distribution's own stack is wished, and no other is installed.")
+            Change(NONE, "The distribution's own stack is requested, and no other is installed.")
             if planned == INBOX
             else _fresh(planned, version, stack)
         )
     if state.stack != planned:
-        return Change(SWITCH, f"{seen} is installed, and {planned} {version or ''}".rstrip() + " is wished.", state.stack, True)
+        return Change(SWITCH, f"{seen} is installed, and {planned} {version or ''}".rstrip() + " is requested.", state.stack, True)
     other = _other_version(intent, stack, state)
     return other if other is not None else _rebuild(intent, stack, state, seen)
 
@@ -79,7 +79,7 @@ def wished_change(intent: Intent, stack: Stack, state: OfedState) -> Change:
 def _fresh(planned: str, version: str | None, stack: Stack) -> Change:
     """An installation where no stack is known. It replaces add-on modules, and packages of a stack, that are there all the same."""
     vendor = sorted(stack.distribution.vendor or {})
-    why = f"{planned} {version} is wished, and neither MLNX_OFED nor DOCA-OFED is installed."
+    why = f"{planned} {version} is requested, and neither MLNX_OFED nor DOCA-OFED is installed."
     if not vendor and kept_stack(stack)[0] == INBOX:
         return Change(INSTALL, why)
     return Change(INSTALL, f"{why} It would replace {', '.join(vendor) or 'add-on modules that belong to no package'}.", replaces=True)
@@ -94,29 +94,30 @@ def _other_version(intent: Intent, stack: Stack, state: OfedState) -> Change | N
         if vendor and vendor.get(profile):
             state = replace(state, version=bare_version(vendor[profile]), is_release=True)
         elif vendor is not None and has_version(state, DOCA, wished) is not False:
-            return Change(INSTALL, f"{profile} is wished, and not installed.", replaces=True)
+            return Change(INSTALL, f"{profile} is requested, but not installed.", replaces=True)
     has_it = has_version(state, planned, wished)
     if has_it:
         return None
     if has_it is None or state.version is None or wished is None:
-        why = f"{planned} is installed, and it is not known in which version; {wished} is wished."
+        why = f"{planned} is installed in an unknown version; {wished} is requested."
         return Change(INSTALL, why, replaces=True)
     kind = UPGRADE if version_key(wished) > version_key(state.version) else DOWNGRADE
     # mlnxofedinstall removes an older or newer one itself, after it has looked at its own archive and the free space.
-    return Change(kind, f"{planned} {state.version} is installed, and {wished} is wished.", None if planned == MLNX_OFED else planned, True)
+    why = f"{planned} {state.version} is installed, and {wished} is requested."
+    return Change(kind, why, None if planned == MLNX_OFED else planned, True)
 
 
 def _rebuild(intent: Intent, stack: Stack, state: OfedState, seen: str) -> Change:
     if planned_modules(intent) == INBOX:
         return Change(NONE, f"{seen} is installed.")
     if state.built is False:
-        why = f"{seen} is installed, and not built for {stack.kernel}: {'; '.join(state.why)}."
+        why = f"{seen} is installed, but not built for {stack.kernel}: {'; '.join(state.why)}."
         return Change(REBUILD, why, replaces=planned_stack(intent) == MLNX_OFED)
     doubts = f"; {'; '.join(state.why)}" if state.why else " and loaded"
     return Change(NONE, f"{seen} is installed{', built' if state.built else ''}{doubts}.")
 
 
-ENDED = "MLNX_OFED has ended with 24.10; DOCA-OFED follows it."
+ENDED = "MLNX_OFED ended with 24.10; DOCA-OFED is its successor."
 
 
 def plan(
@@ -234,9 +235,9 @@ def _switch(
         unread = None
     reasons = [
         *([] if allowed or kind == WAITS else ["driver_switch_allowed is false"]),
-        *([f"it is in use: {'; '.join(in_use)}"] if in_use else []),
+        *([f"the host is in use: {'; '.join(in_use)}"] if in_use else []),
         *(["other packages depend on the stack, and rdma_driver.force is false"] if dependants and stops else []),
-        *([f"what would be removed is not known: {unread}"] if unread is not None else []),
+        *([f"the packages to remove are unknown: {unread}"] if unread is not None else []),
     ]
     removed = [
         f"Packages that would be removed: {_versions(packages)}." if packages else "",
@@ -263,7 +264,7 @@ def _of_packages(planned: str, change: Change, packages: Sequence[str]) -> Chang
     """The change, or for inbox the installation of what the distribution's stack lacks."""
     if planned != INBOX or change.kind != NONE or not packages:
         return change
-    return Change(INSTALL, f"{', '.join(packages)} of the distribution {'is' if len(packages) == 1 else 'are'} not known to be installed.")
+    return Change(INSTALL, f"Packages of the distribution that may be missing: {', '.join(packages)}.")
 
 
 def _can_build(stack: Stack, packages: Sequence[str]) -> bool:

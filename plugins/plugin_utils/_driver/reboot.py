@@ -42,7 +42,7 @@ def reboot_plan(
     """
     stack, busy = stack_of(facts), busy_words(facts.load)
     kept = is_kept(intent)
-    reasons = [f"{stack.kernel} runs, and the next boot takes {newest}"] if newest and (settled or first) and not kept else []
+    reasons = [f"{stack.kernel} is running, but the next boot uses {newest}"] if newest and (settled or first) and not kept else []
     notes: list[str] = []
     if settled:
         swap = _swap(facts, reload, busy)
@@ -51,14 +51,14 @@ def reboot_plan(
         notes += [*swap[1], *firmware[1]]
     build_first, trouble = before_reboot(stack, newest) if settled and newest else (None, None)
     if kept and build_first is not None:
-        trouble = f"a reboot takes {build_first}, for which the kept stack is not built: run `dkms autoinstall -k {build_first}` first"
+        trouble = f"a reboot uses {build_first}, for which the kept stack is not built: run `dkms autoinstall -k {build_first}` first"
         build_first = None
     hard = [*(unsigned_replacements(stack) if settled else ()), *([trouble] if trouble else ())]
     waits = [f"{busy}: drain the host (reboot_before), or wait"] if busy and reasons else []
     return {
         "needed": bool(reasons),
         "first": first,
-        "why": "; ".join([*reasons, *notes]) or "nothing asks for it",
+        "why": "; ".join([*reasons, *notes]) or "no reason",
         "withheld": "; ".join([*hard, *waits]) or None,
         "drainable": bool(waits) and not hard,
         "build_first": build_first,
@@ -72,7 +72,7 @@ def _swap(facts: Facts, reload: Mapping[str, Any], busy: str) -> tuple[list[str]
     if not reload["needed"] or not obstacles:
         return [], []
     if _just_booted(facts) and not differing(stack_of(facts).modules):
-        return [], [f"{reload['why']}, after a boot {_minutes(facts)} minutes ago: see `modprobe --showconfig`, and the initramfs"]
+        return [], [f"{reload['why']}, after a boot {_minutes(facts)} minutes ago: check `modprobe --showconfig` and the initramfs"]
     return [f"the driver cannot be swapped live: {'; '.join(obstacles)}"], []
 
 
@@ -82,9 +82,9 @@ def _firmware(intent: Intent, facts: Facts) -> tuple[list[str], list[str]]:
     if not waiting:
         return [], []
     if _just_booted(facts):
-        note = f"firmware settings still wait after a boot {_minutes(facts)} minutes ago ({waiting}): a cold power cycle may be needed"
+        note = f"firmware settings are still pending after a boot {_minutes(facts)} minutes ago ({waiting}): try a cold power cycle"
         return [], [note]
-    return [f"firmware settings wait for it: {waiting}"], []
+    return [f"firmware settings are pending: {waiting}"], []
 
 
 def _waiting(intent: Intent, facts: Facts) -> Iterator[str]:

@@ -75,13 +75,13 @@ def _removal(host: str, stack: Stack, removes: str | None) -> Iterator[str]:
         return
     names = " ".join(name for name in DOCA_PACKAGES if (stack.distribution.vendor or {}).get(name))
     command = "dnf remove" if is_rpm(stack.distribution) else "apt purge --autoremove"
-    yield f"{names} of {removes} came without an uninstaller: remove its packages on {host}, `{command} {names}`."
+    yield f"{names} of {removes} came without an uninstaller. On {host}, run `{command} {names}`."
 
 
 def _held(host: str, stack: Stack, touched: Mapping[str, str]) -> Iterator[str]:
     held = sorted(set(stack.distribution.held or ()) & set(touched))
     if held:
-        yield f"{', '.join(held)} of the installed stack may not be replaced: held. Run `apt-mark unhold {' '.join(held)}` on {host}."
+        yield f"{', '.join(held)} of the installed stack is held and cannot be replaced. On {host}, run `apt-mark unhold {' '.join(held)}`."
 
 
 def _system(host: str, intent: Intent, stack: Stack) -> Iterator[str]:
@@ -92,13 +92,13 @@ def _system(host: str, intent: Intent, stack: Stack) -> Iterator[str]:
     if planned_stack(intent) == DOCA:
         if (doca(intent, stack) or {}).get("repository") is None:
             yield (
-                f"It is not known where NVIDIA has DOCA {intent['driver'].get('version')} for {name} {version} on "
-                f"{machine or 'an architecture that is not told'}: give rdma_driver.repository.url for {host}, or plan inbox."
+                f"NVIDIA's repository of DOCA {intent['driver'].get('version')} for {name} {version} on "
+                f"{machine or 'an unknown architecture'} is unknown: set rdma_driver.repository.url for {host}, or plan inbox."
             )
         return
     is_rhel = name in RHEL_LIKE and version.partition(".")[0] == "9"
     if not is_rhel and version not in MLNX_OFED_SYSTEMS.get(name or "", ()):
-        yield (f"MLNX_OFED has ended with 24.10, which does not know {name} {version}: plan doca for {host} (3.2 or later), or inbox.")
+        yield (f"MLNX_OFED ended with 24.10, which does not support {name} {version}: plan doca for {host} (3.2 or later), or inbox.")
 
 
 def _bundle(host: str, intent: Intent, stack: Stack) -> Iterator[str]:
@@ -112,22 +112,22 @@ def _bundle(host: str, intent: Intent, stack: Stack) -> Iterator[str]:
     version, system, machine = found.groups()
     wished, name, here = intent["driver"].get("version"), stack.distribution.id, architecture(stack)
     if wished is not None and version != wished:
-        yield f"The bundle {found[0]} is {version}, and rdma_driver.version is {wished}: make them agree."
+        yield f"The bundle {found[0]} is {version}, but rdma_driver.version is {wished}: use the same version."
     if name not in _FAMILY_NAMES.get(system, {name}):
-        yield f"The bundle {found[0]} is for {system}, and {host} runs {name}: give {host} the one for its distribution."
+        yield f"The bundle {found[0]} is for {system}, but {host} runs {name}: use the bundle for its distribution."
     if here is not None and here != machine:
-        yield f"The bundle {found[0]} is for {machine}, and {host} is {here}: give {host} the one for its architecture."
+        yield f"The bundle {found[0]} is for {machine}, but {host} is {here}: use the bundle for its architecture."
 
 
 def _kernel(host: str, stack: Stack) -> Iterator[str]:
     found = _RELEASE.match(stack.kernel or "")
     if found is None:
-        yield f"It is not known which kernel runs on {host}: look at `uname -r` there."
+        yield f"The running kernel is unknown. On {host}, run `uname -r`."
     elif (int(found[1]), int(found[2])) < OLDEST_KERNEL:
         oldest = ".".join(map(str, OLDEST_KERNEL))
         yield f"Linux {stack.kernel} is older than {oldest}: boot {host} with a newer kernel of its distribution."
     elif not stack.kernels:
-        yield f"{host} has no kernel of its own, as a container: install the driver on the machine that it runs on, and plan inbox here."
+        yield f"{host} has no kernel of its own, like a container: install the driver on the machine below it, and plan inbox here."
 
 
 def _newer_kernel(host: str, stack: Stack, *, reboot_allowed: bool) -> Iterator[str]:
@@ -135,11 +135,11 @@ def _newer_kernel(host: str, stack: Stack, *, reboot_allowed: bool) -> Iterator[
     if kernel is None or not kernels or kernel == newest:
         return
     if newest is None and kernel not in kernels:
-        yield f"{kernel} runs and is not installed: reboot {host} into one that is ({', '.join(kernels[-3:])})."
+        yield f"{kernel} is running but not installed: reboot {host} into an installed kernel ({', '.join(kernels[-3:])})."
     elif newest is not None and not reboot_allowed:
         yield (
-            f"{kernel} runs, and {newest} is installed: what is built now is gone with the next boot, and its headers may be those of "
-            f"{newest} only. Reboot {host} into {newest}, allow that (reboot_allowed), or remove {newest}."
+            f"{kernel} is running, but {newest} is installed: a build for {kernel} would be useless after the next boot, and headers may "
+            f"exist for {newest} only. Reboot {host} into {newest}, allow the reboot (reboot_allowed), or remove {newest}."
         )
 
 
@@ -149,8 +149,8 @@ def _secure_boot(host: str, stack: Stack) -> Iterator[str]:
         return
     _status, what = key_trouble(mok)
     yield (
-        f"Secure Boot is {what}: the modules that are built would not be loaded. {enrolment(host, stack)} "
-        "On the RHEL family DOCA before 3.2 without kernel support has modules that NVIDIA has signed."
+        f"Secure Boot is {what}: the kernel would reject modules built on the host. {enrolment(host, stack)} "
+        "On the RHEL family, DOCA before 3.2 without kernel support has modules signed by NVIDIA."
     )
 
 
@@ -158,10 +158,10 @@ def _nobody_signs(host: str, intent: Intent, stack: Stack) -> Iterator[str]:
     if not stack.secure_boot:
         return
     if planned_stack(intent) == MLNX_OFED and not is_rpm(stack.distribution):
-        todo = f"unset rdma_driver.add_kernel_support for {host}, so that DKMS signs, and enrol its key; or switch Secure Boot off"
+        todo = f"unset rdma_driver.add_kernel_support for {host}, so that DKMS signs, and enroll its key; or disable Secure Boot"
     else:
         todo = (
-            f"set rdma_driver.add_kernel_support to false for {host} where NVIDIA has signed packages for its kernel, plan doca 3.2 or "
-            "later, whose modules DKMS signs with an enrolled key, or switch Secure Boot off"
+            f"set rdma_driver.add_kernel_support to false for {host} if NVIDIA has signed packages for its kernel; plan doca 3.2 or "
+            "later, whose modules DKMS signs with an enrolled key; or disable Secure Boot"
         )
-    yield f"Secure Boot is on, and nobody signs modules that are built past DKMS: {todo}."
+    yield f"Secure Boot is on, and modules built without DKMS are unsigned: {todo}."

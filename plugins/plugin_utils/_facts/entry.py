@@ -41,7 +41,7 @@ declare(
 )
 
 CHECK = "host.facts"
-EXPECTED = "facts that this collection's own reader makes"
+EXPECTED = "facts in the form that this collection's reader produces"
 #: The kernel's largest counters have 64 bits.
 LARGEST_INTEGER = 2**64
 LONGEST_TEXT, LONGEST_NAME = 2**20, 4096
@@ -147,7 +147,7 @@ def admitted(tree: Any) -> dict[str, Any]:
 def facts_finding(stage: str, host: str, problem: str) -> Finding:
     """The finding on a host whose facts are refused or cannot be used. problem: where, and what."""
     remedy = (
-        f"1. Find out what answers on {host}: a damaged machine, another Python, or somebody who changed it. "
+        f"1. Check {host}: a hardware fault, another Python, or a changed file can produce such facts. "
         f"2. Fix {host}, or exclude it with `--limit '!{host}'`. 3. Run the stage again."
     )
     return Finding(stage, CHECK, host, "facts", UNKNOWN, problem, EXPECTED, remedy)
@@ -214,7 +214,7 @@ class _Door:
             if name in value:
                 kept[name] = self.value(value[name], hint, f"{where}.{name}")
             elif name not in optional:
-                raise FactsError(f"{_place(f'{where}.{name}')}: it is missing")
+                raise FactsError(f"{_place(f'{where}.{name}')}: missing")
         return kept
 
 

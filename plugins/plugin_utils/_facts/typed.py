@@ -53,7 +53,7 @@ def from_dict(tree: Mapping[str, Any] | None) -> RunFacts:
 def stack_of(facts: Facts) -> Stack:
     """The driver stack of a host. Raises FactsError where it was not read: then nothing of its driver can be told."""
     if facts.stack is None:
-        raise FactsError("stack: it was not read")
+        raise FactsError("stack: not read")
     return facts.stack
 
 

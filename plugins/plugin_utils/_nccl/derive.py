@@ -127,33 +127,33 @@ def _no_session_interface(intent: Intent, facts: RunFacts, address: str | None, 
     if not any(rail["role"] == "compute" for rail in intent["rails"]):
         return "no compute rail is planned"
     if address is None:
-        return "Ansible's session on the host does not come in by SSH"
-    reached_at, comes_in = facts.reached_at or "", f"Ansible's session comes in on {name}, which"
+        return "Ansible's connection to the host is not SSH"
+    reached_at, comes_in = facts.reached_at or "", f"Ansible's session uses {name}, which"
     rails = {str(rail.netdev): rail.name for rail in resolve(intent["rails"], facts) if rail.netdev is not None}
     rail = rails.get(name or "") or rails.get((name or "").partition(".")[0])
     reasons = {
-        f"Ansible reaches the host at {reached_at}, by a forwarded port": reached_at == "localhost"
+        f"Ansible reaches the host at {reached_at}, through a forwarded port": reached_at == "localhost"
         or reached_at.startswith(("127.", "::1")),
-        f"Ansible's session comes in at {address}, a loopback address": session_address(facts.session) is None or name == "lo",
-        f"no interface, or more than one, has {address}, where Ansible's session comes in": name is None,
+        f"Ansible's session uses {address}, a loopback address": session_address(facts.session) is None or name == "lo",
+        f"no interface, or more than one, has {address}, the address of Ansible's session": name is None,
         f"{comes_in} is {rail}": rail is not None,
-        f"{comes_in} leads to no other host": (name or "").startswith(WITHIN_HOST),
+        f"{comes_in} does not lead to other hosts": (name or "").startswith(WITHIN_HOST),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 
 
 def check_socket(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
     """Finding `nccl.socket_ifname`: where NCCL_SOCKET_IFNAME comes from, or why it is not set. nccl.lint judges its value."""
-    nccl, check, expected = intent["nccl"], "nccl.socket_ifname", "an interface on which hosts reach each other, and no rail"
+    nccl, check, expected = intent["nccl"], "nccl.socket_ifname", "an interface that connects the hosts and is not a rail"
     if nccl["socket_ifname"] or SOCKET_IFNAME in nccl["variables"]:
         return [Finding(STAGE, check, host, SOCKET_IFNAME, NOT_APPLICABLE, "set by rdma_nccl; nccl.lint judges it", expected)]
     if SOCKET_IFNAME in others_of(facts.files, nccl["conf_file"]):
-        words = f"set by a line of others in {nccl['conf_file']}; nccl.lint judges it"
+        words = f"set by a foreign line in {nccl['conf_file']}; nccl.lint judges it"
         return [Finding(STAGE, check, host, SOCKET_IFNAME, NOT_APPLICABLE, words, expected)]
     name, why = session_interface(intent, facts)
     if name is not None:
         return [Finding(STAGE, check, host, SOCKET_IFNAME, OK, f"={why}", expected)]
-    return [Finding(STAGE, check, host, SOCKET_IFNAME, NOT_APPLICABLE, f"not set, NCCL chooses: {why}", expected)]
+    return [Finding(STAGE, check, host, SOCKET_IFNAME, NOT_APPLICABLE, f"not set, so NCCL chooses: {why}", expected)]
 
 
 def files_to_ask(intent: Intent) -> list[str]:
@@ -270,14 +270,14 @@ def told_missing(findings: Sequence[Finding], host: str, intent: Intent, facts: 
     rest = [_waiting(each, words) for each in findings if (each.check, each.subject, each.status) != ("nccl.hca", HCA, UNKNOWN)]
     if HCA in intent["nccl"]["variables"] and any(each.check == "nccl.hca" for each in stopping(rest)):
         return rest
-    remedy = f"Run the driver stage for {host}; its gate says what is missing."
+    remedy = f"Run the driver stage for {host}, and fix the findings of its gate."
     return [Finding(STAGE, "nccl.hca", host, HCA, UNKNOWN, words, "a device for each compute rail", remedy), *rest]
 
 
 def _waiting(finding: Finding, words: str) -> Finding:
     if (finding.check, finding.status) != ("nccl.file", ERROR):
         return finding
-    return replace(finding, status=NOT_APPLICABLE, observed=f"left as it is: {words}", remedy="")
+    return replace(finding, status=NOT_APPLICABLE, observed=f"unchanged: {words}", remedy="")
 
 
 def files_to_write(intent: Intent, facts: RunFacts, replace_allowed: bool = False) -> list[dict[str, Any]]:
@@ -301,7 +301,7 @@ def check_gid_index(host: str, intent: Intent, facts: RunFacts) -> list[Finding]
     indexes = _gid_indexes(intent, facts)
     why = ""
     if not _needs_gid_index(version):
-        why = f"NCCL {version or 'is taken to be 2.21 or newer, and'} finds the GID by itself"
+        why = f"NCCL {version or '(assumed to be 2.21 or newer)'} finds the GID by itself"
     elif GID_INDEX in intent["nccl"]["variables"]:
         why = "rdma_nccl.variables sets it"
     elif not roce_computes(intent):
@@ -313,7 +313,7 @@ def check_gid_index(host: str, intent: Intent, facts: RunFacts) -> list[Finding]
         return [Finding(STAGE, check, host, GID_INDEX, NOT_APPLICABLE, f"no RDMA device: {SAID_BY_HCA}", expected)]
     if len(set(indexes.values())) == 1 and None not in indexes.values():
         return [Finding(STAGE, check, host, GID_INDEX, OK, seen, expected)]
-    remedy = f"Use NCCL 2.21 or newer on {host} instead of {version}: it finds each rail's GID by itself."
+    remedy = f"On {host}, use NCCL 2.21 or newer instead of {version}: it finds the GID of each rail by itself."
     return [Finding(STAGE, check, host, GID_INDEX, ERROR, seen, expected, remedy)]
 
 

@@ -35,7 +35,7 @@ PKEY, COLLNET, CROSS_NIC = "NCCL_IB_PKEY", "NCCL_COLLNET_ENABLE", "NCCL_CROSS_NI
 #: The entry of the table that a queue pair takes unless it is told another one.
 FIRST = 0
 #: Of what cannot be told without a device: one cause is one finding.
-SAID_BY_HCA = "nccl.hca says what to do"
+SAID_BY_HCA = "see nccl.hca"
 
 
 def pkey_index(intent: Intent, facts: Facts, rails: Sequence[ResolvedRail]) -> str | None:
@@ -61,7 +61,7 @@ def rails_apart(intent: Intent) -> bool:
 
 def check_pkey(host: str, intent: Intent, facts: Facts, rails: Sequence[ResolvedRail]) -> list[Finding]:
     """Finding `nccl.pkey`: NCCL takes one entry of the P_Key table for all ports, so the partition must have the same on each."""
-    expected = "the partition at one index on all InfiniBand rails"
+    expected = "the partition at the same index on all InfiniBand rails"
 
     def found(status: str, observed: str, remedy: str = "") -> list[Finding]:
         return [Finding(STAGE, "nccl.pkey", host, PKEY, status, observed, expected, remedy)]
@@ -75,13 +75,14 @@ def check_pkey(host: str, intent: Intent, facts: Facts, rails: Sequence[Resolved
     absent = [rail["name"] for rail in planned if rail["name"] not in {each.name for each in rails}]
     if len(indexes) < len(planned) - len(absent):
         known = ", ".join(indexes) or "none"
-        return found(UNKNOWN, f"of {len(planned)} rails the P_Key table of {known} was read", f"Run the driver and link stages for {host}.")
+        return found(UNKNOWN, f"P_Key tables read: {known}; planned: {len(planned)} rails", f"Run the driver and link stages for {host}.")
     seen = ", ".join(f"{name}: {_words(intent, facts, rail)}" for name, rail in ((rail.name, rail) for rail in rails) if name in indexes)
     if None in indexes.values():
         return found(ERROR, seen, f"Make {host} a full member of a partition (rdma_partitions), and run the link stage.")
     if len(set(indexes.values())) > 1:
         remedy = (
-            f"Set index0 for that partition in rdma_partitions, and run the link stage: it is first in the table of every port of {host}."
+            "Set `index0: true` for that partition in rdma_partitions, and run the link stage: it is then first in the P_Key table of "
+            f"every port of {host}."
         )
         return found(ERROR, seen, remedy)
     return found(NOT_APPLICABLE, f"{no_device_words(absent)}: {SAID_BY_HCA}") if absent else found(OK, seen)
@@ -95,7 +96,7 @@ def no_device_words(rails: Sequence[str]) -> str:
 def _words(intent: Intent, facts: Facts, rail: ResolvedRail) -> str:
     port = _port(facts, rail)
     place = partition_place(port, intent) if port else None
-    return "a full member of none" if place is None else f"{place.pkey_index} ({partition_words(place.pkey)})"
+    return "not a full member of any partition" if place is None else f"{place.pkey_index} ({partition_words(place.pkey)})"
 
 
 def _indexes(intent: Intent, facts: Facts, rails: Sequence[ResolvedRail]) -> dict[str, int | None]:

@@ -53,7 +53,7 @@ def render_tune(variables: Mapping[str, str]) -> str:
     """
     wrong = [name for name, value in sorted(variables.items()) if set(value) & set(" \t\"'\\")]
     if wrong:
-        raise ValueError(f"Open MPI reads no blanks or quotes in a tune file; these NCCL variables have some: {', '.join(wrong)}")
+        raise ValueError(f"Open MPI does not accept blanks or quotes in a tune file; these NCCL variables contain some: {', '.join(wrong)}")
     return "".join(f"-x {name}={value}\n" for name, value in sorted(variables.items()) if value)
 
 

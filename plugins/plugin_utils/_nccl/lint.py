@@ -92,7 +92,7 @@ def _leave_out(intent: Intent, facts: Facts) -> dict[str, str]:
     others = {rail.device: f"{rail.rail['role']}, {rail.name}" for rail in rails if rail.rail["role"] != "compute"}
     if not compute or None in compute:
         return {}
-    return {name: others.get(name, "no rail of NCCL's") for name in sorted(facts.devices) if name not in compute}
+    return {name: others.get(name, "not a rail for NCCL") for name in sorted(facts.devices) if name not in compute}
 
 
 def _gpudirect(intent: Intent, facts: Facts) -> str | None:
@@ -209,5 +209,5 @@ def _source(path: str, variables: Mapping[str, str], environment: str) -> Source
         return Source(USER_FILE, path, "root", variables)
     if path == environment:
         plain = {name: unquoted(value) for name, value in variables.items()}
-        return Source(ENVIRONMENT, f"environment of what is started with {path}", path, plain)
+        return Source(ENVIRONMENT, f"environment of programs started with {path}", path, plain)
     return Source(NAMED_FILE, path, environment, variables)

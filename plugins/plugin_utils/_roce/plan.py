@@ -68,25 +68,25 @@ def _group(profiles: list[tuple[dict[str, Any], list[str]]], profile: dict[str, 
 
 def _refuse(of: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
     problems = [
-        f"{name} is set in {len(texts)} ways: " + "; ".join(f"one by {', '.join(hosts)}" for hosts in texts.values())
+        f"{name} has {len(texts)} different settings: " + "; ".join(f"one from {', '.join(hosts)}" for hosts in texts.values())
         for name, texts in of.items()
         if len(texts) > 1
     ]
     if problems:
-        raise ValueError("Hosts must agree on a switch (rdma_roce, and the rates of their RoCE rails):\n" + "\n".join(problems))
+        raise ValueError("Hosts need the same settings for a switch (rdma_roce, and the rates of their RoCE rails):\n" + "\n".join(problems))
 
 
 def plan_text(plan: RocePlan) -> str:
     """Both sides for a person: each NIC's profile, and beside it the file of each switch that has it; without a line break at the end."""
-    parts = ["The RoCE profile: what NICs and switches are to be set to. Nothing was set."]
+    parts = ["The RoCE profile: the planned settings of NICs and switches. Nothing was changed."]
     for profile, hosts in plan.profiles:
         left = [f"NICs of {len(hosts)} host{'' if len(hosts) == 1 else 's'}:", *_wrapped(hosts), "", *nic_lines(profile)]
         files = [file for file in plan.switches if not set(hosts).isdisjoint(file.hosts)]
         if not files:
-            parts.append("\n".join([*left, "", "No switch is planned with it (rdma_roce.switches)."]))
+            parts.append("\n".join([*left, "", "No switch is planned with this profile (rdma_roce.switches)."]))
         parts += [side_by_side(left, [f"{file.name}{file.suffix}:", "", *file.text.splitlines()]) for file in files]
     if plan.without:
-        parts.append(f"Without rdma_roce, so that nothing is set there: {', '.join(plan.without)}")
+        parts.append(f"Without rdma_roce, so nothing is set there: {', '.join(plan.without)}")
     return "\n\n".join(parts)
 
 

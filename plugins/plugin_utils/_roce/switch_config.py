@@ -59,8 +59,8 @@ def render_table(profile: Profile, switch: Switch) -> str:
         *_classes(profile),
     ]
     head = [
-        f"RoCE on {switch['name']}: what its ports need, in no switch's language.",
-        "Made of rdma_roce by rdma.cluster, for the network team.",
+        f"RoCE on {switch['name']}: the settings of its ports, as a vendor-neutral table.",
+        "Generated from rdma_roce by rdma.cluster, for the network team.",
         "Nothing was applied.",
     ]
     return "\n".join([*head, "", *(f"{name:{WIDTH}}{value}" for name, value in rows)]) + "\n"
@@ -139,5 +139,5 @@ def switch_config(intent: Intent, name: str) -> str:
     """The file of one of the switches of a host's intent. Raises ValueError for a name that rdma_roce.switches does not have."""
     profile, switches = roce_profile(intent), switches_of(intent)
     if profile is None or name not in switches:
-        raise ValueError(f"rdma_roce.switches has no {name}: it has {', '.join(switches) or 'none'}")
+        raise ValueError(f"rdma_roce.switches has no {name}; it has {', '.join(switches) or 'none'}")
     return render(profile, switches[name])

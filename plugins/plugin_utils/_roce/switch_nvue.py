@@ -22,14 +22,14 @@ RDMA_TC, CNP_TC, OTHERS_TC = 3, 6, 0
 RDMA_PERCENT = 50
 HEADER = """\
 # RoCE on {name}: {what}.
-# Made of rdma_roce by rdma.cluster, for the network team. Nothing was
-# applied. For Cumulus Linux 5.3 and later on Spectrum: these commands
-# alter what is pending; `nv config diff` shows it, `nv config apply`
-# applies it, which may drop packets while buffers are made anew.
-# All but the MTU holds for every port of the switch.
+# Generated from rdma_roce by rdma.cluster, for the network team. Nothing
+# was applied. For Cumulus Linux 5.3 and later on Spectrum: these commands
+# change the pending configuration. `nv config diff` shows it; `nv config
+# apply` applies it, and may drop packets while buffers are reallocated.
+# Everything except the MTU applies to every port of the switch.
 """
 SHORT = """\
-# The mode brings the rest: priority = DSCP / 8; priority 3 in class 3
+# The mode sets the rest: priority = DSCP / 8; priority 3 in class 3
 # with 50 %; priority 6 (CNP) in class 6, strict; others in class 0.
 """
 
@@ -56,7 +56,7 @@ def _comments(profile: Profile, switch: Switch, *, short: bool) -> list[str]:
     if short:
         lines += SHORT.splitlines()
     if profile["ecn"]:
-        lines.append(f"# ECN is on for class {RDMA_TC} by the mode.")
+        lines.append(f"# The mode enables ECN for class {RDMA_TC}.")
     return lines
 
 

@@ -97,12 +97,12 @@ def plan_managers(
     plan.problems += _missing_keys(intent, planes, keys)
     plan.problems += shared_guids(fleet)
     if len(planes) > 1 and plan.flavour != "debian":
-        words = f"{host} is to run the subnet managers of {some(list(planes))}, but its distribution's service runs one"
-        plan.problems.append(f"{words}: give each plane hosts of its own")
+        words = f"{host} is planned to run the subnet managers of {some(list(planes))}, but the service of its distribution runs only one"
+        plan.problems.append(f"{words}: use different hosts for each plane")
     for name, manager in planes.items():
         ports = plane_ports(fleet[host], name)
         if not ports:
-            plan.problems.append(f"{host} is to run the subnet manager of plane {name}, and has no InfiniBand port on it that is known")
+            plan.problems.append(f"{host} is planned to run the subnet manager of plane {name}, but has no known InfiniBand port on it")
             continue
         partitions, problems = plane_partitions(name, intent["partitions"], fleet)
         plan.problems += [each for each in problems if each not in plan.problems]
@@ -156,8 +156,8 @@ def shared_guids(fleet: Mapping[str, Known]) -> list[str]:
     for guid, host, name in _claims(fleet):
         owners.setdefault(guid, {}).setdefault(host, name)
     return [
-        f"{_named(claimed)} claim the same port GUID {guid}, so that each would get the partitions of the other: compare `ibstat` on these "
-        "hosts with the labels of their cards, and check whether the inventory has one machine twice"
+        f"{_named(claimed)} have the same port GUID {guid}, so each would get the partitions of the other: compare `ibstat` on these hosts "
+        "with the labels of their cards, and check whether the inventory lists one machine twice"
         for guid, claimed in owners.items()
         if len(claimed) > 1
     ]
@@ -229,12 +229,12 @@ def _missing_keys(intent: Intent, planes: Mapping[str, Mapping[str, Any]], keys:
             yield f"plane {name} has m_key_protection_level {level}, but subnet_manager_keys.{name}.m_key is missing"
     for name, secrets in keys.items():
         if name not in _planes(intent):
-            yield f"subnet_manager_keys has {name}, which is no plane of rdma_fabric"
+            yield f"subnet_manager_keys has {name}, which is not a plane in rdma_fabric"
         for key, value in secrets.items():
             if key not in KEYS:
-                yield f"subnet_manager_keys.{name} has {key}: the keys are {', '.join(KEYS)}"
+                yield f"subnet_manager_keys.{name} has {key}: valid keys are {', '.join(KEYS)}"
             elif value is not None and SECRET.fullmatch(str(value)) is None:
-                yield f"subnet_manager_keys.{name}.{key} is no text of 64 bits in hexadecimal (0x and 16 digits)"
+                yield f"subnet_manager_keys.{name}.{key} must be 64 bits in hexadecimal (0x and 16 digits)"
 
 
 def _instance(host: str, name: str, manager: Mapping[str, Any], port: PlanePort, keys: Mapping[str, str | None]) -> dict[str, Any]:
@@ -278,8 +278,8 @@ def plane_partitions(
             )  # fmt: skip
     if not unknown:
         return found, []
-    words = f"The ports of {some(unknown)} on plane {plane} are not known, so that the partitions cannot be written without losing members"
-    return found, [f"{words}: run the stage for all hosts, or name those by the GUIDs of their ports in rdma_partitions."]
+    words = f"The ports of {some(unknown)} on plane {plane} are unknown, so the partitions would lose members"
+    return found, [f"{words}: run the stage for all hosts, or list their port GUIDs in rdma_partitions."]
 
 
 def _partition_ports(plane: str, partition: Mapping[str, Any], fleet: Mapping[str, Known]) -> tuple[list[PartitionPort], list[str]]:
@@ -339,7 +339,7 @@ def limited_only(port: Port, intent: Intent) -> str:
     if partition_place(port, intent) is not None:
         return ""
     keys = ", ".join(f"0x{key:04x}" for key in (port.pkeys or {}).values()) or "nothing"
-    return f"its port is a full member of no partition (its table has {keys}), and limited members do not reach one another"
+    return f"its port is a full member of no partition (its table has {keys}), and limited members cannot reach each other"
 
 
 def partition_words(pkey: int | None) -> str:

@@ -60,7 +60,7 @@ def test_when_a_host_is_read(tmp_path: Path, arguments: Any, variables: dict[str
     [
         ({"schema": 99}, "schema: expected 1, got 99"),
         ({"boot": "x"}, "boot: expected a dictionary, got 'x'"),
-        ({"netdevs": {"ens1": {}}}, "netdevs.ens1.mac: it is missing"),
+        ({"netdevs": {"ens1": {}}}, "netdevs.ens1.mac: missing"),
         # The door cannot know that a check needs it; the digest does.
         ({"qos": None, "stack": None}, "TypeError at plugin_utils/_facts/digest.py"),
     ],

@@ -65,7 +65,7 @@ def test_hosts_that_disagree_on_a_switch_are_named(tmp_path: Path) -> None:
     )
     done = plan(tmp_path, inventory)
     assert done.returncode == 2
-    assert "leaf1 is set in 2 ways: one by node1; one by node2" in done.stdout
+    assert "leaf1 has 2 different settings: one from node1; one from node2" in done.stdout
     assert not (tmp_path / "artifacts/latest/plan").exists()
 
 

@@ -66,5 +66,5 @@ def test_check_mode_reports_a_plan_that_cannot_be_and_goes_on(monkeypatch: pytes
     monkeypatch.setattr(action, "folder", folder, raising=False)
     done = action.work({"keys": {}, "load": False})
     assert done["failed"] is not checks
-    assert done["problems"] == ["node1 is to run the subnet manager of plane default, and has no InfiniBand port on it that is known"]
+    assert done["problems"] == ["node1 is planned to run the subnet manager of plane default, but has no known InfiniBand port on it"]
     assert done["problems"][0] in done["msg"]

@@ -26,7 +26,7 @@ def test_problems_and_who_takes_what_from_where(call: Any, tmp_path: Path, check
     path.write_text("NCCL_DEBUG=WARNING\nNCCL_IB_TC=104\n")
     said = call(files=[str(path)], users=[], plan={"traffic_class": 106}, version="2.27.7", _ansible_check_mode=check_mode)
     assert said["changed"] is False
-    where = f"the environment of what is started with {path}"
+    where = f"the environment of programs started with {path}"
     ours = [problem for problem in said["problems"] if problem["where"] == where]
     assert [(problem["severity"], problem["rule"], problem["variable"]) for problem in ours] == [
         ("error", "traffic_class_differs", "NCCL_IB_TC"),

@@ -140,7 +140,7 @@ def test_of_a_huge_file_only_the_beginning(host: Path, monkeypatch: pytest.Monke
 def test_a_file_for_launchers(host: Path) -> None:
     write_tree(host, '/etc/rdma-cluster/nccl.env: NCCL_IB_HCA="=mlx5_0:1"\\nPATH=/bin\n')
     path = "/etc/rdma-cluster/nccl.env"
-    words = f"environment of what is started with {path}"
+    words = f"environment of programs started with {path}"
     assert read(host, files=[path]) == [SITE, Source(ENVIRONMENT, words, path, {"NCCL_IB_HCA": "=mlx5_0:1"})]
 
 

@@ -62,7 +62,7 @@ def test_hosts_of_a_mesh_that_nothing_joins() -> None:
         of[host]["intent"]["fabric"]["topology"] = "mesh"
         of[host]["intent"]["rails"] = [{**of[host]["intent"]["rails"][0], "name": name}]
     found = Expectations(Fleet.of(known_of(of))).rate(["node1", "node2"], "all_reduce", 2)
-    assert (found.gbps, found.no_limit, found.reason) == (None, "", "no cable leads from node1 to another of them")
+    assert (found.gbps, found.no_limit, found.reason) == (None, "", "no cable connects node1 to another of these hosts")
 
 
 @pytest.mark.parametrize(("operation", "every"), [("all_reduce", True), ("alltoall", True), ("sendrecv", False)])
@@ -80,7 +80,7 @@ def test_where_it_is_not_known_which_nics_are_near_no_figure_is_invented() -> No
     fleet = with_gpus().fleet
     untold = replace(fleet, facts={host: replace(facts, distances=None) for host, facts in fleet.facts.items()})
     found = Expectations(untold).rate(["node1", "node2"], "all_reduce", 2)
-    assert (found.gbps, found.no_limit) == (None, "2 of the GPUs of node1 take part, and which NICs are near them is not known")
+    assert (found.gbps, found.no_limit) == (None, "2 GPUs of node1 take part, but the NICs near them are unknown")
 
 
 @pytest.mark.parametrize(

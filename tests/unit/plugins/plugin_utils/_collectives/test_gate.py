@@ -113,8 +113,8 @@ def test_a_slow_host_is_named_and_loses_its_proof_and_the_others_keep_theirs(fol
     climbed(folder, slow("node3"))
     found = judged(folder)
     assert told(found) == [("node3", "collective.busbw", "error"), ("node3", "collective.ladder", "error")]
-    assert one(found["node3"], "collective.ladder").observed == "node3: not well with either of two hosts that are"
-    assert one(found["node3"], "collective.ladder").remedy.startswith("Run the pairs stage for node3")
+    assert one(found["node3"], "collective.ladder").observed == "node3: fails or is slow with each of two good hosts"
+    assert one(found["node3"], "collective.ladder").remedy.startswith("1. Run the pairs stage for node3")
     assert sorted(json.loads((folder.path / FILE).read_text())["endpoints"]) == ["node1", "node2", "node4"]
 
 
@@ -137,7 +137,7 @@ def test_a_host_on_which_nothing_starts_is_no_matter_of_the_network(folder: RunF
     climbed(folder, lambda hosts: {"exit": (hosts[0], "unknown", said)} if "node4" in hosts else {})
     found = judged(folder)
     assert told(found) == [("node4", "collective.exit", "unknown"), ("node4", "collective.ladder", "error")]
-    assert one(found["node4"], "collective.ladder").remedy.startswith("See what collective.exit of node4 says: whether the launcher")
+    assert one(found["node4"], "collective.ladder").remedy.startswith("See collective.exit of node4. Check that the launcher")
 
 
 def test_a_build_without_mpi_stops_all_and_accuses_nobody(folder: RunFolder) -> None:
@@ -151,7 +151,7 @@ def test_a_build_without_mpi_stops_all_and_accuses_nobody(folder: RunFolder) -> 
         ("node3", "collective.ladder", "unknown"),
         ("node4", "collective.ladder", "unknown"),
     ]
-    assert "how nccl-tests was built" in one(found["node3"], "collective.ladder").remedy
+    assert "the build of nccl-tests" in one(found["node3"], "collective.ladder").remedy
     assert json.loads((folder.path / FILE).read_text())["endpoints"] == {}
 
 
@@ -189,7 +189,7 @@ def test_a_busy_host_is_not_run_and_an_old_proof_of_it_is_a_warning(folder: RunF
     folder.write_json(BLOCKED, {"node2": "GPU process 4711 (python3)"})
     found = judged(folder)
     assert one(found["node2"], "collective.busbw").status == "unknown"
-    assert "at work: GPU process 4711" in one(found["node2"], "collective.busbw").observed
+    assert "the host is busy: GPU process 4711" in one(found["node2"], "collective.busbw").observed
 
 
 def test_check_mode_judges_and_records_nothing(folder: RunFolder) -> None:
@@ -202,7 +202,7 @@ def test_hosts_without_gpus_are_not_judged(folder: RunFolder) -> None:
     hosts = known(gpus=None)
     found = judged(folder, hosts=hosts)
     assert {(each.check, each.status, each.observed) for of in found.values() for each in of} == {
-        ("collective.busbw", "not_applicable", "no GPU that a collective could use")
+        ("collective.busbw", "not_applicable", "no GPU for a collective")
     }
 
 
@@ -238,7 +238,7 @@ def test_a_device_that_is_missing_comes_first_where_a_run_failed(folder: RunFold
     found = judged(folder, hosts=hosts)
     first = found["node3"][0]
     assert (first.check, first.subject, first.status) == ("collective.hcas", "NCCL_IB_HCA", "error")
-    assert first.observed.startswith("NCCL_IB_HCA==rxe_rail0,mlx5_99 names mlx5_99; there are rxe_rail0")
+    assert first.observed.startswith("NCCL_IB_HCA==rxe_rail0,mlx5_99 names mlx5_99; the host has rxe_rail0")
     assert "rdma_collectives.environment.NCCL_IB_HCA of node3" in first.remedy
     assert not any(each.subject == "NCCL_IB_HCA" for host in ("node1", "node2") for each in found[host])
 

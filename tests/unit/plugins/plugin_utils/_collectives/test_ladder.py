@@ -113,7 +113,7 @@ def test_an_uplink_between_two_leaves_is_a_connection_of_all_that_cross_it() -> 
     assert ladder.well == names[:8]
     assert ladder.blames[0].words == (
         "the connection between node1, node2, node3, node4 and 4 more and node9, node10, node11, node12 and 4 more: "
-        "each side is well without the other"
+        "each side is good without the other"
     )
 
 

@@ -53,7 +53,7 @@ def test_where_neighbours_decide_no_figure_is_invented() -> None:
 
 def test_one_host_has_only_the_figure_that_the_intent_gives() -> None:
     assert rate(count=1).gbps is None
-    assert rate(count=1).no_limit == "no rate of NVLink is given (rdma_collectives.nvlink_busbw_gbps)"
+    assert rate(count=1).no_limit == "no NVLink rate is given (rdma_collectives.nvlink_busbw_gbps)"
     assert rate(count=1, nvlink_busbw_gbps=2400) == Rate(2400, reason="rdma_collectives.nvlink_busbw_gbps", given=True)
 
 

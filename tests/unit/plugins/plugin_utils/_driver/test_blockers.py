@@ -33,7 +33,7 @@ def reload(tree: dict[str, Any], *, changes: bool = False, stack: str = "mlnx_of
 def test_nothing_to_reload() -> None:
     found = reload(host(modules=add_on()))
     assert found == {
-        "needed": False, "always": False, "why": "what is loaded is the same as on disk", "live": False, "obstacles": [], "modules": [],
+        "needed": False, "always": False, "why": "the loaded modules are those on disk", "live": False, "obstacles": [], "modules": [],
     }  # fmt: skip
 
 
@@ -48,7 +48,7 @@ def test_what_is_loaded_and_differs_is_swapped_with_all_that_stand_on_it() -> No
 def test_only_what_differs_and_what_is_above_it() -> None:
     tree = host(modules=add_on(mlx5_core=module("mlx5_core", "dkms", srcversion="OLD")))
     assert reload(tree)["modules"] == ["mlx5_ib", "mlx5_core"]
-    assert reload(tree)["why"] == "mlx5_core is not the same as on disk"
+    assert reload(tree)["why"] == "mlx5_core differs from the file on disk"
 
 
 def test_holders_of_holders() -> None:
@@ -119,28 +119,28 @@ BOND = {
     "ens2": {"driver": "igb", "master": "bond0"},
 }
 ELSEWHERE = [
-    pytest.param({"session": {"netdev": "ens1"}}, ["our own session comes in by ens1, which is mlx5_core's"], id="on the driver"),
-    pytest.param({"session": {"netdev": "ens1.100"}}, ["our own session comes in by ens1, which is mlx5_core's"], id="on a VLAN of it"),
+    pytest.param({"session": {"netdev": "ens1"}}, ["Ansible's session uses ens1, a device of mlx5_core"], id="on the driver"),
+    pytest.param({"session": {"netdev": "ens1.100"}}, ["Ansible's session uses ens1, a device of mlx5_core"], id="on a VLAN of it"),
     pytest.param(
-        {"session": {"netdev": "bond0"}, "netdevs": BOND}, ["our own session comes in by ens1, which is mlx5_core's"], id="on a bond of it"
+        {"session": {"netdev": "bond0"}, "netdevs": BOND}, ["Ansible's session uses ens1, a device of mlx5_core"], id="on a bond of it"
     ),
     pytest.param(
-        {"session": {"netdev": "bond0.7"}, "netdevs": BOND}, ["our own session comes in by ens1, which is mlx5_core's"], id="VLAN of a bond"
+        {"session": {"netdev": "bond0.7"}, "netdevs": BOND}, ["Ansible's session uses ens1, a device of mlx5_core"], id="VLAN of a bond"
     ),
     pytest.param(
         {"session": {"netdev": "ens1"}, "netdevs": {"ens1": {"driver": "mlx5_core.sf"}}},
-        ["our own session comes in by ens1, which is mlx5_core's"], id="on a subfunction",
+        ["Ansible's session uses ens1, a device of mlx5_core"], id="on a subfunction",
     ),
     pytest.param(
-        {"session": {"netdev": "vlan7"}}, ["our own session comes in by vlan7, and it is not known what that stands on"], id="on something"
+        {"session": {"netdev": "vlan7"}}, ["Ansible's session uses vlan7, whose lower interfaces are unknown"], id="on something"
     ),
     pytest.param(
         {"session": {"netdev": "eno1"}, "netdevs": {"eno1": {"driver": None}}},
-        ["our own session comes in by eno1, whose driver is not known"], id="on an unknown driver",
+        ["Ansible's session uses eno1, whose driver is unknown"], id="on an unknown driver",
     ),
-    pytest.param({"session": None}, ["it is not known by which interface our own session comes in"], id="session not read"),
+    pytest.param({"session": None}, ["the interface of Ansible's session is unknown"], id="session not read"),
     pytest.param(
-        {"session": {"address": None, "netdev": None}}, ["it is not known by which interface our own session comes in"], id="none found"
+        {"session": {"address": None, "netdev": None}}, ["the interface of Ansible's session is unknown"], id="none found"
     ),
     pytest.param({"load": {"gpu_processes": [{"pid": 4711, "name": "python3"}], "jobs": []}}, ["GPU process 4711 (python3)"], id="a GPU"),
     pytest.param({"load": None}, ["whether it is in use is not known"], id="load not read"),
@@ -176,22 +176,22 @@ RAIL = {"name": "rail0", "nic": {"pci": "0000:21:00.0"}, "link_layer": "roce", "
 RAIL_PORT = {"driver": "mlx5_core", "pci": "0000:21:00.0", "master": None, "admin_up": True, "ipv4": ["10.0.0.1/24"]}
 OTHER = {"driver": "mlx5_core", "pci": "0000:41:00.1", "master": None, "admin_up": True, "ipv4": ["10.1.2.3/16"]}
 OTHERS = [
-    pytest.param({"ens5f1": OTHER}, ["ens5f1 (mlx5_core) carries 10.1.2.3: storage or others use it"], id="an address"),
+    pytest.param({"ens5f1": OTHER}, ["ens5f1 (mlx5_core) carries 10.1.2.3: storage or other services may use it"], id="an address"),
     pytest.param({"ens5f1": {**OTHER, "driver": "igb"}}, [], id="another driver"),
     pytest.param({"ens5f1": {**OTHER, "admin_up": False}}, [], id="down"),
     pytest.param({"ens5f1": {**OTHER, "ipv4": []}}, [], id="no address"),
-    pytest.param({"ens5f1": {**OTHER, "ipv4": None}}, ["it is not known whether ens5f1 (mlx5_core) carries an address"], id="not read"),
+    pytest.param({"ens5f1": {**OTHER, "ipv4": None}}, ["whether ens5f1 (mlx5_core) carries an address is unknown"], id="not read"),
     pytest.param(
         {"ens5f1": {**OTHER, "ipv4": [], "master": "bond0"}, "bond0": {"driver": None, "ipv4": ["10.1.2.4/16"]}},
-        ["ens5f1 (mlx5_core) carries 10.1.2.4: storage or others use it"], id="below a bond",
+        ["ens5f1 (mlx5_core) carries 10.1.2.4: storage or other services may use it"], id="below a bond",
     ),
     pytest.param(
         {"ens5f1": {**OTHER, "ipv4": [], "master": "bond0"}},
-        ["ens5f1 (mlx5_core) is part of bond0: storage or others may use it"], id="below a bond that was not read",
+        ["ens5f1 (mlx5_core) is part of bond0: storage or other services may use it"], id="below a bond that was not read",
     ),
     pytest.param(
         {"ens5f1": {**OTHER, "ipv4": []}, "ens5f1.7": {"driver": None, "ipv4": ["10.1.2.5/16"]}},
-        ["ens5f1 (mlx5_core) carries 10.1.2.5: storage or others use it"], id="below a VLAN",
+        ["ens5f1 (mlx5_core) carries 10.1.2.5: storage or other services may use it"], id="below a VLAN",
     ),
 ]  # fmt: skip
 
@@ -236,8 +236,8 @@ def test_the_gate_names_what_is_in_the_way() -> None:
     held = from_dict(tree)
     (said,) = [each for each in told_obstacles(check_modules("node1", intent, held), intent, held) if each.check == "driver.loaded"]
     assert said.status == "error"
-    assert "In the running host it cannot be reloaded: " in said.remedy
-    assert "third_party" in said.remedy.partition("reloaded: ")[2]
+    assert "It cannot be reloaded on the running host: " in said.remedy
+    assert "third_party" in said.remedy.partition("running host: ")[2]
     free = from_dict(host(modules=pending()))
     assert told_obstacles(check_modules("node1", intent, free), intent, free) == check_modules("node1", intent, free)
 

@@ -105,7 +105,7 @@ def test_the_logs_of_a_failure_come_home(tmp_path: Path, monkeypatch: pytest.Mon
     result = Run(tmp_path, monkeypatch, [RUNS, BAD]).work()
     stored = tmp_path / "driver/node7.log"
     assert stored.read_text() == "==== /l/install.log\nInstalling x...\n\n==== /l/make.log\na.c:1: error: x\n"
-    assert result["msg"] == f"node7: It failed.\na.c:1: error: x\nThe whole log is {stored} on the control node."
+    assert result["msg"] == f"node7: It failed.\na.c:1: error: x\nThe full log is {stored} on the control node."
     assert (result["failed"], result["stored"], "log" in result, result["started"]) == (True, str(stored), False, True)
 
 
@@ -118,7 +118,7 @@ def test_a_log_that_cannot_be_read_is_replaced_by_what_was_quoted(tmp_path: Path
 
 def test_a_unit_that_outlives_its_limit_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = Run(tmp_path, monkeypatch, [RUNS] * 3).work(timeout_seconds=60, poll_seconds=120)
-    assert "it still runs 6 minutes after its start" in result["msg"]
+    assert "it is still running 6 minutes after its start" in result["msg"]
 
 
 def test_check_mode_asks_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

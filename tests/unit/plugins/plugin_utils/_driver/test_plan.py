@@ -22,7 +22,7 @@ KEYS = {
     *("stack", "version", "kernel", "installed", "change", "why", "refused", "remove", "distribution_packages", "flags", "doca"),
     *("reload", "reboot", "hold", "hook", "hook_dkms", "installer", "dkms_build", "busy", "switch", "files"),
 }
-QUIET = {"needed": False, "first": False, "why": "nothing asks for it", "withheld": None, "drainable": False, "build_first": None}
+QUIET = {"needed": False, "first": False, "why": "no reason", "withheld": None, "drainable": False, "build_first": None}
 IDLE: dict[str, Any] = {"gpu_processes": [], "jobs": []}
 BUSY = {"gpu_processes": [{"pid": 4711, "name": "python3"}], "jobs": []}
 OLD = {name: {**each, "srcversion": "OLD"} for name, each in add_on().items()}
@@ -323,7 +323,7 @@ def test_packages_of_an_installed_stack_are_not_removed_unless_allowed_idle_and_
     for busy, removal in ((BUSY, listed), (None, listed), (IDLE, {**listed, "in_use": ["job process 7 (slurmstepd)"]})):
         found = decide(intent, {**tree, "load": busy}, removal=removal)
         keeps(found)
-        assert found["switch"]["withheld"].startswith("it is in use: "), found["switch"]
+        assert found["switch"]["withheld"].startswith("the host is in use: "), found["switch"]
     for removal in (None, {**listed, "unread": "dpkg says no"}):
         keeps(decide(intent, tree, removal=removal))
     found = decide(intent, tree, removal=listed)
@@ -345,7 +345,7 @@ def test_a_first_installation_waits_while_the_host_is_in_use(intent: dict[str, A
     for tree in ({**host(), "load": BUSY}, {**host(), "load": None}, host(modules=opened), host(uses=[{"kind": "nvme", "what": "nvme1"}])):
         found = decide(intent, tree, switch_allowed=allowed)
         keeps(found)
-        assert "it is in use: " in found["switch"]["withheld"]
+        assert "the host is in use: " in found["switch"]["withheld"]
         forced = intent["driver"]["force"] and intent["driver"]["stack"] == "mlnx_ofed"
         assert ("driver_switch_allowed" in found["switch"]["withheld"]) == (forced and not allowed)
     assert decide(driver("inbox", None), {**host(system={"packages": {"perftest": None}}), "load": BUSY})["switch"]["needed"] is False

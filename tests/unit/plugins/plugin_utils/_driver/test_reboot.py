@@ -15,7 +15,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.plan import p
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.driver_hosts import add_on, driver, installed, module
 
-QUIET = {"needed": False, "first": False, "why": "nothing asks for it", "withheld": None, "drainable": False, "build_first": None}
+QUIET = {"needed": False, "first": False, "why": "no reason", "withheld": None, "drainable": False, "build_first": None}
 BUSY = {"gpu_processes": [{"pid": 4711, "name": "python3"}], "jobs": []}
 OLD = {name: {**each, "srcversion": "OLD"} for name, each in add_on().items()}
 KO2IBLND = {
@@ -43,7 +43,7 @@ def test_work_on_a_host_withholds_a_reboot_and_is_no_reason_for_one() -> None:
 def test_a_boot_that_nobody_has_signed_the_driver_for_is_withheld() -> None:
     found = decide(driver(), installed(modules=OLD, secure_boot=True))
     assert found["reload"]["live"] is False
-    assert "nobody has signed" in found["reboot"]["withheld"]
+    assert "on disk is unsigned" in found["reboot"]["withheld"]
     assert (found["reboot"]["needed"], found["reboot"]["drainable"]) == (False, False), "a reboot does not mend it"
     busy = decide(driver(), {**installed(modules={**OLD, **KO2IBLND}, secure_boot=True), "load": BUSY})["reboot"]
     assert (busy["needed"], busy["drainable"]) == (True, False), "nor does a drained host"
@@ -70,5 +70,5 @@ def test_firmware_settings_that_a_boot_has_not_brought(monkeypatch: pytest.Monke
     found = decide({**driver(), "firmware": {}}, tree)["reboot"]
     assert found["needed"] is needed
     assert "SRIOV_EN of 0000:21:00.0" in found["why"]
-    assert ("a cold power cycle may be needed" in found["why"]) is not needed
+    assert ("try a cold power cycle" in found["why"]) is not needed
     assert decide({**driver(version="24.10-2.1.8.0"), "firmware": {}}, tree)["reboot"] == QUIET, "something is still to be installed"

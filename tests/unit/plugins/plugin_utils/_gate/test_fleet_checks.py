@@ -152,10 +152,10 @@ def without(*devices: str, files: bool = False, **nccl: Any) -> tuple[list[tuple
 def test_a_device_that_is_missing_is_one_finding_of_nccl(version: str | None, files: bool) -> None:
     stops, findings = without("rxe_rail1", files=files, version=version)
     assert stops == [("nccl.hca", "unknown", "rail1 has no RDMA device")]
-    assert stopping(findings)[0].remedy == "Run the driver stage for node1; its gate says what is missing."
+    assert stopping(findings)[0].remedy == "Run the driver stage for node1, and fix the findings of its gate."
     told = [each for each in findings if each.check == "nccl.file"]
     assert [(each.status, each.observed, each.remedy) for each in told] == [
-        ("not_applicable", "left as it is: rail1 has no RDMA device", "")
+        ("not_applicable", "unchanged: rail1 has no RDMA device", "")
     ] * 2
 
 

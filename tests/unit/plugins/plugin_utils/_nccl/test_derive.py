@@ -119,7 +119,7 @@ def test_the_gid_index_is_for_old_nccl_only(version: str | None, index: str | No
         ((3, 5), None, "error", "rail0: 3, rail1: 5"),
         ((3, None), None, "error", "rail0: 3, rail1: none"),
         ((None, None), None, "error", "rail0: none, rail1: none"),
-        ((), None, "not_applicable", "no RDMA device: nccl.hca says what to do"),
+        ((), None, "not_applicable", "no RDMA device: see nccl.hca"),
     ],
 )
 def test_old_nccl_takes_one_index_for_all_rails(indexes: tuple[int | None, ...], value: str | None, status: str, observed: str) -> None:
@@ -130,14 +130,14 @@ def test_old_nccl_takes_one_index_for_all_rails(indexes: tuple[int | None, ...],
     assert nccl_variables(intent, from_dict(facts)).get("NCCL_IB_GID_INDEX") == value
     (finding,) = check_gid_index("node1", intent, from_dict(facts))
     assert (finding.stage, finding.check, finding.status, finding.observed) == ("nccl", "nccl.gid_index", status, observed)
-    assert ("2.21 or newer on node1 instead of 2.20.5" in finding.remedy) == (status == "error")
+    assert ("On node1, use NCCL 2.21 or newer instead of 2.20.5" in finding.remedy) == (status == "error")
 
 
 @pytest.mark.parametrize(
     ("nccl", "link_layer", "why"),
     [
         ({"version": "2.22.3"}, "roce", "NCCL 2.22.3 finds the GID by itself"),
-        ({"version": None}, "roce", "NCCL is taken to be 2.21 or newer, and finds the GID by itself"),
+        ({"version": None}, "roce", "NCCL (assumed to be 2.21 or newer) finds the GID by itself"),
         ({"version": "2.20.5", "variables": {"NCCL_IB_GID_INDEX": 3}}, "roce", "rdma_nccl.variables sets it"),
         ({"version": "2.20.5"}, "infiniband", "no compute rail is RoCE"),
     ],
@@ -326,12 +326,12 @@ SESSION = {"address": "10.0.0.7", "netdev": "eno1"}
     [
         ({}, "eno1", "eno1, the interface of Ansible's session"),
         ({"session": {"address": "10.0.0.7", "netdev": "bond0.100"}}, "bond0.100", "bond0.100, the interface of Ansible's session"),
-        ({"session": None}, None, "Ansible's session on the host does not come in by SSH"),
-        ({"session": {"address": "127.0.0.1", "netdev": "lo"}}, None, "Ansible's session comes in at 127.0.0.1, a loopback address"),
-        ({"reached_at": "127.0.0.1"}, None, "Ansible reaches the host at 127.0.0.1, by a forwarded port"),
+        ({"session": None}, None, "Ansible's connection to the host is not SSH"),
+        ({"session": {"address": "127.0.0.1", "netdev": "lo"}}, None, "Ansible's session uses 127.0.0.1, a loopback address"),
+        ({"reached_at": "127.0.0.1"}, None, "Ansible reaches the host at 127.0.0.1, through a forwarded port"),
         ({"session": {"address": "10.0.0.7", "netdev": None}}, None, "no interface, or more than one, has 10.0.0.7"),
-        ({"session": {"address": "192.168.100.1", "netdev": "ens1"}}, None, "Ansible's session comes in on ens1, which is rail0"),
-        ({"session": {"address": "172.17.0.2", "netdev": "docker0"}}, None, "Ansible's session comes in on docker0, which leads to no"),
+        ({"session": {"address": "192.168.100.1", "netdev": "ens1"}}, None, "Ansible's session uses ens1, which is rail0"),
+        ({"session": {"address": "172.17.0.2", "netdev": "docker0"}}, None, "Ansible's session uses docker0, which does not lead to other"),
     ],
 )
 def test_nccl_s_sockets_use_the_interface_of_ansible_s_session(changes: dict[str, Any], name: str | None, why: str) -> None:

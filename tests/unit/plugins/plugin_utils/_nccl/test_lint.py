@@ -87,7 +87,7 @@ def test_the_plan_of_a_host_with_storage_and_a_profile() -> None:
 
 def test_a_device_of_no_rail_is_not_nccls() -> None:
     intent = {**lab_intent(), "rails": lab_rails()[:1]}
-    assert nccl_lint_plan(intent, from_dict(lab_facts()))["leave_out"] == {"rxe_rail1": "no rail of NCCL's"}
+    assert nccl_lint_plan(intent, from_dict(lab_facts()))["leave_out"] == {"rxe_rail1": "not a rail for NCCL"}
 
 
 def test_rails_of_two_planes_and_no_gpudirect() -> None:

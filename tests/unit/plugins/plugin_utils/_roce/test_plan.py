@@ -46,21 +46,21 @@ def test_a_switch_of_two_profiles_that_mean_the_same_to_it_stands_beside_both() 
 
 def test_a_switch_that_two_hosts_set_in_two_ways_is_refused() -> None:
     one, other = {"switches": {"leaf1": LEAF, "leaf2": LEAF}}, {"rdma_percent": 60, "switches": {"leaf1": LEAF, "leaf2": LEAF}}
-    with pytest.raises(ValueError, match="Hosts must agree") as caught:
+    with pytest.raises(ValueError, match="Hosts need the same settings") as caught:
         make_plan(intents(node1=one, node2=other, node3=one))
-    assert "leaf1 is set in 2 ways: one by node1, node3; one by node2" in str(caught.value)
-    assert "leaf2 is set in 2 ways" in str(caught.value)
+    assert "leaf1 has 2 different settings: one from node1, node3; one from node2" in str(caught.value)
+    assert "leaf2 has 2 different settings" in str(caught.value)
 
 
 def test_without_any_profile_the_text_says_so() -> None:
     text = plan_text(make_plan(intents(node1=None, node2=None)))
-    assert text.endswith("Without rdma_roce, so that nothing is set there: node1, node2")
+    assert text.endswith("Without rdma_roce, so nothing is set there: node1, node2")
 
 
 def test_without_a_switch_the_nic_s_side_is_told_all_the_same() -> None:
     text = plan_text(make_plan(intents(node1={})))
     assert "traffic class     106 (NCCL_IB_TC)\n" in text
-    assert text.endswith("No switch is planned with it (rdma_roce.switches).")
+    assert text.endswith("No switch is planned with this profile (rdma_roce.switches).")
 
 
 def test_both_sides_stand_next_to_each_other() -> None:

@@ -52,7 +52,7 @@ def test_a_port_is_measured_where_it_is_a_full_member(table: tuple[int, ...], ke
 def test_a_limited_member_reaches_no_other_one() -> None:
     assert partition_place(port(0x7FFF, 0x0001), intent(1)) is None
     assert limited_only(port(0x7FFF, 0x0001), intent(1)) == (
-        "its port is a full member of no partition (its table has 0x7fff, 0x0001), and limited members do not reach one another"
+        "its port is a full member of no partition (its table has 0x7fff, 0x0001), and limited members cannot reach each other"
     )
     assert limited_only(port(), intent(1)).startswith("its port is a full member of no partition (its table has nothing)")
 

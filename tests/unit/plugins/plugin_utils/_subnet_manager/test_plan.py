@@ -178,7 +178,7 @@ def test_a_host_that_the_inventory_lacks_and_a_port_that_is_not_there() -> None:
     assert "did you mean n4?" in plan("n1", fleet(hosts=["n1", "nn4"])).problems[0]
     known = fleet()
     known["n1"]["facts"]["devices"] = {}
-    assert "has no InfiniBand port on it" in plan("n1", known).problems[0]
+    assert "has no known InfiniBand port on it" in plan("n1", known).problems[0]
 
 
 def test_who_has_something_to_do() -> None:

@@ -188,7 +188,7 @@ def test_headers_that_a_newer_kernel_has_taken_along_are_one_error() -> None:
 
 
 def test_of_a_stack_that_was_not_read_nothing_is_told() -> None:
-    with pytest.raises(FactsError, match="stack: it was not read"):
+    with pytest.raises(FactsError, match="stack: not read"):
         check_kernels("node1", DOCA, from_dict({"stack": None}))
 
 

@@ -174,7 +174,7 @@ def test_partitions_that_cannot_be_measured_are_told_at_the_port(tmp_path: Path)
     run = two_tenants(tmp_path, node4=(0x7FFF, 0x0002))
     found = {(each.host, each.status): each for each in run.judged("pair.bandwidth")}
     assert found["node4", "unknown"].observed == (
-        "its port is a full member of no partition (its table has 0x7fff, 0x0002), and limited members do not reach one another"
+        "its port is a full member of no partition (its table has 0x7fff, 0x0002), and limited members cannot reach each other"
     )
     assert found["node4", "unknown"].remedy == "Make node4 a full member of a partition in rdma_partitions, then run the link stage."
 
