@@ -26,7 +26,7 @@ Complete examples are in `inventories/`: `infiniband`, `roce`, `mesh`, and `lab`
 `tests/tools/docs.py` generates this page from the schema.
 """
 RUN_HEAD = """\
-## Of a run
+## Variables of a run
 
 These variables are not part of the intent. Set them with `-e`, or in the inventory.
 """
@@ -103,7 +103,7 @@ def _limits(key: Key) -> str:
     if key.minimum is not None and key.maximum is not None:
         return f"From {key.minimum} to {key.maximum}."
     if key.minimum is not None:
-        return f"{key.minimum} at least."
+        return f"At least {key.minimum}."
     if key.names is not None:
         return f"NAME is {key.names.words}."
-    return f"It is {key.form.words}." if key.form is not None else ""
+    return f"Format: {key.form.words}." if key.form is not None else ""

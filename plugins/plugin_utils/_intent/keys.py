@@ -88,7 +88,7 @@ def parse_address(value: Any) -> str:
     if inner and address.ip in (address.network.network_address, address.network.broadcast_address):
         raise ValueError("the address of the subnet itself, or its broadcast address")
     if address.ip.is_loopback or address.ip.is_multicast or address.ip.is_unspecified or address.ip.is_reserved:
-        raise ValueError("no address of a host")
+        raise ValueError("not a host address")
     return str(address)
 
 
@@ -97,27 +97,27 @@ def parse_date(value: Any) -> str:
     if isinstance(value, date) and not isinstance(value, datetime):
         return value.isoformat()
     if not isinstance(value, str) or re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value) is None:
-        raise ValueError("no date")
+        raise ValueError("not a date")
     return date.fromisoformat(value).isoformat()
 
 
 _SEGMENT = r"[A-Za-z0-9_-]+"
-NAME = matching(r"[A-Za-z][A-Za-z0-9_-]{0,31}", "letters, digits, _ and -, 32 at most, beginning with a letter")
+NAME = matching(r"[A-Za-z][A-Za-z0-9_-]{0,31}", "letters, digits, _ and -, at most 32, beginning with a letter")
 PCI = matching(r"[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]", "a PCI address (0000:21:00.0)", lower=True)
-MAC = matching(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", "a MAC (52:54:00:12:34:56)", lower=True)
-HOST = matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}", "the name of a host: letters, digits, ., _ and -")
-FILE = matching(r"/?[A-Za-z0-9_][A-Za-z0-9._-]*(/\.?[A-Za-z0-9_-][A-Za-z0-9._-]*)*", "the path of a file: letters, digits, /, ., _ and -")
-ABSOLUTE = matching(r"(/\.?[A-Za-z0-9_-][A-Za-z0-9._-]*)+", "the absolute path of a file: letters, digits, /, ., _ and -")
-INTERFACE = matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}", "the name of an interface: letters, digits, ., _ and -, 15 at most")
+MAC = matching(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", "a MAC address (52:54:00:12:34:56)", lower=True)
+HOST = matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}", "a host name: letters, digits, ., _ and -")
+FILE = matching(r"/?[A-Za-z0-9_][A-Za-z0-9._-]*(/\.?[A-Za-z0-9_-][A-Za-z0-9._-]*)*", "a file path: letters, digits, /, ., _ and -")
+ABSOLUTE = matching(r"(/\.?[A-Za-z0-9_-][A-Za-z0-9._-]*)+", "an absolute file path: letters, digits, /, ., _ and -")
+INTERFACE = matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}", "an interface name: letters, digits, ., _ and -, at most 15")
 VERSION = matching(r"[0-9]{1,3}\.[0-9]{1,4}(\.[0-9]{1,4})?", "a version in quotes ('2.20.5')")
-SYSCTL_NAME = matching(rf"{_SEGMENT}([./]{_SEGMENT})+", "the name of a kernel parameter (net.ipv4.conf.all.rp_filter)")
+SYSCTL_NAME = matching(rf"{_SEGMENT}([./]{_SEGMENT})+", "a kernel parameter (net.ipv4.conf.all.rp_filter)")
 SYSCTL_VALUE = matching(r"[A-Za-z0-9._:/-][A-Za-z0-9._:/ -]*", "a number, or one line of letters, digits, spaces and . _ : / -")
 # nccl:src/misc/param.cc: name and value have 1023 characters at most, and nothing is quoted.
-NCCL_NAME = matching(r"(NCCL|UCX)_[A-Z0-9_]{1,250}", "the name of a variable of NCCL or UCX (NCCL_IB_QPS_PER_CONNECTION)")
+NCCL_NAME = matching(r"(NCCL|UCX)_[A-Z0-9_]{1,250}", "the name of an NCCL or UCX variable (NCCL_IB_QPS_PER_CONNECTION)")
 NCCL_VALUE = matching(r"[A-Za-z0-9_.,:/=^%+@-]{0,1023}", "a number, or letters, digits and _ . , : / = ^ % + @ -")
-ENVIRONMENT_NAME = matching(r"[A-Za-z_][A-Za-z0-9_]{0,254}", "the name of a variable (LD_LIBRARY_PATH)")
-CHECK = matching(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+", "the id of a check (link.state)")
-ADDRESS = Form("an IPv4 address of a host with its prefix length (192.168.100.1/24)", parse_address, "intent.address")
+ENVIRONMENT_NAME = matching(r"[A-Za-z_][A-Za-z0-9_]{0,254}", "a variable name (LD_LIBRARY_PATH)")
+CHECK = matching(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+", "a check id (link.state)")
+ADDRESS = Form("an IPv4 host address with prefix length (192.168.100.1/24)", parse_address, "intent.address")
 DATE = Form("a date (2026-12-31)", parse_date)
 
 

@@ -49,7 +49,7 @@ class _Reader:
 
     def wrong(self, where: str, expected: str, value: Any, check: str, origin: str) -> None:
         seen = _shown(value)
-        self.problems.append(IntentProblem(where, f"is {expected}; got {seen}", check, expected, seen, origin))
+        self.problems.append(IntentProblem(where, f"must be {expected}; got {seen}", check, expected, seen, origin))
 
     def top_level(self, variables: Mapping[str, Any]) -> None:
         """Names beginning with rdma_ that nobody knows."""
@@ -60,7 +60,7 @@ class _Reader:
                 where = text if text.isprintable() else repr(text)
                 words = hint(text, known, "variables")
                 self.problems.append(
-                    IntentProblem(where, f"is no variable of this collection: {words}", KEY, words, "not known", _origin(variables, name))
+                    IntentProblem(where, f"is not a variable of this collection: {words}", KEY, words, "unknown", _origin(variables, name))
                 )
 
     def run(self, variables: Mapping[str, Any]) -> None:
@@ -134,7 +134,7 @@ class _Reader:
 
     def _list(self, where: str, given: Sequence[Any], key: Key, origin: str) -> list[Any]:
         if key.required and not given:
-            self.wrong(where, "a list of one at least", given, VALUE, origin)
+            self.wrong(where, "a list with at least one element", given, VALUE, origin)
         each = key.each or key
         result = []
         for index, element in enumerate(given):
@@ -148,9 +148,9 @@ class _Reader:
         if isinstance(value, float) and not math.isfinite(value):
             self.wrong(where, "a finite number", value, VALUE, origin)
         elif key.minimum is not None and value < key.minimum:
-            self.wrong(where, f"{key.minimum} at least", value, VALUE, origin)
+            self.wrong(where, f"at least {key.minimum}", value, VALUE, origin)
         elif key.maximum is not None and value > key.maximum:
-            self.wrong(where, f"{key.maximum} at most", value, VALUE, origin)
+            self.wrong(where, f"at most {key.maximum}", value, VALUE, origin)
 
     def _text(self, where: str, value: str | date, key: Key, origin: str) -> Any:
         if key.choices:

@@ -30,7 +30,7 @@ NEEDED = {
 #: Keys whose value would do nothing with any other stack.
 OF_ONE = {"source": "mlnx_ofed", "checksum": "mlnx_ofed", "flags": "mlnx_ofed", "repository.url": "doca", "repository.key": "doca"}
 WORDS = {
-    "version": "'24.10-1.1.4.0' of MLNX_OFED, or the release '3.2.0' of DOCA",
+    "version": "a version like '24.10-1.1.4.0' for MLNX_OFED, or a release like '3.2.0' for DOCA",
     "source": "file, host_file or url",
     "checksum": "'sha256:…', as `sha256sum` prints it",
     "repository.key": "file or url",
@@ -43,24 +43,24 @@ def driver_problems(driver: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]
     stack = driver["stack"]
     for path in NEEDED[stack]:
         if _at(driver, path) is None:
-            yield path, f"is missing: {stack} needs it", WORDS[path]
+            yield path, f"is missing: {stack} requires it", WORDS[path]
     for path, only in OF_ONE.items():
         if stack != only and _at(driver, path):
             yield path, f"is given, but only the stack {only} reads it", f"nothing, or stack: {only}"
     yield from _version(stack, driver["version"])
     if driver["hold_kernel"] and stack == "inbox":
-        yield "hold_kernel", "is true, but the inbox stack is built for no kernel", "false, or another stack"
+        yield "hold_kernel", "is true, but the inbox stack is not built for a kernel", "false, or another stack"
 
 
 def _version(stack: str, version: str | None) -> Iterator[tuple[str, str, str]]:
     if version is None:
         return
     if stack == "keep":
-        yield "version", "is given, but `stack: keep` takes the installed version", "nothing, or the stack of that version"
+        yield "version", "is given, but `stack: keep` uses the installed version", "nothing, or the stack of that version"
     elif stack == "inbox":
-        yield "version", "is given, but the inbox stack is whatever the distribution has", "nothing, or another stack"
+        yield "version", "is given, but the distribution determines the version of the inbox stack", "nothing, or another stack"
     elif (stack == "mlnx_ofed") != ("-" in version):
-        yield "version", f"is {version}, which is no version of {stack}", WORDS["version"]
+        yield "version", f"is {version}, which is not a version of {stack}", WORDS["version"]
 
 
 def _at(driver: Mapping[str, Any], path: str) -> Any:
@@ -111,8 +111,8 @@ class Rules:
         for index, rail in enumerate(self.intent["rails"]):
             value = next(iter(rail["nic"].values())) if key == "nic" else rail["name"]
             if value in seen:
-                message = f"is {value}, and so is that of rdma_rails[{seen[value]}]"
-                self.add(f"rdma_rails[{index}].{key}", message, check, "one of its own", self.place(index, key))
+                message = f"is {value}, like that of rdma_rails[{seen[value]}]"
+                self.add(f"rdma_rails[{index}].{key}", message, check, "a unique value", self.place(index, key))
             seen.setdefault(value, index)
 
     def rails(self) -> None:
@@ -121,15 +121,15 @@ class Rules:
         for index, rail in enumerate(self.intent["rails"]):
             where = f"rdma_rails[{index}]"
             if rail["soft"] and rail["link_layer"] != "roce":
-                self.add(f"{where}.soft", "is true, but Soft-RoCE is no InfiniBand", RAILS, "link_layer roce", self.place(index, "soft"))
+                self.add(f"{where}.soft", "is true, but Soft-RoCE is not InfiniBand", RAILS, "link_layer roce", self.place(index, "soft"))
             if rail["address"] is None:
                 if rail["link_layer"] == "roce":
                     self.add(f"{where}.address", f"is missing: {rail['name']} is RoCE", ADDRESS, "an address", self.place(index, "address"))
                 continue
             address = rail["address"].split("/")[0]
             if address in seen:
-                message = f"is {address}, and so is that of {seen[address]}"
-                self.add(f"{where}.address", message, ADDRESS, "one of its own", self.place(index, "address"))
+                message = f"is {address}, like that of {seen[address]}"
+                self.add(f"{where}.address", message, ADDRESS, "a unique value", self.place(index, "address"))
             seen.setdefault(address, rail["name"])
 
     def subnets(self) -> None:
@@ -140,7 +140,7 @@ class Rules:
                 continue
             network = str(ipaddress.IPv4Interface(rail["address"]).network)
             if network in seen:
-                message = f"is in {network}, and so is {seen[network]}; give each rail its own, or set rdma_fabric.shared_subnet"
+                message = f"is in {network}, like {seen[network]}; give each rail its own subnet, or set rdma_fabric.shared_subnet"
                 self.add(f"rdma_rails[{index}].address", message, ADDRESS, "a subnet of its own", self.place(index, "address"))
             seen.setdefault(network, rail["name"])
 
@@ -150,7 +150,7 @@ class Rules:
         for index, rail in enumerate(self.intent["rails"]):
             if known and rail["plane"] not in known:
                 words = hint(rail["plane"], known, "planes")
-                message = f"is {rail['plane']}, which rdma_fabric.planes does not have: {words}"
+                message = f"is {rail['plane']}, which is not in rdma_fabric.planes: {words}"
                 self.add(f"rdma_rails[{index}].plane", message, RAILS, words, self.place(index, "plane"))
 
     def driver(self) -> None:
@@ -195,7 +195,7 @@ class Rules:
         if gate["policy"] == "quarantine" and gate["max_failed_percent"] is None:
             self.add(where, "is missing: the policy quarantine needs a limit", KEY, "a percentage", self.given["rdma_gate"])
         if gate["policy"] == "stop" and gate["max_failed_percent"]:
-            message = f"is {gate['max_failed_percent']:g}, but the policy stop means 0; the policy with a limit is quarantine"
+            message = f"is {gate['max_failed_percent']:g}, but the policy stop means 0; only the policy quarantine has a limit"
             self.add(where, message, VALUE, "0, or the policy quarantine", self.given["rdma_gate"])
 
     def checks(self) -> None:
@@ -204,28 +204,28 @@ class Rules:
             place = _key(self.given["rdma_checks"], name)
             if name not in known_checks:
                 words = hint(name, known_checks, "checks")
-                self.add(f"rdma_checks.{name}", f"is no check of this collection: {words}", KEY, words, place)
+                self.add(f"rdma_checks.{name}", f"is not a check of this collection: {words}", KEY, words, place)
             elif known_checks[name].fixed:
-                self.add(f"rdma_checks.{name}", "is a check that nothing can change", VALUE, "another check", place)
+                self.add(f"rdma_checks.{name}", "is a check that cannot be changed", VALUE, "another check", place)
             elif rule["threshold"] is not None and not known_checks[name].threshold:
                 known = ", ".join(each for each, check in known_checks.items() if check.threshold)
-                self.add(
-                    f"rdma_checks.{name}.threshold", "is given, but this check has none", VALUE, f"one of a check with one: {known}", place
-                )
+                message = "is given, but this check has no threshold"
+                self.add(f"rdma_checks.{name}.threshold", message, VALUE, f"a check with a threshold: {known}", place)
             for key in ("reason", "until"):
                 if rule["silenced_by"] is not None and rule[key] is None:
                     where = f"rdma_checks.{name}.{key}"
-                    self.add(where, "is missing: who silences a check says why and until when", KEY, key, self.given["rdma_checks"][name])
+                    message = "is missing: a silenced check needs a reason and an end date"
+                    self.add(where, message, KEY, key, self.given["rdma_checks"][name])
 
     def pairs(self) -> None:
         pairs = self.intent["pairs"]
         if pairs["fail_below"] > pairs["warn_below"]:
             message = f"is {pairs['fail_below']:g}, which is more than warn_below, {pairs['warn_below']:g}"
-            self.add("rdma_pairs.fail_below", message, VALUE, "warn_below at most", self.given.get("rdma_pairs"))
+            self.add("rdma_pairs.fail_below", message, VALUE, "at most warn_below", self.given.get("rdma_pairs"))
         mtu_bytes = pairs["mtu_bytes"]
         if mtu_bytes is not None and mtu_bytes & (mtu_bytes - 1):
             place = self.given.get("rdma_pairs")
-            self.add("rdma_pairs.mtu_bytes", f"is {mtu_bytes}, which no MTU of RDMA is", VALUE, "a power of two from 256 to 4096", place)
+            self.add("rdma_pairs.mtu_bytes", f"is {mtu_bytes}, which is not an RDMA MTU", VALUE, "a power of two from 256 to 4096", place)
         elif mtu_bytes is not None and "rdma_rails" in self.sound:
             self.carried(mtu_bytes)
 
@@ -238,7 +238,7 @@ class Rules:
         (name, size), (other, limit), relation = (low, high, "more") if given.get("min_bytes") else (high, low, "less")
         default = "" if given.get(other) else " by default"
         message = f"is {size}, which is {relation} than {other}, {limit}{default}"
-        expected = f"min_bytes of {sizes['max_bytes']} at most, or max_bytes of {sizes['min_bytes']} at least"
+        expected = f"min_bytes of at most {sizes['max_bytes']}, or max_bytes of at least {sizes['min_bytes']}"
         self.add(f"rdma_collectives.{name}", message, VALUE, expected, given.get(name))
 
     def carried(self, mtu_bytes: int) -> None:
@@ -249,8 +249,8 @@ class Rules:
                 continue
             most = rdma_mtu_bytes(rail["mtu_bytes"])
             if rail["link_layer"] == "roce" and not rail["soft"] and (most is None or most < mtu_bytes):
-                message = f"is {mtu_bytes}, and {rail['name']} has an MTU of {rail['mtu_bytes']}, which carries {most or 'no RoCE'}"
-                expected = f"an MTU of {mtu_bytes + ROCE_HEADERS_BYTES} at least on each RoCE rail, or a smaller one here"
+                message = f"is {mtu_bytes}, but {rail['name']} has an MTU of {rail['mtu_bytes']}, which carries {most or 'no RoCE'}"
+                expected = f"an MTU of at least {mtu_bytes + ROCE_HEADERS_BYTES} on each RoCE rail, or a smaller one here"
                 self.add("rdma_pairs.mtu_bytes", message, VALUE, expected, self.given.get("rdma_pairs"))
                 return
 

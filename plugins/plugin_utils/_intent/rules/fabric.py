@@ -65,9 +65,9 @@ def plane_problems(planes: Mapping[str, Mapping[str, Any]], stack: str | None) -
 def _manager(manager: Mapping[str, Any], stack: str | None) -> Iterator[Problem]:
     kind, hosts = manager["kind"], manager["hosts"]
     if kind == "hosts" and not hosts:
-        yield "hosts", "is missing: kind is hosts", "the host that runs opensm, and one that stands by"
+        yield "hosts", "is missing: kind is hosts", "the host that runs opensm, and optionally a standby host"
     if kind == "hosts" and len(hosts) > 2:
-        yield "hosts", f"has {len(hosts)} hosts: more than one that stands by makes nothing safer", "one or two hosts"
+        yield "hosts", f"has {len(hosts)} hosts: more than one standby does not add safety", "one or two hosts"
     twice = sorted({host for host in hosts if hosts.count(host) > 1})
     if twice:
         yield "hosts", f"has {', '.join(twice)} twice", "each host once"
@@ -76,12 +76,12 @@ def _manager(manager: Mapping[str, Any], stack: str | None) -> Iterator[Problem]
             yield "hosts", f"is given, but kind is {kind}", "nothing, or kind: hosts"
         for key, nothing in OF_HOSTS.items():
             if manager[key] != nothing:
-                yield key, f"is {manager[key]}, but kind is {kind}: nobody here could set it", "nothing, or kind: hosts"
+                yield key, f"is {manager[key]}, but kind is {kind}: it can only be set on hosts", "nothing, or kind: hosts"
     if kind != "switch" and manager["switch"] is not None:
         yield "switch", f"is {manager['switch']}, but kind is {kind}", "nothing, or kind: switch"
     yield from _nvidia(manager, stack)
     if manager["routing"] == "torus-2QoS" and not manager["qos"]["enabled"]:
-        yield "routing", "is torus-2QoS, which keeps its tori apart by service levels, and qos.enabled is false", "qos.enabled: true"
+        yield "routing", "is torus-2QoS, which needs service levels, but qos.enabled is false", "qos.enabled: true"
 
 
 def _nvidia(manager: Mapping[str, Any], stack: str | None) -> Iterator[Problem]:
@@ -89,7 +89,7 @@ def _nvidia(manager: Mapping[str, Any], stack: str | None) -> Iterator[Problem]:
     if stack in (None, "keep", *OFED):
         return
     if manager["routing"] in ADAPTIVE_ENGINES:
-        message = f"is {manager['routing']}, which the distribution's opensm does not have, and rdma_driver.stack is {stack}"
+        message = f"is {manager['routing']}, which the distribution's opensm does not support, but rdma_driver.stack is {stack}"
         yield "routing", message, "another engine, or stack doca or mlnx_ofed"
     if manager["sharp"]:
         yield "sharp", f"is true, but rdma_driver.stack is {stack}, which has no sharp_am", "false, or stack doca or mlnx_ofed"
@@ -104,43 +104,43 @@ def partition_problems(partitions: Mapping[str, Mapping[str, Any]], planes: Mapp
         if first != name:
             yield (
                 f"{name}.key",
-                f"is 0x{partition['key']:04x}, and so is that of {first}: opensm would make one of them",
-                "a key of its own",
+                f"is 0x{partition['key']:04x}, like that of {first}: opensm would merge them",
+                "a unique key",
             )
         first = names.setdefault(name.lower(), name)
         if first != name:
-            yield name, f"is the same name as {first}", "a name once"
+            yield name, f"has the same name as {first}", "each name once"
         yield from ((f"{name}.{path}", message, expected) for path, message, expected in _partition(partition))
         yield from _service_level(name, partition, planes)
     yield from _tenants(partitions)
     named = next((name for name, partition in partitions.items() if partition["key"] == DEFAULT_KEY), None)
     given = [name for name, plane in (planes or {}).items() if (plane["subnet_manager"] or {}).get("default_membership")]
     if named is not None and given:
-        yield named, f"is the default partition, whose membership plane {given[0]} gives as well (default_membership)", "one of the two"
+        yield named, f"is the default partition, whose membership plane {given[0]} also sets (default_membership)", "one of the two"
 
 
 def _partition(partition: Mapping[str, Any]) -> Iterator[Problem]:
     members = members_of(partition)
     for member in members or ():
         if (member.host is None) == (member.guid is None):
-            yield member.place, "names both a host and a GUID, or none", "one of host and guid"
+            yield member.place, "names both a host and a GUID, or neither", "one of host and guid"
     seen: dict[str, Member] = {}
     for member in members or ():
         first = seen.setdefault(member.label, member)
         if first is not member:
-            yield member.place, f"is {member.label}, and so is {first.place}", "each member once"
+            yield member.place, f"is {member.label}, like {first.place}", "each member once"
     if partition["key"] != DEFAULT_KEY and members is None and partition["membership"] == "limited":
         yield (
             "membership",
-            "is limited for all: limited members talk to full ones only, and nobody is",
+            "is limited for all: limited members reach only full members, and there is none",
             "full, or a list with a full member",
         )
     if members is not None and all(member.membership == "limited" for member in members):
-        yield "members", "are all limited: limited members talk to full ones only, and nobody is", "a full member"
+        yield "members", "are all limited: limited members reach only full members, and there is none", "a full member"
     if partition["mtu"] not in (2048, 4096):
-        yield "mtu", f"is {partition['mtu']}, which no MTU of InfiniBand is", "2048 or 4096"
+        yield "mtu", f"is {partition['mtu']}, which is not an InfiniBand MTU", "2048 or 4096"
     if partition["mtu"] != 2048 and not partition["ipoib"]:
-        yield "mtu", "is given, but ipoib is false: it is the MTU of IP over InfiniBand, and no other", "nothing, or ipoib: true"
+        yield "mtu", "is given, but ipoib is false: it is only the MTU of IP over InfiniBand", "nothing, or ipoib: true"
 
 
 def _service_level(name: str, partition: Mapping[str, Any], planes: Mapping[str, Mapping[str, Any]] | None) -> Iterator[Problem]:
@@ -150,12 +150,13 @@ def _service_level(name: str, partition: Mapping[str, Any], planes: Mapping[str,
     for plane, each in planes.items():
         manager = each["subnet_manager"]
         if manager is not None and manager["kind"] == "hosts" and not manager["qos"]["enabled"]:
-            yield f"{name}.sl", f"is {partition['sl']}, but opensm of plane {plane} would make it 0", f"0, or qos.enabled of plane {plane}"
+            message = f"is {partition['sl']}, but opensm of plane {plane} would set it to 0"
+            yield f"{name}.sl", message, f"0, or qos.enabled: true for plane {plane}"
 
 
 def _tenants(partitions: Mapping[str, Mapping[str, Any]]) -> Iterator[Problem]:
     """Members of two partitions that are to be apart, or that are to be first in one table."""
-    for flag, words in (("shared", "a host of two tenants joins them"), ("index0", "a table has one first entry")):
+    for flag, words in (("shared", "a host in two tenants connects them"), ("index0", "a table has one first entry")):
         first: dict[str, str] = {}
         everybody: str | None = None
         for name, partition in partitions.items():
@@ -166,7 +167,7 @@ def _tenants(partitions: Mapping[str, Mapping[str, Any]]) -> Iterator[Problem]:
             other = first[common[0]] if common else everybody or (next(iter(first.values()), None) if members is None else None)
             if other is not None:
                 who = ", ".join(common[:4]) + (" …" if len(common) > 4 else "") if common else "every member"
-                expected = "nothing in common, or shared: true on one that serves both" if flag == "shared" else "index0 on one of them"
+                expected = "no common member, or shared: true on one of them" if flag == "shared" else "index0 on one of them"
                 yield f"{name}.members", f"have {who} in common with {other}: {words}", expected
             everybody = everybody or (name if members is None else None)
             first.update({each.label: name for each in members or () if each.label not in first})
@@ -178,7 +179,7 @@ def member_problems(partitions: Mapping[str, Mapping[str, Any]], inventory: Iter
     for name, partition in partitions.items():
         for member in members_of(partition) or ():
             if member.host is not None and member.host not in known:
-                yield f"{name}.{member.place}", f"is {member.host}, which is no host of the inventory", nearest(member.host, known)
+                yield f"{name}.{member.place}", f"is {member.host}, which is not in the inventory", nearest(member.host, known)
 
 
 def manager_host_problems(planes: Mapping[str, Mapping[str, Any]], inventory: Iterable[str]) -> Iterator[Problem]:
@@ -188,7 +189,7 @@ def manager_host_problems(planes: Mapping[str, Mapping[str, Any]], inventory: It
         for index, host in enumerate((plane["subnet_manager"] or {}).get("hosts", ())):
             if host not in known:
                 where = f"planes.{name}.subnet_manager.hosts[{index}]"
-                yield where, f"is {host}, which is no host of the inventory", nearest(host, known)
+                yield where, f"is {host}, which is not in the inventory", nearest(host, known)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -211,17 +212,17 @@ def _ipoib(rail: Mapping[str, Any], partitions: Mapping[str, Mapping[str, Any]])
     datagram = ipoib["mode"] == "datagram"
     most = LARGEST_DATAGRAM_BYTES if datagram else CONNECTED_MTU_BYTES
     if rail["mtu_bytes"] is not None and rail["mtu_bytes"] > most:
-        why = " (an MTU of 4096 less 4 for its header)" if datagram else ""
-        yield "mtu_bytes", f"is {rail['mtu_bytes']}, but IP over InfiniBand carries {most} in {ipoib['mode']} mode{why}", f"{most} at most"
+        why = " (an MTU of 4096 minus 4 for its header)" if datagram else ""
+        yield "mtu_bytes", f"is {rail['mtu_bytes']}, but IP over InfiniBand carries {most} in {ipoib['mode']} mode{why}", f"at most {most}"
     for name, child in ipoib["children"].items():
         where, partition = f"ipoib.children.{name}", partitions.get(name)
         if partition is None:
-            yield where, "is no partition of rdma_partitions", "the name of a partition"
+            yield where, "is not a partition in rdma_partitions", "the name of a partition"
             continue
         if not partition["ipoib"]:
-            yield where, "is a partition without ipoib: nobody makes its broadcast group", f"ipoib: true of rdma_partitions.{name}"
+            yield where, "is a partition without ipoib, so it has no broadcast group", f"ipoib: true in rdma_partitions.{name}"
         if partition["key"] == DEFAULT_KEY:
-            yield where, "is the default partition, which the rail's own interface is on", "another partition"
+            yield where, "is the default partition, which the rail's own interface uses", "another partition"
         if datagram and (child["mtu_bytes"] or 0) > partition["mtu"] - IPOIB_HEADER_BYTES:
             carried = partition["mtu"] - IPOIB_HEADER_BYTES
-            yield f"{where}.mtu_bytes", f"is {child['mtu_bytes']}, but the partition carries {carried}", f"{carried} at most"
+            yield f"{where}.mtu_bytes", f"is {child['mtu_bytes']}, but the partition carries {carried}", f"at most {carried}"

@@ -22,7 +22,7 @@ Problem = tuple[str, str, str]
 """(key's path below rdma_nccl, what is wrong with it, what is expected)"""
 #: What packages given as files cannot do without, and what those of a repository do not read.
 OF_FILES = {
-    "version": "the package's whole version",
+    "version": "the full version of the package",
     "source": "file, host_file or url",
     "checksum": "'sha256:…', as `sha256sum` prints it",
 }
@@ -35,8 +35,8 @@ def nccl_section_problems(nccl: Mapping[str, Any]) -> Iterator[Problem]:
         yield "launchers", f"has {name} twice", "each once"
     yield from _install(nccl["install"])
     if nccl["profile"] == MESH and not knows(nccl["version"], BY_SUBNET_SINCE):
-        message = f"is mesh, but NCCL {nccl['version']} does not choose the NIC by the peer's subnet"
-        yield "profile", message, "NCCL 2.30.7 or newer; or the profile default, with a network plugin for meshes"
+        message = f"is mesh, but NCCL {nccl['version']} does not select the NIC by the peer's subnet"
+        yield "profile", message, "NCCL 2.30.7 or newer, or the profile default with a network plugin for meshes"
 
 
 def _install(install: Mapping[str, Any]) -> Iterator[Problem]:
@@ -46,13 +46,14 @@ def _install(install: Mapping[str, Any]) -> Iterator[Problem]:
     for name, package in packages.items():
         for key, words in OF_FILES.items():
             if kind == "files" and package[key] is None:
-                yield f"install.packages.{name}.{key}", "is missing: kind: files needs it", words
+                yield f"install.packages.{name}.{key}", "is missing: kind: files requires it", words
             if kind == "packages" and key != "version" and package[key] is not None:
                 yield f"install.packages.{name}.{key}", "is given, but only kind: files reads it", "nothing, or kind: files"
     if tests is not None and tests["source"] is None:
-        yield "install.tests.source", "is missing: the collection fetches nothing by itself", OF_FILES["source"]
+        yield "install.tests.source", "is missing: the collection downloads nothing by default", OF_FILES["source"]
     if tests is not None and not tests["built"] and tests["mpi_home"] is None:
-        yield "install.tests.mpi_home", "is missing: without MPI each process would test alone", "where include/mpi.h is, or built: true"
+        message = "is missing: without MPI, each process would test alone"
+        yield "install.tests.mpi_home", message, "the folder of include/mpi.h, or built: true"
 
 
 def nccl_rail_problems(intent: Intent) -> Iterator[Problem]:
@@ -64,7 +65,8 @@ def nccl_rail_problems(intent: Intent) -> Iterator[Problem]:
         return
     lengths = prefix_lengths(intent)
     if not lengths:
-        yield "profile", "is mesh, but NCCL chooses by subnet on RoCE only, and no compute rail is RoCE", "another profile"
+        yield "profile", "is mesh, but NCCL selects by subnet only on RoCE, and no compute rail is RoCE", "another profile"
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{name}: /{length}" for name, length in lengths.items())
-        yield "profile", f"is mesh, but the rails' prefixes are of several lengths ({told}), and NCCL takes one", "addresses of one length"
+        message = f"is mesh, but the rails have different prefix lengths ({told}), and NCCL supports only one"
+        yield "profile", message, "addresses with the same prefix length"

@@ -28,24 +28,25 @@ def roce_problems(roce: Mapping[str, Any], given: Mapping[Any, Any]) -> Iterator
     """The problems of a section that is sound by itself, by paths below rdma_roce. given: as it stands in the inventory."""
     yield from _priorities(roce)
     if not roce["pfc"] and not roce["ecn"]:
-        yield "ecn", "is false, and so is pfc: nothing is left that keeps RDMA from losing packets", "ecn or pfc true"
+        yield "ecn", "is false, like pfc: nothing would protect RDMA from packet loss", "ecn: true or pfc: true"
     if not roce["ecn"]:
         for key in OF_ECN:
             if given.get(key) not in (None, {}):
-                yield key, "is given, but ecn is false: nobody marks, and no congestion notification is sent", "nothing, or ecn: true"
+                message = "is given, but ecn is false: packets are not marked, and no congestion notification is sent"
+                yield key, message, "nothing, or ecn: true"
     yield from _switches(roce["switches"])
 
 
 def _priorities(roce: Mapping[str, Any]) -> Iterator[Problem]:
     for key in ("priority", "cnp_priority"):
         if roce[key] == 0:
-            yield key, "is 0, which is everybody's: whatever is not marked has it", "a priority from 1 to 7"
+            yield key, "is 0, the priority of all unmarked traffic", "a priority from 1 to 7"
     same = roce["cnp_priority"] == roce["priority"]
     if roce["dscp"] == roce["cnp_dscp"] and not same:
-        message = f"is {roce['dscp']}, as dscp is, with another priority: a DSCP has one"
-        yield "cnp_dscp", message, "another DSCP than dscp, or the same priority"
+        message = f"is {roce['dscp']}, like dscp, but with another priority: a DSCP has only one"
+        yield "cnp_dscp", message, "a different DSCP, or the same priority"
     if roce["pfc"] and same:
-        message = f"is {roce['priority']}, as priority is, which pfc makes lossless: congestion notifications would be paused with RDMA"
+        message = f"is {roce['priority']}, like priority, which pfc makes lossless: congestion notifications would be paused with RDMA"
         yield "cnp_priority", message, "another priority, or pfc: false"
 
 
@@ -54,7 +55,7 @@ def _switches(switches: Mapping[str, Mapping[str, Any]]) -> Iterator[Problem]:
     for name, switch in switches.items():
         first = seen.setdefault(name.lower(), name)
         if first != name:
-            yield f"switches.{name}", f"is given twice: {first} is the same name", "a name once"
+            yield f"switches.{name}", f"is given twice: {first} has the same name", "a name once"
         yield from _ports(f"switches.{name}.ports", switch)
 
 
@@ -63,14 +64,14 @@ def _ports(where: str, switch: Mapping[str, Any]) -> Iterator[Problem]:
     for index, ports in enumerate(switch["ports"]):
         place = f"{where}[{index}]"
         if switch["syntax"] == "nvue" and NVUE_PORT.fullmatch(ports) is None:
-            yield place, f"is {ports}, which is no port of Cumulus Linux", "swp1, swp1-32 or swp33s0-3"
+            yield place, f"is {ports}, which is not a Cumulus Linux port", "swp1, swp1-32 or swp33s0-3"
             continue
         names = expand(ports)
         if not names:
-            yield place, f"is {ports}, a range from more to less", "a range from less to more"
+            yield place, f"is {ports}, a descending range", "an ascending range"
         twice = [port for port in names if port in seen]
         if twice:
-            yield place, f"is {ports}: {', '.join(twice[:4])} is in {seen[twice[0]]} too", "a port once"
+            yield place, f"is {ports}: {', '.join(twice[:4])} is also in {seen[twice[0]]}", "each port once"
         seen.update(dict.fromkeys(names, ports))
 
 
@@ -88,8 +89,8 @@ def rail_problems(rails: Sequence[Rail], roce: RoceIntent) -> Iterator[Problem]:
     largest = max(sizes, default=0)
     for name, switch in roce["switches"].items():
         if switch["mtu_bytes"] < largest:
-            message = f"is {switch['mtu_bytes']}, but {sizes[largest]} sends {largest}: the switch would drop that"
-            yield f"switches.{name}.mtu_bytes", message, f"{largest} at least"
+            message = f"is {switch['mtu_bytes']}, but {sizes[largest]} sends {largest}: the switch would drop these packets"
+            yield f"switches.{name}.mtu_bytes", message, f"at least {largest}"
 
 
 def nccl_problems(intent: Intent) -> Iterator[Problem]:
@@ -100,10 +101,10 @@ def nccl_problems(intent: Intent) -> Iterator[Problem]:
     wanted, variables = profile["traffic_class"], intent["nccl"]["variables"]
     for name, neutral in TRAFFIC_CLASSES.items():
         if name in variables and variables[name] != neutral and _integer(variables[name]) != wanted:
-            message = f"is {variables[name]}, but from rdma_roce follows {wanted} (DSCP {profile['dscp']}, {_ecn(profile)})"
+            message = f"is {variables[name]}, but rdma_roce requires {wanted} (DSCP {profile['dscp']}, {_ecn(profile)})"
             yield name, message, f"nothing, or {wanted}; or change rdma_roce"
     if ROCE_VERSION in variables and _integer(variables[ROCE_VERSION]) != 2:
-        message = f"is {variables[ROCE_VERSION]}, but rdma_roce marks by DSCP, which only RoCE v2 has"
+        message = f"is {variables[ROCE_VERSION]}, but rdma_roce marks by DSCP, which only RoCE v2 supports"
         yield ROCE_VERSION, message, "nothing, or 2"
 
 

@@ -29,7 +29,7 @@ PROFILES = (
 )
 STACK_VERSION = matching(
     r"[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,3})?(-[0-9]{1,3}(\.[0-9]{1,3}){1,3})?",
-    "a version in quotes, as '24.10-1.1.4.0' of MLNX_OFED or the release '3.2.0' of DOCA",
+    "a version in quotes, like '24.10-1.1.4.0' for MLNX_OFED, or a release like '3.2.0' for DOCA",
 )
 URL = matching(
     r"(https?://[A-Za-z0-9._:\[\]-]+|file:)/[A-Za-z0-9._~/%+-]*",
@@ -38,11 +38,11 @@ URL = matching(
 SHA256 = matching(r"sha256:[0-9a-fA-F]{64}", "'sha256:' and 64 hexadecimal digits", lower=True)
 OPTION = matching(r"--[a-z][a-z0-9-]{0,63}(=[A-Za-z0-9_./:,+=-]{1,255})?", "one long option of mlnxofedinstall (--without-dkms)")
 MODULE = matching(r"[a-z][a-z0-9_]{0,54}", "the name of a kernel module (mlx5_core)")
-PARAMETERS = matching(r"[a-z0-9_]+=[A-Za-z0-9_.,:+-]*( [a-z0-9_]+=[A-Za-z0-9_.,:+-]*)*", "parameters of a module ('prof_sel=3 probe_vf=0')")
+PARAMETERS = matching(r"[a-z0-9_]+=[A-Za-z0-9_.,:+-]*( [a-z0-9_]+=[A-Za-z0-9_.,:+-]*)*", "module parameters ('prof_sel=3 probe_vf=0')")
 FIRMWARE_NAME = matching(r"[A-Z][A-Za-z0-9_]{1,63}", "the name of a firmware setting without an index (LINK_TYPE_P1)")
 FIRMWARE_VALUE = matching(r"[A-Za-z0-9_.]{1,64}", "a number, or the name of a value (DEVICE_DEFAULT)")
 PSID = matching(r"[A-Z0-9_]{6,16}", "the PSID of a board (MT_0000000838)")
-FIRMWARE_VERSION = matching(r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,5}", "a version of firmware in quotes ('28.39.1002')")
+FIRMWARE_VERSION = matching(r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,5}", "a firmware version in quotes ('28.39.1002')")
 
 
 def one_place(meaning: str, **places: Key) -> Key:
@@ -50,15 +50,15 @@ def one_place(meaning: str, **places: Key) -> Key:
     return Key((dict,), meaning, one_of=True, keys=places)
 
 
-ON_CONTROL_NODE = text("A file on the control node; relative to the playbook's folder, or absolute.", FILE)
+ON_CONTROL_NODE = text("A file on the control node. A relative path starts at the playbook's folder.", FILE)
 SECTIONS: dict[str, Section] = {
     "rdma_driver": Section(
         keys(
             "The driver stack and its installation.",
             stack=choice(
-                "`keep`: use and judge the installed stack, and never replace it; install the distribution's packages only where there "
-                "is no MLNX_OFED or DOCA-OFED. `inbox`: the distribution's own packages; `doca`: DOCA-OFED from NVIDIA's repository; "
-                "`mlnx_ofed`: the older bundle, which has ended with 24.10. Replacing an installed stack needs `driver_switch_allowed`.",
+                "`keep`: check the installed stack, and never replace it; install the distribution's packages only if there is no "
+                "MLNX_OFED or DOCA-OFED. `inbox`: the distribution's packages; `doca`: DOCA-OFED from NVIDIA's repository; `mlnx_ofed`: "
+                "the older bundle, which ended with 24.10. Replacing an installed stack needs `driver_switch_allowed`.",
                 "keep",
                 *STACKS,
             ),

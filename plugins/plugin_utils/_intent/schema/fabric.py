@@ -36,7 +36,7 @@ ADAPTIVE_ENGINES = ("ar_updn", "ar_ftree", "ar_dor", "ar_torus")
 MEMBERSHIPS = ("full", "limited")
 GUID = matching(r"0x[0-9a-fA-F]{16}", "a port GUID (0x0002c9030002fb05)", lower=True)
 HEX64 = matching(r"0x[0-9a-fA-F]{16}", "64 bits in hexadecimal (0xfe80000000000000)", lower=True)
-HOST_OR_GUID = replace(HOST, words="the name of a host, or a port GUID (0x0002c9030002fb05)")
+HOST_OR_GUID = replace(HOST, words="a host name, or a port GUID (0x0002c9030002fb05)")
 #: The partition that every port is in unless it is told otherwise (IBTA, 10.9.1).
 DEFAULT_KEY = 0x7FFF
 
@@ -102,7 +102,7 @@ SUBNET_MANAGER = optional(
         partition_enforcement=choice("Where switches enforce partitions.", "both", "both", "in", "out", "off"),
         qos=QOS,
         log=LOG,
-        sharp=flag("Run NVIDIA's aggregation manager (`sharp_am`) on the first host; needs DOCA or MLNX_OFED.", False),
+        sharp=flag("Run NVIDIA's aggregation manager (`sharp_am`) on the first host. Needs DOCA or MLNX_OFED.", False),
     )
 )
 PLANE = keys(
@@ -121,7 +121,7 @@ PLANE = keys(
 )
 MEMBER = Key(
     (str, dict),
-    "A host, with all its InfiniBand ports, or one port by its GUID; or a dictionary of one of the two and its own membership.",
+    "A host, with all its InfiniBand ports, or one port by its GUID. Or a dictionary of one of these with its own membership.",
     form=HOST_OR_GUID,
     keys={
         "host": text("A host.", HOST),

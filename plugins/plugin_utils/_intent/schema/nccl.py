@@ -33,10 +33,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema import
 PROFILES = ("default", "debug_first_run", "rail_only", "mesh", "cloud")
 #: plugin_utils/_nccl/launchers.py has a file for each.
 LAUNCHERS = ("profile_d", "slurm", "openmpi")
-PACKAGE = matching(r"[a-z0-9A-Z][a-z0-9A-Z+._-]{1,127}", "the name of a package (libnccl2)")
+PACKAGE = matching(r"[a-z0-9A-Z][a-z0-9A-Z+._-]{1,127}", "a package name (libnccl2)")
 PACKAGE_VERSION = matching(
     r"[0-9][A-Za-z0-9.+:_-]{0,127}",
-    "the whole version of a package in quotes ('2.30.7-1+cuda13.0'), as `apt-cache policy` or `rpm -q` has it",
+    "the full version of a package in quotes ('2.30.7-1+cuda13.0'), as `apt-cache policy` or `rpm -q` shows it",
 )
 SOURCE = driver.one_place(
     "Location of the file.",

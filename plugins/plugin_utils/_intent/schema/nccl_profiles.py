@@ -92,17 +92,20 @@ def _topology(intent: Intent, _facts: Facts) -> str | None:
 PROFILES: dict[str, tuple[Setting, ...]] = {
     "default": (),
     FIRST_RUN: (
-        Setting(DEBUG, _level, "INFO tells which transport, NICs and files a job really uses; from the first good run on WARN is enough"),
-        Setting(DEBUG_SUBSYS, _subsystems, "NET adds GPUDirect and queue pairs to what INFO shows by itself (INIT, BOOTSTRAP, ENV)"),
+        Setting(DEBUG, _level, "INFO shows the transport, NICs and files that a job really uses; after the first good run, WARN is enough"),
+        Setting(DEBUG_SUBSYS, _subsystems, "NET adds GPUDirect and queue pairs to the default subsystems of INFO (INIT, BOOTSTRAP, ENV)"),
     ),
-    RAIL_ONLY: (Setting("NCCL_CROSS_NIC", _always("0"), "a ring that changes the NIC between hosts would need a way between rails"),),
+    RAIL_ONLY: (Setting("NCCL_CROSS_NIC", _always("0"), "a ring that changes the NIC between hosts would need a path between rails"),),
     MESH: (
         Setting(
-            "NCCL_IB_SUBNET_AWARE_ROUTING", _always("1"), "each peer is reached by one port only, that of their subnet", BY_SUBNET_SINCE
+            "NCCL_IB_SUBNET_AWARE_ROUTING",
+            _always("1"),
+            "each peer is reached through one port, that of the common subnet",
+            BY_SUBNET_SINCE,
         ),
         Setting("NCCL_IB_SUBNET_PREFIX_LEN", _prefix_length, "the subnets are those of the rails' addresses", BY_SUBNET_SINCE),
     ),
-    CLOUD: (Setting(TOPOLOGY, _topology, "a virtual machine shows a made-up PCI tree, and not always that it is one"),),
+    CLOUD: (Setting(TOPOLOGY, _topology, "a virtual machine shows an artificial PCI tree, and may not look like a virtual machine"),),
 }
 
 

@@ -23,9 +23,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
 
 #: The languages that a switch's file is written in; plugin_utils/_roce/switch_config.py has a renderer for each.
 SYNTAXES = ("nvue", "table")
-PORTS = matching(
-    r"[A-Za-z][A-Za-z0-9/:.-]{0,62}[A-Za-z0-9]", "a switch port, or a range of them at its end (swp1-32, swp33s0-3, Ethernet1/1)"
-)
+PORTS = matching(r"[A-Za-z][A-Za-z0-9/:.-]{0,62}[A-Za-z0-9]", "a switch port, or a range of ports (swp1-32, swp33s0-3, Ethernet1/1)")
 #: A field of 32 bits in the kernel's include/linux/mlx5/mlx5_ifc.h (cong_control_r_roce_ecn_rp, _np).
 U32 = 2**32 - 1
 

@@ -59,12 +59,12 @@ RAIL = keys(
     address=text("IPv4 address with prefix length. Required for RoCE; on InfiniBand only for IP over InfiniBand.", ADDRESS),
     # 1280 is IPv6's minimum; below it an interface is of no use to anything. 65535 is the largest that IPv4 can say.
     mtu_bytes=integer(
-        "MTU of the interface, live and at boot. Without it, the interface keeps its MTU. RoCE reaches its largest MTU of 4096 from 4192 "
-        "on; IP over InfiniBand carries at most 4092.",
+        "The MTU of the interface, live and at boot. Without it, the interface keeps its MTU. RoCE needs at least 4192 for its largest MTU "
+        "of 4096; IP over InfiniBand carries at most 4092.",
         1280,
         65535,
     ),
-    soft=flag("Put a Soft-RoCE device on this NIC.", False),
+    soft=flag("Create a Soft-RoCE device on this NIC.", False),
     ipoib=IPOIB,
 )
 RULE = keys(
@@ -205,8 +205,8 @@ SECTIONS: dict[str, Section] = {
                 1,
                 default=0.25,
             ),
-            fail_below=number("A pair below this fraction of what link, MTU and PCIe path allow is an error.", 0, 1, default=0.80),
-            warn_below=number("A pair below this fraction of it is a warning.", 0, 1, default=0.95),
+            fail_below=number("A bandwidth below this fraction of the limit (link, MTU, PCIe path) is an error.", 0, 1, default=0.80),
+            warn_below=number("A bandwidth below this fraction of the limit is a warning.", 0, 1, default=0.95),
         ),
         ("pairs",),
     ),
@@ -233,7 +233,7 @@ _ANY = (str, int, list)
 RUN: dict[str, Key] = {
     "rdma_measure": Key(
         (str, bool),
-        "`auto`: measure where a host has no valid proof; `true`: always; `false`: never.",
+        "`auto`: measure hosts without a valid proof; `true`: always measure; `false`: never measure.",
         "auto",
         choices=("auto", "true", "false"),
     ),
@@ -251,7 +251,7 @@ RUN: dict[str, Key] = {
         each=keys(
             "A plane.",
             plane=text("Its name.", NAME, required=True),
-            device=text("RDMA device."),
+            device=text("An RDMA device."),
             port=integer("Its port.", 1, 255),
         ),
     ),

@@ -35,7 +35,7 @@ def test_each_section_says_who_reads_it(name: str) -> None:
     "row",
     [
         "| `nic.pci` | text | none |",
-        "| `mtu_bytes` | integer | none | MTU of the interface, live and at boot.",
+        "| `mtu_bytes` | integer | none | The MTU of the interface, live and at boot.",
         "| `planes.NAME.ratio` | number | none |",
         "| `ID.until` | text or date | none |",
         "| `rdma_measure` | `auto`, `true`, `false` | `auto` |",
@@ -51,7 +51,7 @@ def test_a_key_has_a_row(row: str) -> None:
 
 @pytest.mark.parametrize("name", RUN)
 def test_each_variable_of_a_run_has_a_row(name: str) -> None:
-    assert f"| `{name}` |" in render().split("## Of a run")[1]
+    assert f"| `{name}` |" in render().split("## Variables of a run")[1]
 
 
 def test_the_module_returns_the_sections_that_there_are() -> None:

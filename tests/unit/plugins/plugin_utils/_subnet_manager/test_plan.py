@@ -84,7 +84,7 @@ def test_a_member_whose_ports_are_not_known_stops_it() -> None:
     partitions = {"t": {"key": 1, "members": ["n3", "n4"]}}
     for lost in ({"intent": None, "facts": None}, {**fleet(partitions)["n4"], "facts": None}):
         found = plan("n1", {**fleet(partitions), "n4": lost})
-        assert [each for each in found.problems if "n4 on plane a are not known" in each] == found.problems
+        assert [each for each in found.problems if "n4 on plane a are unknown" in each] == found.problems
         assert len(found.problems) == 1
     known = fleet(partitions)
     known["n4"]["facts"]["devices"] = {}
@@ -206,7 +206,7 @@ def test_a_gid_that_is_none_does_not_come_into_the_partitions(gid: Any) -> None:
     for device in known["n4"]["facts"]["devices"].values():
         device["ports"]["1"]["gids"][0]["gid"] = gid
     found = plan("n1", known)
-    assert [each for each in found.problems if "n4 on plane a are not known" in each] == found.problems
+    assert [each for each in found.problems if "n4 on plane a are unknown" in each] == found.problems
     assert len(found.problems) == 1
     lines = [line.strip() for line in found.instances[0]["partitions"].splitlines() if line.startswith("    ")]
     assert [line for line in lines if re.fullmatch(r"(0x[0-9a-f]{16}|ALL)=full( ;|,)(  # n3 mlx5_[01])?", line) is None] == []

@@ -75,13 +75,13 @@ MANAGERS = [
     ({"kind": "switch", "default_membership": "full"}, "default_membership is full, but kind is switch"),
     ({"hosts": ["a"], "switch": "sw1"}, "subnet_manager.switch is sw1, but kind is hosts"),
     ({"kind": "none", "sharp": True}, "subnet_manager.sharp is True, but kind is none"),
-    ({"hosts": ["a"], "routing": "ar_updn"}, "routing is ar_updn, which the distribution's opensm does not have"),
+    ({"hosts": ["a"], "routing": "ar_updn"}, "routing is ar_updn, which the distribution's opensm does not support"),
     ({"hosts": ["a"], "sharp": True}, "sharp is true, but rdma_driver.stack is inbox"),
-    ({"hosts": ["a"], "routing": "torus-2QoS"}, "routing is torus-2QoS, which keeps its tori apart"),
-    ({"hosts": ["a"], "routing": "ftre"}, "routing is one of minhop, updn"),
-    ({"hosts": ["a"], "lmc": 8}, "lmc is 7 at most"),
+    ({"hosts": ["a"], "routing": "torus-2QoS"}, "routing is torus-2QoS, which needs service levels"),
+    ({"hosts": ["a"], "routing": "ftre"}, "routing must be one of minhop, updn"),
+    ({"hosts": ["a"], "lmc": 8}, "lmc must be at most 7"),
     ({"hosts": ["a"], "m_key": "0x1"}, "has no key 'm_key'"),
-    ({"hosts": ["a"], "subnet_prefix": "fe80"}, "subnet_prefix is 64 bits in hexadecimal"),
+    ({"hosts": ["a"], "subnet_prefix": "fe80"}, "subnet_prefix must be 64 bits in hexadecimal"),
 ]
 
 
@@ -100,17 +100,17 @@ def test_nvidias_engines_are_sound_with_nvidias_stack() -> None:
 
 ONE = {"key": 1, "members": ["n1"]}
 PARTITIONS = [
-    ({"a": ONE, "A": {"key": 2, "members": ["n2"]}}, "rdma_partitions.A is the same name as a"),
-    ({"a": ONE, "b": {**ONE, "members": ["n2"]}}, "rdma_partitions.b.key is 0x0001, and so is that of a"),
-    ({"a": {**ONE, "members": ["n1", "n1"]}}, "rdma_partitions.a.members[1] is n1, and so is members[0]"),
-    ({"a": {**ONE, "members": [GUID, {"guid": GUID}]}}, "rdma_partitions.a.members[1] is 0x0002c9030002fb05, and so"),
+    ({"a": ONE, "A": {"key": 2, "members": ["n2"]}}, "rdma_partitions.A has the same name as a"),
+    ({"a": ONE, "b": {**ONE, "members": ["n2"]}}, "rdma_partitions.b.key is 0x0001, like that of a"),
+    ({"a": {**ONE, "members": ["n1", "n1"]}}, "rdma_partitions.a.members[1] is n1, like members[0]"),
+    ({"a": {**ONE, "members": [GUID, {"guid": GUID}]}}, "rdma_partitions.a.members[1] is 0x0002c9030002fb05, like"),
     ({"a": {**ONE, "members": [{"host": "n1", "guid": GUID}]}}, "rdma_partitions.a.members[0] names both a host and a GUID"),
-    ({"a": {**ONE, "members": [{"membership": "full"}]}}, "rdma_partitions.a.members[0] names both a host and a GUID, or none"),
+    ({"a": {**ONE, "members": [{"membership": "full"}]}}, "rdma_partitions.a.members[0] names both a host and a GUID, or neither"),
     ({"a": {**ONE, "membership": "limited"}}, "rdma_partitions.a.members are all limited"),
     ({"a": {"key": 1, "members": "all", "membership": "limited"}}, "rdma_partitions.a.membership is limited for all"),
-    ({"a": {**ONE, "ipoib": True, "mtu": 3000}}, "rdma_partitions.a.mtu is 3000, which no MTU"),
+    ({"a": {**ONE, "ipoib": True, "mtu": 3000}}, "rdma_partitions.a.mtu is 3000, which is not an InfiniBand MTU"),
     ({"a": {**ONE, "mtu": 4096}}, "rdma_partitions.a.mtu is given, but ipoib is false"),
-    ({"a": {**ONE, "sl": 3}}, "rdma_partitions.a.sl is 3, but opensm of plane compute would make it 0"),
+    ({"a": {**ONE, "sl": 3}}, "rdma_partitions.a.sl is 3, but opensm of plane compute would set it to 0"),
     ({"a": ONE, "b": {"key": 2, "members": ["n2", "n1"]}}, "rdma_partitions.b.members have n1 in common with a"),
     ({"a": ONE, "b": {"key": 2, "members": "all"}}, "rdma_partitions.b.members have every member in common with a"),
     ({"b": {"key": 2, "members": "all"}, "a": ONE}, "rdma_partitions.a.members have every member in common with b"),
@@ -158,8 +158,8 @@ def test_hosts_that_the_inventory_lacks_are_told_with_the_nearest() -> None:
     known = intent({"hosts": ["n1", "nn2"]}, {"a": {"key": 1, "members": ["n1", "gpu7", GUID]}})
     found = [*member_problems(known["partitions"], HOSTS), *manager_host_problems(known["fabric"]["planes"], HOSTS)]
     assert [(path, message) for path, message, _expected in found] == [
-        ("a.members[1]", "is gpu7, which is no host of the inventory"),
-        ("planes.compute.subnet_manager.hosts[1]", "is nn2, which is no host of the inventory"),
+        ("a.members[1]", "is gpu7, which is not in the inventory"),
+        ("planes.compute.subnet_manager.hosts[1]", "is nn2, which is not in the inventory"),
     ]
     assert found[1][2].endswith("did you mean n2?")
 
@@ -167,7 +167,7 @@ def test_hosts_that_the_inventory_lacks_are_told_with_the_nearest() -> None:
 IPOIB = [
     ({"mtu_bytes": 4093}, "rdma_rails[0].mtu_bytes is 4093, but IP over InfiniBand carries 4092 in datagram mode"),
     ({"ipoib": {"mode": "connected"}, "mtu_bytes": 65521}, "rdma_rails[0].mtu_bytes is 65521, but IP over InfiniBand carries 65520"),
-    ({"ipoib": {"children": {"b": {}}}}, "rdma_rails[0].ipoib.children.b is no partition"),
+    ({"ipoib": {"children": {"b": {}}}}, "rdma_rails[0].ipoib.children.b is not a partition"),
     ({"ipoib": {"children": {"dry": {}}}}, "rdma_rails[0].ipoib.children.dry is a partition without ipoib"),
     ({"ipoib": {"children": {"a": {"mtu_bytes": 4092}}}}, "ipoib.children.a.mtu_bytes is 4092, but the partition carries 2044"),
     (
@@ -195,4 +195,4 @@ def test_the_default_partition_is_said_once() -> None:
     named = {"ground": {"key": 0x7FFF, "members": "all"}}
     assert intent({"hosts": ["n1"]}, named)
     (problem,) = problems(manager={"hosts": ["n1"], "default_membership": "limited"}, partitions=named)
-    assert "is the default partition, whose membership plane compute gives as well" in problem
+    assert "is the default partition, whose membership plane compute also sets" in problem

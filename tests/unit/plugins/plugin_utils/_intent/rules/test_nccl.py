@@ -47,12 +47,12 @@ def test_what_fits(nccl: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("nccl", "words"),
     [
-        ({"profile": "rails"}, "rdma_nccl.profile is one of default, debug_first_run, rail_only, mesh, cloud; got 'rails'"),
-        ({"launchers": ["pbs"]}, "rdma_nccl.launchers[0] is one of profile_d, slurm, openmpi; got 'pbs'"),
+        ({"profile": "rails"}, "rdma_nccl.profile must be one of default, debug_first_run, rail_only, mesh, cloud; got 'rails'"),
+        ({"launchers": ["pbs"]}, "rdma_nccl.launchers[0] must be one of profile_d, slurm, openmpi; got 'pbs'"),
         ({"launchers": ["slurm", "slurm"]}, "rdma_nccl.launchers has slurm twice"),
         (
             {"profile": "mesh", "version": "2.29.7"},
-            "rdma_nccl.profile is mesh, but NCCL 2.29.7 does not choose the NIC by the peer's subnet",
+            "rdma_nccl.profile is mesh, but NCCL 2.29.7 does not select the NIC by the peer's subnet",
         ),
         ({"install": {"packages": {"libnccl2": {}}}}, "rdma_nccl.install.packages is given, but kind: none installs nothing"),
         (
@@ -61,11 +61,14 @@ def test_what_fits(nccl: dict[str, Any]) -> None:
         ),
         (
             {"install": {"kind": "files", "packages": {"libnccl2": {**FILE, "version": None}}}},
-            "rdma_nccl.install.packages.libnccl2.version is missing: kind: files needs it",
+            "rdma_nccl.install.packages.libnccl2.version is missing: kind: files requires it",
         ),
-        ({"install": {"tests": {**TESTS, "source": None}}}, "rdma_nccl.install.tests.source is missing: the collection fetches nothing"),
+        ({"install": {"tests": {**TESTS, "source": None}}}, "rdma_nccl.install.tests.source is missing: the collection downloads nothing"),
         ({"install": {"tests": {**TESTS, "mpi_home": None}}}, "rdma_nccl.install.tests.mpi_home is missing: without MPI"),
-        ({"install": {"tests": {**TESTS, "checksum": "md5:1"}}}, "rdma_nccl.install.tests.checksum is 'sha256:' and 64 hexadecimal digits"),
+        (
+            {"install": {"tests": {**TESTS, "checksum": "md5:1"}}},
+            "rdma_nccl.install.tests.checksum must be 'sha256:' and 64 hexadecimal digits",
+        ),
     ],
     ids=lambda value: value[:60] if isinstance(value, str) else "given",
 )
@@ -78,7 +81,7 @@ def test_a_mesh_is_roce_with_subnets_of_one_size() -> None:
     rails = lab_rails()
     rails[1]["address"] = "192.168.101.1/30"
     (problem,) = problems({"profile": "mesh"}, rdma_rails=rails)
-    assert "the rails' prefixes are of several lengths (rail0: /24, rail1: /30), and NCCL takes one" in problem
+    assert "the rails have different prefix lengths (rail0: /24, rail1: /30), and NCCL supports only one" in problem
     for rail in rails:
         rail.update(link_layer="infiniband", soft=False, mtu_bytes=None)
     (problem,) = problems({"profile": "mesh"}, rdma_rails=rails)

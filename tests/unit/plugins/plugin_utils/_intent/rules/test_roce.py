@@ -29,21 +29,24 @@ def switch(*ports: str, **more: Any) -> dict[str, Any]:
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"priority": 0}, "rdma_roce.priority is 0, which is everybody's"),
-    ({"cnp_priority": 0}, "rdma_roce.cnp_priority is 0, which is everybody's"),
-    ({"cnp_priority": 3}, "rdma_roce.cnp_priority is 3, as priority is, which pfc makes lossless: congestion notifications would be"),
-    ({"cnp_dscp": 26}, "rdma_roce.cnp_dscp is 26, as dscp is, with another priority: a DSCP has one"),
-    ({"pfc": False, "ecn": False}, "rdma_roce.ecn is false, and so is pfc: nothing is left"),
+    ({"priority": 0}, "rdma_roce.priority is 0, the priority of all unmarked traffic"),
+    ({"cnp_priority": 0}, "rdma_roce.cnp_priority is 0, the priority of all unmarked traffic"),
+    ({"cnp_priority": 3}, "rdma_roce.cnp_priority is 3, like priority, which pfc makes lossless: congestion notifications would be"),
+    ({"cnp_dscp": 26}, "rdma_roce.cnp_dscp is 26, like dscp, but with another priority: a DSCP has only one"),
+    ({"pfc": False, "ecn": False}, "rdma_roce.ecn is false, like pfc: nothing would protect"),
     ({"ecn": False, "cnp_dscp": 48}, "rdma_roce.cnp_dscp is given, but ecn is false"),
     ({"ecn": False, "cnp_priority": 6}, "rdma_roce.cnp_priority is given, but ecn is false"),
     ({"ecn": False, "dcqcn": {"rpg_ai_rate": 5}}, "rdma_roce.dcqcn is given, but ecn is false"),
-    (switch("swp1-4", "swp3"), "rdma_roce.switches.leaf1.ports[1] is swp3: swp3 is in swp1-4 too"),
-    (switch("swp1s0-3", "swp1s2-5"), "rdma_roce.switches.leaf1.ports[1] is swp1s2-5: swp1s2, swp1s3 is in swp1s0-3 too"),
-    (switch("swp4-1"), "rdma_roce.switches.leaf1.ports[0] is swp4-1, a range from more to less"),
-    (switch("Ethernet1/1"), "rdma_roce.switches.leaf1.ports[0] is Ethernet1/1, which is no port of Cumulus Linux"),
-    (switch(), "rdma_roce.switches.leaf1.ports is a list of one at least; got []"),
-    (switch("swp1", mtu_bytes=1500), "rdma_roce.switches.leaf1.mtu_bytes is 1500, but rail0 sends 9000: the switch would drop that"),
-    ({"switches": {"leaf1": {"ports": ["p1"]}, "LEAF1": {"ports": ["p1"]}}}, "rdma_roce.switches.LEAF1 is given twice: leaf1 is the"),
+    (switch("swp1-4", "swp3"), "rdma_roce.switches.leaf1.ports[1] is swp3: swp3 is also in swp1-4"),
+    (switch("swp1s0-3", "swp1s2-5"), "rdma_roce.switches.leaf1.ports[1] is swp1s2-5: swp1s2, swp1s3 is also in swp1s0-3"),
+    (switch("swp4-1"), "rdma_roce.switches.leaf1.ports[0] is swp4-1, a descending range"),
+    (switch("Ethernet1/1"), "rdma_roce.switches.leaf1.ports[0] is Ethernet1/1, which is not a Cumulus Linux port"),
+    (switch(), "rdma_roce.switches.leaf1.ports must be a list with at least one element; got []"),
+    (
+        switch("swp1", mtu_bytes=1500),
+        "rdma_roce.switches.leaf1.mtu_bytes is 1500, but rail0 sends 9000: the switch would drop these packets",
+    ),
+    ({"switches": {"leaf1": {"ports": ["p1"]}, "LEAF1": {"ports": ["p1"]}}}, "rdma_roce.switches.LEAF1 is given twice: leaf1 has the"),
 ]
 TAKEN: list[dict[str, Any]] = [
     {},
@@ -57,10 +60,10 @@ TAKEN: list[dict[str, Any]] = [
     {"switches": {"a": {"ports": ["Ethernet1/1-32", "et-0/0/1", "Eth1/1/1"]}, "b": {"ports": ["Ethernet1/1"]}}},
 ]
 NCCL: list[tuple[dict[str, Any], str]] = [
-    ({"NCCL_IB_TC": 104}, "rdma_nccl.variables.NCCL_IB_TC is 104, but from rdma_roce follows 106 (DSCP 26, ECN on)"),
-    ({"NCCL_IB_TC": -1}, "rdma_nccl.variables.NCCL_IB_TC is -1, but from rdma_roce follows 106"),
+    ({"NCCL_IB_TC": 104}, "rdma_nccl.variables.NCCL_IB_TC is 104, but rdma_roce requires 106 (DSCP 26, ECN on)"),
+    ({"NCCL_IB_TC": -1}, "rdma_nccl.variables.NCCL_IB_TC is -1, but rdma_roce requires 106"),
     ({"NCCL_IB_TC": "x"}, "rdma_nccl.variables.NCCL_IB_TC is x, but"),
-    ({"UCX_IB_TRAFFIC_CLASS": 0}, "rdma_nccl.variables.UCX_IB_TRAFFIC_CLASS is 0, but from rdma_roce follows 106"),
+    ({"UCX_IB_TRAFFIC_CLASS": 0}, "rdma_nccl.variables.UCX_IB_TRAFFIC_CLASS is 0, but rdma_roce requires 106"),
     ({"NCCL_IB_ROCE_VERSION_NUM": 1}, "rdma_nccl.variables.NCCL_IB_ROCE_VERSION_NUM is 1, but rdma_roce marks by DSCP"),
 ]
 
