@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The door through which a host's view of a fabric enters the control node: the module fabric_facts' answer, typed and bounded.
+"""Validate a host's answer about a fabric (module fabric_facts) where it enters the control node: types and bounds.
 
-Graph.from_dict is the part of it that every graph takes, also one that an earlier run has kept.
+Graph.from_dict is the part that applies to every graph, also to one that an earlier run has kept.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric.managers impo
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import is_whole
 
 EXPECTED = "an answer in the form that this collection's fabric reader produces"
-#: An answer with more subnet managers is refused, and so is a time after the year 36,812.
+#: Limits: an answer with more subnet managers, or with a time after the year 36,812, is rejected.
 MOST_MANAGERS, LATEST_SECONDS = 10_000, 2.0**40
 LONGEST_REASON, SHOWN = 4000, 60
 _GUID = re.compile(r"0x[0-9a-f]{16}")
-#: Of SmInfo: the greatest value of each number.
+#: The maximum of each number of SmInfo.
 _NUMBERS = {"lid": 2**16 - 1, "priority": 15, "activity": 2**32 - 1}
 _KINDS = ("host", "switch", "router", None)
 
 
 class GraphError(ValueError):
-    """An answer that is refused. The message says where, what was expected and what is there."""
+    """An answer was rejected. The message has the place, the expected and the actual value."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What one host has read of a plane, or of its neighbors.
+    """The reading of a plane, or of its LLDP neighbors, by one host.
 
-    graph: None if it was not asked for. managers: None if they are not known, and why_not says why. read_at: seconds since 1970 by the
-    host's clock. refused: why its answer was refused, which has then told nothing; None if it was not.
+    graph: None if it was not requested. managers: None if unknown; why_not is then the reason. read_at: seconds since 1970 by the host's
+    clock. refused: why the answer was rejected, None if it was accepted.
     """
 
     graph: Graph | None
@@ -51,7 +51,7 @@ class Reading:
     refused: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """What the run folder keeps."""
+        """Return the data for the run folder."""
         return {
             "graph": None if self.graph is None else self.graph.to_dict(),
             "subnet_managers": None if self.managers is None else [asdict(each) for each in self.managers],
@@ -62,9 +62,9 @@ class Reading:
 
 
 def admitted(said: Any, *, graph: bool) -> Reading:
-    """The answer of the module fabric_facts, or what the run folder has kept of it. Raises GraphError for the first wrong value.
+    """Return the answer of the module fabric_facts, or a stored one, validated. Raises GraphError for the first wrong value.
 
-    graph: whether the graph was asked for, rather than the subnet managers alone.
+    graph: whether the graph was requested, not only the subnet managers.
     """
     if not isinstance(said, Mapping):
         raise GraphError(f"expected a dictionary, got {_shown(said)}")
@@ -96,13 +96,13 @@ def admitted(said: Any, *, graph: bool) -> Reading:
 
 
 def refused_reading(plane: str, host: str, problem: str, *, graph: bool) -> Reading:
-    """The reading of a host whose answer is refused. It has read nothing, and its message names the host."""
+    """Return an empty reading for a host whose answer is rejected. Its message names the host."""
     why = f"rejected the answer of {host}: {problem}"
     return Reading(Graph(plane, {}, [], "ibnetdiscover", False, [why]) if graph else None, None, why, 0.0, why)
 
 
 def graph_finding(stage: str, check: str, host: str, plane: str, why: str) -> Finding:
-    """The finding on a host whose answer is refused."""
+    """Return the finding on a host whose answer is rejected."""
     remedy = (
         f"1. Check {host}: a hardware fault, another Python, or a changed file can produce such an answer. "
         f"2. Fix {host}, or exclude it with `--limit '!{host}'`. 3. Run the stage again."
@@ -155,7 +155,7 @@ def _text(value: Any, where: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A refused value, short and printable. Python refuses to print integers of thousands of digits."""
+    """Return a rejected value, short and printable. Python refuses to print integers of thousands of digits."""
     if isinstance(value, (Mapping, list)):
         return f"a {'dictionary' if isinstance(value, Mapping) else 'list'} of {len(value)}"
     if isinstance(value, int) and abs(value) >= 2**64:

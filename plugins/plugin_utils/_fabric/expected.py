@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The HCAs that hosts plan to have in each plane, by intent and facts."""
+"""The planned HCAs of the hosts in each plane, by intent and facts."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import f
 
 
 def expected_hcas(hosts: Mapping[str, Known], link_layer: str = "infiniband") -> dict[str, list[Expected]]:
-    """Plane → the rails of this link layer that the hosts plan there; a host without facts has them without GUID and device.
+    """Return plane → the rails of this link layer that the hosts plan there. A host without facts has them without GUID and device.
 
-    A virtual function is left out: the fabric's node is its physical one, which the machine that has it may plan.
+    Virtual functions are omitted: the node in the fabric is the physical function, which its machine may plan.
     """
     found: dict[str, list[Expected]] = {}
     for host, known in hosts.items():
@@ -46,10 +46,13 @@ def expected_hcas(hosts: Mapping[str, Known], link_layer: str = "infiniband") ->
 
 
 def is_virtual(device: Device | None) -> bool:
-    """Whether an RDMA device of the facts is a virtual function: no node of an InfiniBand fabric, and it may not ask by directed routes."""
+    """Return whether an RDMA device in the facts is a virtual function.
+
+    It is not an InfiniBand node, and may not send directed-route queries.
+    """
     return device is not None and device.function == "vf"
 
 
 def graph_guid(guid: str | None) -> str | None:
-    """A GUID of the facts ("0002:c903:00f9:bfa0") as graphs write it ("0x0002c90300f9bfa0")."""
+    """Return a GUID of the facts ("0002:c903:00f9:bfa0") in the form of graphs ("0x0002c90300f9bfa0")."""
     return None if guid is None else "0x" + guid.replace(":", "").lower()

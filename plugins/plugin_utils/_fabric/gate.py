@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The fleet's part of the fabric gate: each plane's graph judged, and findings for every host and every plane."""
+"""The fleet's part of the fabric gate: judge the graph of each plane; findings for every host and every plane."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SILENT = "no LLDP neighbor reported its name on any of its rails"
 
 @dataclass
 class Ports:
-    """An Ethernet plane. of_hosts: host → why it does not tell its neighbours; why_not: why there is no graph."""
+    """An Ethernet plane. of_hosts: host → why it does not report neighbors. why_not: why there is no graph."""
 
     expected: list[Expected] = field(default_factory=list)
     graph: Graph | None = None
@@ -55,7 +55,7 @@ class Ports:
 
 
 def ethernet_planes(folder: RunFolder, hosts: Mapping[str, Known]) -> dict[str, Ports]:
-    """Each plane that hosts have RoCE rails of hardware on. A host tells of its own interfaces alone."""
+    """Return each plane with hardware RoCE rails. A host reports only its own interfaces."""
     told = readings(folder, LLDP)
     found: dict[str, Ports] = {}
     for host, known in hosts.items():
@@ -97,7 +97,7 @@ def _join(plane: str, ports: Ports, told: Mapping[str, Reading]) -> None:
 
 
 def _of_rails(graph: Graph, rails: set[str]) -> Graph:
-    """What a host's rails are plugged into: its other interfaces are none of this plane's."""
+    """Return the neighbors of a host's rails. Its other interfaces do not belong to this plane."""
     links: list[Link] = [link for link in graph.links if {link.a[0], link.b[0]} & rails]
     ends = {end[0] for link in links for end in (link.a, link.b)}
     return replace(graph, nodes={guid: node for guid, node in graph.nodes.items() if guid in ends}, links=links)
@@ -113,7 +113,7 @@ LLDP_REMEDY = (
 
 @dataclass(frozen=True)
 class Plane:
-    """A plane to be judged. graph: None where nobody could be asked; why_not: why that is no trouble, None where it is one."""
+    """A plane to judge. graph: None if it could not be read. why_not: why that is acceptable, None if it is a fault."""
 
     expected: Sequence[Expected]
     graph: Graph | None
@@ -124,7 +124,7 @@ class Plane:
 
 @dataclass
 class Found:
-    """Findings by host, and those on each plane as a whole; their host is "plane NAME"."""
+    """Findings by host, and findings on each plane as a whole; their host is "plane NAME"."""
 
     hosts: dict[str, list[Finding]]
     planes: dict[str, list[Finding]]
@@ -132,7 +132,10 @@ class Found:
 
 @dataclass(frozen=True)
 class FabricGate:
-    """known: intent and facts of the hosts of the stage; run: this run's id; read_plan: the text of a plan's file, or ParseError."""
+    """known: intent and facts of the hosts of the stage. run: the id of this run.
+
+    read_plan: returns the text of a plan file, or raises ParseError.
+    """
 
     folder: RunFolder
     known: Mapping[str, Known]
@@ -140,7 +143,7 @@ class FabricGate:
     read_plan: Callable[[str], str]
 
     def judge(self) -> Found:
-        """All findings. Graphs, baselines of counters and the history of changes are kept in the run's folder."""
+        """Return all findings. Store graphs, counter baselines and the history of changes in the run folder."""
         found = Found({host: [] for host in self.known}, {})
         for name, plane in self.planes.items():
             hosts = list(dict.fromkeys(each.host for each in plane.expected))
@@ -161,7 +164,7 @@ class FabricGate:
 
     @cached_property
     def planes(self) -> dict[str, Plane]:
-        """By name: of InfiniBand those that hosts have rails on, of Ethernet those whose hosts have interfaces to ask."""
+        """Return the planes by name: on InfiniBand those with rails of hosts, on Ethernet those with readable interfaces of hosts."""
         found = {}
         for name, expected in expected_hcas(self.known).items():
             read = best_graph(readings(self.folder, folder_of(GRAPHS, name)))
@@ -175,7 +178,8 @@ class FabricGate:
             remedy = "1. Fix the findings of the link stage: at least one host of the run needs an active port on this plane. 2. Rerun."
             found.planes[name] = [Finding(STAGE, CHECK, f"{PLANE}{name}", DISCOVERY, UNKNOWN, NOBODY, EXPECTED, remedy)]
         elif (required := self._required(name)) or plane.why_not == SILENT:
-            # Where LLDP runs on the hosts and nothing answers, nobody has looked at the cables; that the intent requires a look is more.
+            # If LLDP runs on the hosts but no neighbor answers, the cables are unchecked: a warning, or unknown if the intent requires the
+            # check.
             status, observed = UNKNOWN if required else WARNING, f"{plane.why_not}{required}"
             found.planes[name] = [Finding(STAGE, CHECK, f"{PLANE}{name}", DISCOVERY, status, observed, EXPECTED, LLDP_REMEDY)]
         for host in hosts:
@@ -183,7 +187,7 @@ class FabricGate:
             found.hosts[host].append(Finding(STAGE, CHECK, host, f"plane {name}", NOT_APPLICABLE, why, EXPECTED))
 
     def _without_graph(self, found: Found) -> None:
-        """Add the plans that cannot be read of planes without a graph, and planes whose plan or ratio nothing can be compared with."""
+        """Add findings on unreadable plans of planes without a graph, and on planes whose plan or ratio cannot be compared."""
         intents = [known.intent for known in self.known.values() if known.intent]
         with_rails = {str(rail.get("plane") or "default") for intent in intents for rail in intent["rails"]}
         for name in sorted({plane for intent in intents for plane in intent["fabric"]["planes"]}):
@@ -201,7 +205,7 @@ class FabricGate:
                 found.planes[name] = [*findings, *found.planes.get(name, [])]
 
     def _required(self, name: str) -> str:
-        """In words, what the intent has of a plane that cannot be checked without its graph; "" if nothing."""
+        """Return words for the intent's settings of a plane that cannot be checked without its graph; "" if there are none."""
         keys = [f"rdma_fabric.planes.{name}.{key}" for key in ("plan", "ratio") if self._setting(name, key) is not None]
         return f"; {' and '.join(keys)} cannot be checked" if keys else ""
 
@@ -243,11 +247,11 @@ class FabricGate:
         return judge(graph, asked)
 
     def _mesh(self, hosts: Iterable[str]) -> bool:
-        """Whether the rails of a plane's hosts are cables between them."""
+        """Return whether the rails of a plane's hosts are cables between them."""
         return any(intent["fabric"].get("topology") == MESH for host in hosts if (intent := self.known[host].intent))
 
     def _plan(self, name: str) -> tuple[Plan | None, list[Finding]]:
-        """The plan of a plane's cables, if the intent has one that can be read."""
+        """Return the cabling plan of a plane, if the intent has a readable one, and findings."""
         file = self._setting(name, "plan")
         if file is None:
             return None, []
@@ -260,7 +264,7 @@ class FabricGate:
             return None, [Finding(STAGE, "intent.value", f"{PLANE}{name}", subject, ERROR, observed, expected, remedy)]
 
     def _setting(self, plane: str, key: str) -> Any:
-        """What the intents say of a plane: that of the first host that says something."""
+        """Return the setting of a plane: that of the first host whose intent has it."""
         intents = [known.intent for known in self.known.values() if known.intent]
         planes = (intent["fabric"]["planes"].get(plane) for intent in intents)
         values = (dict(of).get(key) for of in planes if of is not None)
@@ -276,7 +280,7 @@ def _file(plane: str, what: str) -> str:
 
 
 def _there(view: View, hca: str) -> End | None:
-    """The leaf's port that an HCA hangs on; in a mesh also the other host's."""
+    """Return the leaf port of an HCA; in a mesh, also the port of the other host."""
     place = leaf_of(view, hca)
     if place is None and view.mesh:
         return next((view.peers[hca, number] for number in view.linked.get(hca, ())), None)
@@ -284,7 +288,7 @@ def _there(view: View, hca: str) -> End | None:
 
 
 def _seen(view: View, host: str, plane: Plane) -> Finding:
-    """Where the graph has a host: without it, nothing was said of one that is well."""
+    """Return the finding with a host's place in the graph. Without it, a good host would have no finding."""
     own = sorted(view.of_host.get(host, ()), key=view.name)
     spots = [f"{view.rail(guid) or view.name(guid)} on {view.end(there)}" for guid in own if (there := _there(view, guid)) is not None]
     subject = view.plane

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a discovered graph is whole, and tells its nodes apart: what could not be read, names, GUIDs and LIDs that are given twice."""
+"""Whether a discovered graph is complete and its nodes are unique: read errors, and duplicate names, GUIDs and LIDs."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ declare(
 
 CHECK = "fabric.graph"
 DISCOVERY = "discovery"
-#: What the tools of rdma-core read without being told to.
+#: The tools of rdma-core read this file by default.
 MAP = "/etc/rdma/ib-node-name-map of every host that reads the plane (one GUID and quoted name per line)"
 EXPECTED = "a complete graph: every switch has a unique name, every port a unique GUID and LID"
 _BURNT = (
     "One card was burned with the GUID of another. 1. Read both with `mstflint -d PCI query`. "
     "2. Burn the right GUID with the subcommand `sg`."
 )
-#: What switches say of themselves before anybody has named them; "quantum-leaf1" is a name.
+#: Default names of switches; "quantum-leaf1" is a real name.
 DEFAULT_NAME = re.compile(
     r"(?:Infiniscale|SwitchX|Switch[- ]?IB|Quantum|MT[0-9]+|Mellanox|NVIDIA)(?:-[0-9IVX]{1,4})?(?: .*)?|0x[0-9a-f]{16}|", re.IGNORECASE
 )
 
 
 def check_graph(teller: Teller, wanted: Wanted | None) -> list[Cause]:
-    """Findings fabric.graph."""
+    """Return the findings fabric.graph."""
     view = teller.view
     causes = [*_partial(teller), *_names(teller, not_told(view, wanted)), *_twins(teller), *_guids(teller), *_lids(teller)]
     if wanted is not None and wanted.ambiguous:
@@ -74,7 +74,7 @@ def _unnamed(view: View) -> list[str]:
 
 
 def not_told(view: View, wanted: Wanted | None) -> list[str]:
-    """The switches that a plan knows by their names alone, where most of its switches may be among those that have none."""
+    """Return the switches that a plan knows only by name, if most of its switches may be among the unnamed ones."""
     if wanted is None:
         return []
     gone = [guid for guid in wanted.switches if guid not in view.nodes]
@@ -83,7 +83,7 @@ def not_told(view: View, wanted: Wanted | None) -> list[str]:
 
 
 def _names(teller: Teller, planned: Sequence[str]) -> Iterator[Cause]:
-    """planned: names of a plan whose switches cannot be told."""
+    """Yield findings on names. planned: names in the plan that cannot be matched."""
     view = teller.view
     unnamed = _unnamed(view)
     if unnamed and planned:
@@ -105,7 +105,7 @@ def _names(teller: Teller, planned: Sequence[str]) -> Iterator[Cause]:
 
 
 def _twins(teller: Teller) -> Iterator[Cause]:
-    """Nodes of one GUID that the tools have taken for one."""
+    """Yield findings on nodes with the same GUID, which the tools have merged."""
     view = teller.view
     for guid, twins in sorted(view.graph.doubles.items()):
         names = [twin.description or f"the node behind {view.end(twin.behind)}" for twin in twins]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""All findings of the fabric stage on one plane: each fault by its cause, and nothing said twice."""
+"""All findings of the fabric stage on one plane: one finding per cause, without repetition."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import E
 
 @dataclass(frozen=True)
 class Asked:
-    """What a plane is held against. plan: its cables, if there is a file; expected: the hosts' rails; ratio: the intended oversubscription.
+    """The inputs for judging a plane. plan: its cables, if there is a file. expected: the hosts' rails.
 
-    mesh: whether the intent has cables between hosts, and no switch.
+    ratio: the intended oversubscription.
 
-    elsewhere: HCA → its place on another plane, in words; before, before_run: the graph of an earlier run and that run's id; baseline,
-    history: what the earlier run has kept; seconds, run: the time of this reading since 1970, and this run's id.
+    mesh: whether the intent has cables between hosts, without switches. elsewhere: HCA → its place on another plane, in words. before,
+    before_run: the graph and the id of an earlier run. baseline, history: stored by the earlier run. seconds, run: the time of this reading
+    since 1970, and the id of this run.
     """
 
     plan: Plan | None = None
@@ -56,7 +57,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Judged:
-    """The findings of a plane, and what to keep for the next run."""
+    """The findings of a plane, and the data to store for the next run."""
 
     findings: list[Finding]
     baseline: dict[str, Any]
@@ -64,7 +65,7 @@ class Judged:
 
 
 def judge(graph: Graph, asked: Asked) -> Judged:
-    """The findings fabric.* of one plane's graph, but for fabric.balance, which needs a snapshot before load and one after it."""
+    """Return the findings fabric.* on one plane's graph. fabric.balance is not among them: it needs graphs from before and after a load."""
     view = View(graph, asked.expected, mesh=asked.mesh)
     plan = of_plan(asked.plan, view) if asked.plan is not None else None
     view.planned_tiers.update(plan.tiers if plan is not None else {})
@@ -89,19 +90,19 @@ def judge(graph: Graph, asked: Asked) -> Judged:
 
 
 def _apart(causes: list[Cause], twins: set[str]) -> list[Cause]:
-    """Without what seems to befall nodes that have one GUID: the graph has mixed up their cables."""
+    """Drop causes on nodes that share a GUID: the graph has mixed up their cables."""
     return [cause for cause in causes if not (cause.is_trouble and twins & {*cause.nodes, *(guid for guid, _port in cause.ends)})]
 
 
 def _once(teller: Teller, causes: list[Cause], links: Sequence[Cause]) -> list[Cause]:
-    """Without a subnet manager some tools do not ask: where the links tell that, the graph does not tell it again."""
+    """Drop a repeated cause: without a subnet manager, some tools do not query. If the links show that, the graph does not repeat it."""
     if any(waits_for_manager(cause) for cause in links) and all(NO_MANAGER in problem for problem in teller.view.graph.problems):
         return [cause for cause in causes if cause.finding.subject != DISCOVERY]
     return causes
 
 
 def _cabling(teller: Teller, asked: Asked, plan: Wanted | None, before: Wanted | None) -> list[Cause]:
-    """By the plan; what it does not speak of by the rails."""
+    """Return cabling causes by the plan; where the plan has nothing, by the rails."""
     causes = check_cabling(plan, teller) if plan is not None else []
     planned = set(plan.hosts) if plan is not None else set()
     causes += check_rails(teller, planned)
@@ -113,7 +114,7 @@ def _cabling(teller: Teller, asked: Asked, plan: Wanted | None, before: Wanted |
 
 
 def _shape(teller: Teller, asked: Asked, plan: Wanted | None, before: Wanted | None, causes: Sequence[Cause]) -> list[Cause]:
-    """The shape as if all that was found so far were mended."""
+    """Return causes on the shape, as if all faults found so far were fixed."""
     view = teller.view
     slow, odd = (explained(cause for cause in causes if (cause.finding.check == LINKS) == links)[1] for links in (True, False))
     mended = shape(view, plan or before, slow, odd)
@@ -127,7 +128,7 @@ def _shape(teller: Teller, asked: Asked, plan: Wanted | None, before: Wanted | N
 
 
 def _planned_switches(view: View, plan: Wanted | None) -> set[str]:
-    """The names of the switches whose cables to other switches a plan has."""
+    """Return the names of the switches that have planned cables to other switches."""
     if plan is None:
         return set()
     guids = {end[0] for end, other in plan.peers.items() if {end[0], other[0]} <= plan.switches}

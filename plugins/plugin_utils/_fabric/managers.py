@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What hosts see of each plane's subnet manager: one master, the intended one, and nobody beside it that was not planned.
+"""The subnet manager of each plane as the hosts see it: one master, the planned one, and no unplanned one.
 
-Every port tells the LID of its master (sysfs, ports/N/sm_lid), so that needs no tool; who stands by only sminfo tells.
+Every port reports the LID of its master (sysfs, ports/N/sm_lid), which needs no tool. Only sminfo shows the standby.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ declare(
 )
 
 STAGE, CHECK = "link", "link.sm"
-#: Of SmInfo.state: one that takes part; the others are off.
+#: The values of SmInfo.state of an active subnet manager; the others are off.
 ALIVE = ("MASTER", "STANDBY", "DISCOVER")
 
 
 @dataclass(frozen=True)
 class View:
-    """A rail of a host on the plane, and what its port tells."""
+    """A rail of a host on the plane, and its port."""
 
     host: str
     rail: ResolvedRail
@@ -58,7 +58,7 @@ class View:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a host of a plane was told of its subnet managers. managers: all of them, None if they are not known: why_not says why."""
+    """The subnet managers of a plane as a host has read them. managers: all of them, None if unknown; why_not is then the reason."""
 
     managers: Sequence[SmInfo] | None
     why_not: str | None = None
@@ -68,7 +68,7 @@ NOT_ASKED = Seen(None, "sminfo was not run")
 
 
 def check_managers(hosts: Mapping[str, Known], seen: Mapping[str, Seen]) -> Found:
-    """Findings `link.sm` of every host, one for each of its planes whose subnet manager is planned. seen: by plane."""
+    """Return the findings `link.sm` of every host, one for each of its planes with a planned subnet manager. seen: by plane."""
     found: Found = {host: [] for host in hosts}
     managers: dict[str, Mapping[str, Any]] = {}
     for known in hosts.values():
@@ -111,19 +111,19 @@ def _plane(name: str, manager: Mapping[str, Any], views: Sequence[View], seen: S
 
 
 def _usual(views: Sequence[View]) -> int | None:
-    """The LID of the master that most ports have."""
+    """Return the LID of the master that most ports have."""
     told = Counter(view.port.sm_lid for view in views if view.up and view.port.sm_lid)
     return told.most_common(1)[0][0] if told else None
 
 
 def _speaker(manager: Mapping[str, Any], views: Sequence[View]) -> str | None:
-    """Who has the findings on the plane as a whole: its intended master, else the first host with a port that is up."""
+    """Return the host that gets the findings on the whole plane: its planned master, else the first host with an active port."""
     hosts = [view.host for view in views if view.up]
     return next((host for host in manager["hosts"] if host in hosts), hosts[0] if hosts else None)
 
 
 def _host(host: str, subject: str, own: Sequence[View], usual: int | None, expected: str) -> Finding:
-    """Whether a host's ports have the master that all have."""
+    """Return a finding on whether a host's ports have the same master as all others."""
     up = [view for view in own if view.up]
     if not up:
         return Finding(STAGE, CHECK, host, subject, NOT_APPLICABLE, "none of its ports is up: see link.state", expected)
@@ -145,12 +145,12 @@ def _host(host: str, subject: str, own: Sequence[View], usual: int | None, expec
 
 
 def _of_lid(views: Sequence[View], lid: int | None) -> str | None:
-    """The host that has a LID."""
+    """Return the host that has a LID."""
     return next((view.host for view in views if view.port.lid == lid), None)
 
 
 def _silent(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], usual: int | None, seen: Seen) -> Finding | None:
-    """That the master which the ports know does not answer: they keep its LID until another one gives them its own."""
+    """Return the finding that the master known to the ports does not answer. Ports keep its LID until another master replaces it."""
     if seen.why_not is None or f"{SILENT_MANAGER} at LID {usual}" not in seen.why_not.split("; "):
         return None
     who = _of_lid(views, usual)
@@ -188,7 +188,7 @@ def _master(finding: Finding, manager: Mapping[str, Any], views: Sequence[View],
 
 
 def _switch_master(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], usual: int | None, seen: Seen) -> Finding:
-    """One switch is the master, and its node says that it is a switch; the LID alone says nothing."""
+    """Return the finding on a master that must be a switch. Its node must report that it is a switch; the LID alone does not show it."""
     name, who = manager.get("switch"), _of_lid(views, usual)
     masters = [each for each in seen.managers or () if each.state == "MASTER"]
     master = next((each for each in masters if each.lid == usual), None)
@@ -214,13 +214,13 @@ def _switch_master(finding: Finding, manager: Mapping[str, Any], views: Sequence
 
 
 def _is_switch(name: str, master: SmInfo) -> bool:
-    """Whether a manager runs on the switch of this GUID, node description, or word of it ("sw1" of "MF0;sw1:MQM8700/U1")."""
+    """Return whether a manager runs on the switch with this GUID, node description, or word of it ("sw1" of "MF0;sw1:MQM8700/U1")."""
     description = (master.description or "").lower()
     return name.lower() in (master.guid, description, *re.split(r"[;:/\s]+", description))
 
 
 def _others(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], seen: Seen) -> Iterator[Finding]:
-    """Those that stand by, and those that nobody planned. Other switches may stand by for a switch."""
+    """Yield findings on standby and unplanned subnet managers. If a switch is the master, other switches may be standby."""
     if manager["kind"] != "hosts":
         yield from _beside_a_switch(finding, manager, views, seen)
         return
@@ -260,7 +260,7 @@ def _beside_a_switch(finding: Finding, manager: Mapping[str, Any], views: Sequen
 
 
 def _other_settings(finding: Finding, manager: Mapping[str, Any], host: str, its: SmInfo) -> Finding:
-    """Of one that took over nothing is said: NVIDIA's opensm gives a master another priority (master_sm_priority)."""
+    """Return a finding on other settings; not for a master that took over: NVIDIA's opensm changes its priority (master_sm_priority)."""
     remedy = f"opensm on {host} uses other files. Run the link stage for {host} with `-e subnet_manager_restart_allowed=true`."
     words = f"{its.state}, priority {its.priority}", f"priority {priority_of(manager, host)}"
     return _about(finding, host, ERROR, *words, remedy)
@@ -274,5 +274,5 @@ def _unplanned(finding: Finding, manager: Mapping[str, Any], each: SmInfo, who: 
 
 
 def _about(finding: Finding, who: str, status: str, *words: str) -> Finding:
-    """words: observed, expected, remedy."""
+    """Return a finding about one subnet manager. words: observed, expected, remedy."""
     return Finding(STAGE, CHECK, finding.host, f"{finding.subject}, {who}", status, *words)

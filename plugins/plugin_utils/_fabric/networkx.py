@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""networkx, which a control node may lack: only a fabric with a graph needs it, and is told so then."""
+"""networkx, which may be missing on a control node. Only a fabric with a graph needs it, and fails with the remedy then."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["nx"]
 
 
 class Missing:
-    """In the place of networkx: whoever uses it says what to install."""
+    """Replaces networkx if it is missing, and fails with the remedy on first use."""
 
     def __init__(self, why: ImportError) -> None:
         self._why = why
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Raises AnsibleError, whatever is asked for."""
+        """Raise AnsibleError for every attribute."""
         what = f"The fabric stage needs networkx on the control node. Run `{sys.executable} -m pip install networkx`."
         raise AnsibleError(what) from self._why
 

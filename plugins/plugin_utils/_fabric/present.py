@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether every planned HCA is in its plane's graph, with a link: what the intent's rails tell without a plan of cables."""
+"""Whether every planned HCA is in the graph of its plane, with a link. Needs only the rails of the intent, no cabling plan."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEVERAL = 3
 
 
 def places(view: View) -> dict[str, str]:
-    """HCA → where it is, in words: what the other planes have to know."""
+    """Return HCA → its place in words, for the other planes."""
     return {
         guid: f"{view.plane} ({view.end(there)})"
         for (guid, _number), there in view.peers.items()
@@ -33,9 +33,9 @@ def places(view: View) -> dict[str, str]:
 def check_present(
     teller: Teller, expected: Sequence[Expected], elsewhere: Mapping[str, str], before: Wanted | None, named: Collection[str]
 ) -> list[Cause]:
-    """Findings fabric.cabling of HCAs that are not there: on another plane, without a link, gone with their leaf, or gone themselves.
+    """Return the findings fabric.cabling on missing HCAs: on another plane, without a link, missing with their leaf, or missing alone.
 
-    elsewhere: HCA → the place on another plane; before: how it was cabled in an earlier run; named: nodes that another finding speaks of.
+    elsewhere: HCA → its place on another plane. before: the cabling in an earlier run. named: nodes that another finding names.
     """
     view = teller.view
     of_view = {(view.host(guid), view.rail(guid)): guid for guid in view.hcas}
@@ -69,7 +69,7 @@ def _elsewhere(teller: Teller, each: Expected, place: str) -> Cause:
 
 
 def _gone(teller: Teller, gone: list[Expected], expected: Sequence[Expected], before: Wanted | None) -> Iterator[Cause]:
-    """HCAs that nobody sees: those of one leaf that is gone too, most of a rail, or those of one host are one cause."""
+    """Yield causes for missing HCAs. Those of one missing leaf, most of a rail, or those of one host are one cause."""
     by_leaf: dict[str, list[Expected]] = defaultdict(list)
     for each in gone:
         leaf = _leaf_before(teller.view, each, before)
@@ -107,7 +107,7 @@ def _without(gone: Sequence[Expected], those: Collection[Expected]) -> list[Expe
 
 
 def _whole_hosts(those: Sequence[Expected], gone: Sequence[Expected], expected: Sequence[Expected]) -> bool:
-    """Whether the hosts concerned are gone with all their rails, so that the rail is not the cause."""
+    """Return whether the hosts are missing with all their rails, so that the rail is not the cause."""
     hosts = {each.host for each in those}
     rails = {each.rail for each in expected if each.host in hosts}
     return len(rails) > 1 and sum(each.host in hosts for each in gone) == sum(each.host in hosts for each in expected)
@@ -126,7 +126,7 @@ def _guids(those: Sequence[Expected]) -> list[str]:
 
 
 def _leaf_before(view: View, each: Expected, before: Wanted | None) -> str | None:
-    """The leaf that an HCA hung on before, if that is gone too."""
+    """Return the earlier leaf of an HCA, if that leaf is missing too."""
     if before is None or each.guid is None:
         return None
     there = before.peers.get((each.guid, each.port))

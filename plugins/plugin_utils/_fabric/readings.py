@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What hosts have read of the fabrics in this run, as the run's folder keeps it: each reader a file of its own.
+"""The hosts' readings of the fabrics in this run, in the run folder: one file for each reader.
 
-fabric/PLANE/graphs/HOST.json and fabric/PLANE/managers/HOST.json are what fabric_facts returned of an InfiniBand plane,
-fabric/PLANE/loaded/HOST.json what it returned after the load of the pairs stage; lldp/HOST.json of Ethernet.
+fabric/PLANE/graphs/HOST.json and fabric/PLANE/managers/HOST.json: the answers of fabric_facts on an InfiniBand plane.
+fabric/PLANE/loaded/HOST.json: the answer after the load of the pairs stage. lldp/HOST.json: Ethernet.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import Ru
 
 GRAPHS, MANAGERS, LOADED = "graphs", "managers", "loaded"
 LLDP = "lldp"
-#: What the fabric stage leaves to the pairs stage of the same run: {"schema": 1, "planes": graphs as of Graph.to_dict}; paths_of also takes
-#: "routes": plane → switch's GUID → LID → port.
+#: The fabric stage's output for the pairs stage of the same run: {"schema": 1, "planes": graphs as of Graph.to_dict}. paths_of also takes
+#: "routes": plane → switch GUID → LID → port.
 FABRIC = "fabric.json"
-#: So many hosts ask a plane, the second one if the first was not told all.
+#: The number of hosts that read a plane. The second one reads it only if the first reading is incomplete.
 READERS = 2
-#: So many hosts of a plane are looked at, in order, for one that can ask it.
+#: The maximum number of hosts of a plane that are considered as readers, in order.
 CANDIDATES = 8
-#: Kinds of subnet manager that somebody is to be.
+#: Kinds of subnet manager that must exist.
 MANAGED = ("hosts", "switch")
 
-#: From this m_key_protection_level on a port does not answer reads without the M_Key.
+#: From this m_key_protection_level on, a port does not answer reads without the M_Key.
 READ_PROTECTED = 2
 
 
@@ -56,7 +56,7 @@ def folder_of(what: str, plane: str) -> str:
 
 
 def readings(folder: RunFolder, name: str) -> dict[str, Reading]:
-    """Host → what it has read, of one of the folders above. A damaged file counts as an answer that is refused."""
+    """Return host → its reading, from one of the folders above. A damaged file counts as a rejected answer."""
     graph = not name.endswith(f"/{MANAGERS}")
     found = {}
     for host, file in _files(folder, name).items():
@@ -73,12 +73,15 @@ def _files(folder: RunFolder, name: str) -> dict[str, Path]:
 
 
 def is_whole(what: str, reading: Reading) -> bool:
-    """Whether a reading tells all that was asked for."""
+    """Return whether a reading is complete."""
     return reading.managers is not None if what == MANAGERS else reading.graph is not None and reading.graph.complete
 
 
 def _is_whole_file(folder: RunFolder, name: str, what: str) -> bool:
-    """The same of a file of reading_of. Every host of a run asks, and the whole check of a large graph takes a while."""
+    """Return the same for a file of reading_of, without a full check.
+
+    Every host of a run calls this, and a full check of a large graph is slow.
+    """
     try:
         kept = folder.read_json(name)
         return kept["subnet_managers"] is not None if what == MANAGERS else kept["graph"]["complete"] is True
@@ -87,22 +90,22 @@ def _is_whole_file(folder: RunFolder, name: str, what: str) -> bool:
 
 
 def reading_of(what: str, plane: str, host: str, said: Mapping[str, Any]) -> Reading:
-    """What to keep of what the module fabric_facts has returned; one that failed has read nothing, and its message says why."""
+    """Return the reading to store of an answer of fabric_facts. If the module failed, it is empty and its message is the reason."""
     graph = what != MANAGERS
     if said.get("failed"):
         why = clean(next(iter(str(said.get("msg") or "").strip().splitlines()), "fabric_facts failed"))
         return Reading(Graph(plane, {}, [], "ibnetdiscover", False, [why]) if graph else None, None, why, 0.0)
     try:
-        # Only our own files may say that an answer was refused.
+        # Only our own files may state that an answer was rejected.
         reading = replace(admitted(said, graph=graph), refused=None)
     except GraphError as error:
         return refused_reading(plane, host, str(error), graph=graph)
-    # Which plane it is, the control node has asked for.
+    # The control node sets the plane: it is the one that it has requested.
     return reading if reading.graph is None else replace(reading, graph=replace(reading.graph, plane=plane))
 
 
 def refused_answers(folder: RunFolder, stage: str, check: str, what: str) -> dict[str, list[Finding]]:
-    """Host → findings on its answers that were refused. what: GRAPHS with the neighbors of Ethernet, or another of the kinds above."""
+    """Return host → findings on its rejected answers. what: GRAPHS including LLDP neighbors, or another of the kinds above."""
     planes = {path.parent.name: folder_of(what, path.parent.name) for path in sorted(folder.path.glob(f"fabric/*/{what}"))}
     if what == GRAPHS:
         planes[LLDP] = LLDP
@@ -115,9 +118,9 @@ def refused_answers(folder: RunFolder, stage: str, check: str, what: str) -> dic
 
 
 def ports_of(intent: Intent, facts: Facts, what: str) -> dict[str, tuple[str, int]]:
-    """The InfiniBand planes of a host that can be asked from it: plane → device and port, one whose cable carries.
+    """Return plane → device and port for each InfiniBand plane that can be read from a host, with a port whose link is up.
 
-    what: MANAGERS leaves out planes whose subnet manager nobody has planned.
+    what: MANAGERS omits planes without a planned subnet manager.
     """
     found: dict[str, tuple[str, int]] = {}
     for rail in _rails(intent, facts, "infiniband"):
@@ -132,7 +135,7 @@ def ports_of(intent: Intent, facts: Facts, what: str) -> dict[str, tuple[str, in
 
 
 def ethernet(intent: Intent, facts: Facts) -> dict[str, list[ResolvedRail]]:
-    """Plane → the rails of a host on Ethernet that are no software and have an interface."""
+    """Return plane → the Ethernet rails of a host that are hardware and have an interface."""
     found: dict[str, list[ResolvedRail]] = {}
     for rail in _rails(intent, facts, "roce"):
         if rail.netdev is not None:
@@ -148,9 +151,9 @@ def _rails(intent: Intent, facts: Facts, link_layer: str) -> Iterator[ResolvedRa
 
 
 def reader(folder: RunFolder, what: str, plane: str, playing: Iterable[str]) -> str | None:
-    """The host that is to ask a plane next, None if enough have; hosts of the run's folder are known by intent and facts.
+    """Return the host that reads a plane next, None if enough have. The hosts of the run folder are known by intent and facts.
 
-    If an M_Key protects a plane from reading, only the hosts of its subnet manager can: the key is on no other host.
+    If an M_Key protects a plane from reading, only the hosts of its subnet manager can read it: no other host has the key.
     """
     name = folder_of(what, plane)
     there = _files(folder, name)
@@ -174,7 +177,7 @@ def reader(folder: RunFolder, what: str, plane: str, playing: Iterable[str]) -> 
 
 
 def best_graph(there: Mapping[str, Reading]) -> tuple[Graph, float] | None:
-    """The graph that tells most, and when it was read, in seconds since 1970; None if nobody was asked."""
+    """Return the most complete graph, and when it was read, in seconds since 1970. None if no host has read one."""
     if not there:
         return None
     graphs = [(each.graph, each.read_at) for each in there.values() if each.graph is not None]
@@ -182,7 +185,7 @@ def best_graph(there: Mapping[str, Reading]) -> tuple[Graph, float] | None:
 
 
 def seen_managers(folder: RunFolder) -> dict[str, Seen]:
-    """Plane → what was told of its subnet managers, by the host that was told all, or by the last one."""
+    """Return plane → its subnet managers as seen by the host with a complete reading, else by the last one."""
     found = {}
     for path in sorted(folder.path.glob(f"fabric/*/{MANAGERS}")):
         there = list(readings(folder, folder_of(MANAGERS, path.parent.name)).values())

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the findings of the fabric stage are made of: the stage, who answers for a switch, and how sure a partial graph lets one be."""
+"""Helpers for the findings of the fabric stage: the stage, the host name of switches, and the limits of an incomplete graph."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INCOMPLETE = "the discovery is incomplete"
 
 @dataclass(frozen=True)
 class Cause:
-    """A finding, and what it explains: nodes and ends of which no other finding shall speak again."""
+    """A finding and the nodes and ends that it explains. No other finding should name these."""
 
     finding: Finding
     nodes: frozenset[str] = frozenset()
@@ -31,7 +31,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Teller:
-    """Makes findings on one plane."""
+    """Makes the findings on one plane."""
 
     view: View
 
@@ -49,14 +49,17 @@ class Teller:
         ends: Iterable[End] = (),
         absence: bool = False,
     ) -> Cause:
-        """host: whom it concerns, the plane where it is no host. absence: something was not seen, which a partial graph cannot tell."""
+        """Return a cause. host: the affected host; None means the plane.
+
+        absence: something was not found, which an incomplete graph cannot prove.
+        """
         if absence and not self.view.whole and status in (ERROR, WARNING):
             status, observed = NOT_APPLICABLE, f"{observed}, in the part that was read: {INCOMPLETE}"
         finding = Finding(STAGE, check, host or self.view.plane, subject, status, observed, expected, remedy)
         return Cause(finding, frozenset(nodes), frozenset(ends))
 
     def well(self, check: str, observed: str, expected: str) -> Cause:
-        """That a check has found nothing on the plane; a partial graph does not tell that all is well."""
+        """Return the finding that a check is ok on the plane. An incomplete graph cannot prove that."""
         if not self.view.whole:
             return self.skip(check, f"{INCOMPLETE}; in the part that was read: {observed}", expected)
         return self.cause(check, OK, self.view.plane, observed, expected)
@@ -66,7 +69,7 @@ class Teller:
 
 
 def by_host(findings: Iterable[Finding], hosts: Iterable[str]) -> tuple[dict[str, list[Finding]], list[Finding]]:
-    """The findings of each host of the play, and those that stand for the plane: of switches, and of hosts that are not in the play."""
+    """Return the findings of each host of the play, and the others: on switches, and on hosts outside the play."""
     of_hosts: dict[str, list[Finding]] = {host: [] for host in hosts}
     others = []
     for finding in findings:
@@ -78,7 +81,7 @@ def by_host(findings: Iterable[Finding], hosts: Iterable[str]) -> tuple[dict[str
 
 
 def explained(causes: Iterable[Cause]) -> tuple[frozenset[str], frozenset[End]]:
-    """All nodes and ends that troubles explain."""
+    """Return all nodes and ends that troubles explain."""
     troubles = [cause for cause in causes if cause.is_trouble]
     return frozenset().union(*(cause.nodes for cause in troubles)), frozenset().union(*(cause.ends for cause in troubles))
 

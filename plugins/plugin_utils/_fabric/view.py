@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A fabric's graph as findings look at it: who is joined to whom, which host and rail an HCA is of, and names for a person."""
+"""A fabric's graph as the findings use it: the links, the host and rail of each HCA, and readable names."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rate imp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.tiers import tiers
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
 
-#: A port of a node: its GUID, and the port's number.
+#: A port of a node: its GUID and port number.
 End = tuple[str, int]
 #: Lanes, and the speed of each: (4, "NDR").
 Rate = tuple[int, str]
-#: What is part of the fabric's cabling; the aggregation node of SHARP is a device inside a switch.
+#: The nodes of the cabling. The SHARP aggregation node is a device inside a switch.
 CABLED = ("switch", "host", "router")
 
 
 @dataclass(frozen=True)
 class Expected:
-    """A planned rail of a host and the HCA that it resolves to. guid: as in the graph; None with device where no facts tell."""
+    """A planned rail of a host and its HCA. guid: as in the graph; None, like device, if the facts do not show it."""
 
     host: str
     rail: str
@@ -44,9 +44,9 @@ class Expected:
 
 
 class View:
-    """One graph, indexed. expected: the rails that hosts have in this plane; planned_tiers: switch's GUID → tier of the plan.
+    """One graph, indexed. expected: the hosts' rails in this plane. planned_tiers: switch GUID → tier of the plan.
 
-    mesh: whether it is one of cables between hosts, which has no switch.
+    mesh: whether the graph has cables between hosts and no switch.
     """
 
     def __init__(
@@ -67,20 +67,20 @@ class View:
 
     @property
     def plane(self) -> str:
-        """The plane in a person's words, which stands for the host in findings on switches."""
+        """Return the readable name of the plane, which replaces the host in findings on switches."""
         return f"plane {self.graph.plane}"
 
     @property
     def whole(self) -> bool:
-        """Whether the discovery has come to its end, and seen a fabric: else what was not seen may be there.
+        """Return whether the discovery finished and found a fabric. Otherwise, missing elements may exist.
 
-        In a mesh of InfiniBand each cable is a subnet, and the tools see one of them.
+        In an InfiniBand mesh, each cable is a subnet, and the tools see only one of them.
         """
         return self.graph.complete and not self.graph.problems and self.seen and not (self.mesh and self.graph.source == IBNETDISCOVER)
 
     @property
     def seen(self) -> bool:
-        """Whether there is what makes a fabric: a switch, or in a mesh a cable."""
+        """Return whether the graph has a switch, or in a mesh a cable."""
         return bool(self.switches) or (self.mesh and bool(self.links))
 
     @cached_property
@@ -112,7 +112,7 @@ class View:
         return guid in self.nodes and self.nodes[guid].kind == "host"
 
     def planned(self, guid: str) -> Expected | None:
-        """The rail that an HCA is, where the intent tells."""
+        """Return the planned rail of an HCA, if the intent has it."""
         node = self.nodes.get(guid)
         return self.expected.get(guid) or (self._by_device.get((node.name, node.device)) if node is not None else None)
 
@@ -122,14 +122,14 @@ class View:
         return planned.host if planned is not None else self.nodes[guid].name
 
     def rail(self, guid: str) -> str | None:
-        """The rail of an HCA: the intent's, or where none is planned at all the device's name."""
+        """Return the rail of an HCA: that of the intent, or the device name if no rail is planned at all."""
         planned = self.planned(guid)
         if planned is not None or self._by_device or self.expected:
             return planned.rail if planned is not None else None
         return self.nodes[guid].device
 
     def name(self, guid: str) -> str:
-        """ "leaf3", "node17 mlx5_3"; a switch that shares its name has its GUID beside it."""
+        """ "leaf3", "node17 mlx5_3"; a switch with a duplicate name has its GUID appended."""
         if guid not in self._names:
             self._names[guid] = self._name(self.nodes[guid], guid)
         return self._names[guid]
@@ -160,7 +160,7 @@ class View:
 
     @cached_property
     def usual_rates(self) -> dict[tuple[str, ...], Rate]:
-        """What more than half of the links of a kind run at."""
+        """The rate of more than half of the links of a kind."""
         kinds: dict[tuple[str, ...], Counter[Rate]] = defaultdict(Counter)
         for link in self.links:
             if (rate := rate_of(link)) is not None:
@@ -177,24 +177,24 @@ class View:
 
     @cached_property
     def linked(self) -> dict[str, list[int]]:
-        """Node → its ports that have a link."""
+        """Node → its ports with a link."""
         found: dict[str, list[int]] = defaultdict(list)
         for guid, number in sorted(self.peers):
             found[guid].append(number)
         return found
 
     def kind(self, link: Link) -> tuple[str, ...]:
-        """What a link is alike with: the tiers of its ends, ("host", "leaf")."""
+        """Return the kind of a link: the tiers of its ends, ("host", "leaf")."""
         return tuple(sorted("host" if not self.is_switch(guid) else self.tiers.get(guid, "switch") for guid, _number in (link.a, link.b)))
 
 
 def rate_of(link: Link) -> Rate | None:
-    """Lanes and speed of a link, where both are told."""
+    """Return lanes and speed of a link, if both are known."""
     return (link.width, link.speed) if link.width is not None and link.speed in SPEEDS else None
 
 
 def tiers_of(pairs: Iterable[tuple[End, End]], view: View, others: Mapping[str, str]) -> dict[str, str]:
-    """Tiers by some links, each in both directions. others: switches that are not in the graph, and their names."""
+    """Return the tiers for some links, each given in both directions. others: switches that are not in the graph, with their names."""
     neighbours: dict[str, set[str]] = {guid: set() for guid in (*view.switches, *others)}
     hosts: Counter[str] = Counter()
     for (guid, _number), (other, _port) in pairs:
@@ -209,7 +209,7 @@ def tiers_of(pairs: Iterable[tuple[End, End]], view: View, others: Mapping[str, 
 
 
 def rest_of(node: Node) -> str:
-    """What an HCA's description has after the host's name: "HCA-4"."""
+    """Return the rest of an HCA's description after the host name: "HCA-4"."""
     description = node.description or ""
     rest = description.removeprefix(node.name).strip()
     return rest if description.startswith(node.name) and " " not in rest else ""

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Change from run to run, and under load: what came, went, moved, got slower, and came back."""
+"""Changes between runs and under load: links and nodes that appear, disappear, move, change their rate or come back."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ CHECK = "fabric.change"
 EXPECTED = "the fabric of the previous run"
 SCHEMA = 1
 CAME = ("extra", "extra node")
-#: The end of a cable that went: GUID/port of both, the smaller one first → the run that saw it last.
+#: The end of a missing cable: GUID/port of both ends, the smaller one first → the run that last saw it.
 History = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """The moment that is compared with, in words. since: "run 1"; then: "in run 1"."""
+    """The earlier state to compare with, in words. since: "run 1"; then: "in run 1"."""
 
     check: str
     expected: str
@@ -67,7 +67,7 @@ UNDER_LOAD = Earlier("fabric.under_load", "the fabric before the load", "the loa
 
 
 def parse_history(data: Any) -> History:
-    """The history in a file. Raises ParseError for a damaged one."""
+    """Return the history in a file. Raises ParseError for a damaged one."""
     gone = data.get("gone", {}) if isinstance(data, Mapping) else data
     if not isinstance(gone, Mapping) or not all(isinstance(run, str) for run in gone.values()):
         raise ParseError(f"not a history of cables: `gone` is {str(gone)[:80]!r}")
@@ -84,10 +84,10 @@ def check_change(
     named: tuple[frozenset[str], frozenset[End]],
     planned: bool,
 ) -> tuple[list[Cause], dict[str, Any]]:
-    """Findings fabric.change against an earlier graph, and the history for the next run.
+    """Return the findings fabric.change against an earlier graph, and the history for the next run.
 
-    wanted: that graph's cables (of_graph); run: its id; named: nodes and ends that another finding speaks of already; planned: a plan
-    judges the cabling, so that a change that it does not name is as planned. What came or is faster is no trouble.
+    wanted: the cables of that graph (of_graph). run: its id. named: nodes and ends that another finding already names. planned: whether a
+    plan judges the cabling; a change that the plan does not name is then as planned. New and faster links are ok.
     """
     gone = dict((history or {}).get("gone", {}))
     if not before.complete:
@@ -104,7 +104,10 @@ def check_change(
 
 
 def check_under_load(teller: Teller, before: Graph, wanted: Wanted) -> list[Cause]:
-    """Findings fabric.under_load: the view's graph was read after load, `before` before it; wanted: that one's cables (of_graph)."""
+    """Return the findings fabric.under_load. The view's graph was read after the load, `before` before it.
+
+    wanted: the cables of `before` (of_graph).
+    """
     found = list(differences(wanted, teller.view))
     causes = _changes(teller, before, wanted, found, earlier=UNDER_LOAD, named=(frozenset(), frozenset()), status=ERROR)
     return causes or [teller.well(UNDER_LOAD.check, "as before the load", UNDER_LOAD.expected)]
@@ -120,7 +123,7 @@ def _changes(
     named: tuple[frozenset[str], frozenset[End]],
     status: str,
 ) -> list[Cause]:
-    """status: of what went or moved."""
+    """Return the changes as causes. status: of missing and moved links."""
     found = [each for each in differing if not named[0] & set(each.nodes) and not named[1] & each.ends]
     came = [each for each in found if each.kind in CAME]
     went = Terms(earlier.check, "before", earlier.expected, status, status, f" since {earlier.since}")

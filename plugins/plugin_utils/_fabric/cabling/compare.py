@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Wanted cables against found ones: the fewest things that explain all differences, a switch before its cables, a swap before two moves."""
+"""Compare wanted with found cables: the fewest causes that explain all differences, a switch before its cables, a swap before two moves."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ Kind = Literal[
     "extra node",
     "extra",
 ]
-#: From so many cables on, what befalls most of a node's cables is the node's own.
+#: With at least this many cables, a fault of most cables of a node counts as a fault of the node.
 SEVERAL = 3
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One cause. nodes: whom it is about, the first one foremost; wanted: cables that should be there; found: those that are instead."""
+    """One cause. nodes: the affected nodes, the main one first. wanted: missing cables. found: the cables in their place."""
 
     kind: Kind
     nodes: tuple[str, ...]
@@ -49,7 +49,7 @@ class Difference:
 
 @dataclass
 class Comparison:
-    """Compares step by step; each step takes away what it explains."""
+    """Compares step by step. Each step removes the differences that it explains."""
 
     wanted: Wanted
     view: View
@@ -64,7 +64,7 @@ class Comparison:
         self.gone = {key for key in self.known if key not in self.view.nodes}
 
     def run(self) -> list[Difference]:
-        """All differences; none where every wanted cable is there, and no other."""
+        """Return all differences; an empty list if exactly the wanted cables are found."""
         if self._cut_off():
             return self.differences
         self._renamed()
@@ -83,11 +83,11 @@ class Comparison:
         self.differences.append(Difference(kind, tuple(dict.fromkeys(nodes)), tuple(wanted), tuple(found)))
 
     def cables_of(self, node: str) -> list[Pair]:
-        """The wanted cables of a node, its own end first."""
+        """Return the wanted cables of a node, its own end first."""
         return self.cables.get(node, [])
 
     def _cut_off(self) -> bool:
-        """Whether so little of the switches is seen that it is the discoverer that is cut off."""
+        """Return whether so few switches are found that the discovering host must be cut off."""
         gone = sorted(self.gone & self.switches, key=lambda key: self.wanted.names[key])
         if len(gone) < SEVERAL or 2 * len(gone) <= len(self.switches):
             return False
@@ -95,7 +95,7 @@ class Comparison:
         return True
 
     def _renamed(self) -> None:
-        """Nodes in the place of others: one exchanged for a new one, or two switches that stand in each other's place."""
+        """Find nodes in the place of others: a replaced node, or two switches in each other's place."""
         places: dict[str, Counter[str]] = defaultdict(Counter)
         for node in sorted(self.known):
             for a, b in self.cables_of(node):
@@ -137,7 +137,7 @@ class Comparison:
         self._hosts_gone(hcas - lost)
 
     def _hosts_gone(self, hcas: set[str]) -> None:
-        """A leaf that has lost all its hosts is one cause, and so is a host that has lost several HCAs."""
+        """Report a leaf that has lost all its hosts as one cause, and a host that has lost several HCAs as one."""
         for leaf in self._sorted(self.switches - self.gone):
             below = [b[0] for _a, b in self.cables_of(leaf) if b[0] in self.hosts]
             if len(set(below)) >= SEVERAL and set(below) <= hcas:
@@ -156,11 +156,11 @@ class Comparison:
         return self.wanted.names.get(node) or (self.view.name(node) if node in self.view.nodes else node)
 
     def _owner(self, node: str) -> str:
-        """The host of an HCA, or the switch itself."""
+        """Return the host of an HCA, or the switch itself."""
         return self.hosts.get(node) or (self.view.host(node) if self.view.is_host(node) else node)
 
     def _extra_nodes(self, odd: list[Pair]) -> list[Pair]:
-        """Nodes that nobody wants, where nodes of their kind are planned; returns the cables that stay unexplained."""
+        """Report unplanned nodes, if nodes of their kind are planned. Return the cables that remain unexplained."""
         plans = {"switch": bool(self.switches), "host": bool(self.hosts)}
         by_owner: dict[str, list[str]] = defaultdict(list)
         for guid in (*self.view.switches, *self.view.hcas):
@@ -177,7 +177,7 @@ class Comparison:
         return [pair for pair in odd if not {pair[0][0], pair[1][0]} & (extra | unplanned)]
 
     def _bundles(self, wrong: list[Pair], odd: list[Pair]) -> tuple[list[Pair], list[Pair]]:
-        """Cables between the right switches, on other ports than wanted."""
+        """Report cables between the right switches, on other ports than wanted."""
         seen = _by_nodes(odd)
         wanted: list[Pair] = []
         found: list[Pair] = []
@@ -192,7 +192,7 @@ class Comparison:
         return _without(wrong, wanted), _without(odd, found)
 
     def _swaps(self, wrong: list[Pair], odd: list[Pair]) -> tuple[list[Pair], list[Pair]]:
-        """Two cables each of which has an end of the other; those of the same two hosts or switches are one cause."""
+        """Report two cables that each have an end of the other. Those of the same two hosts or switches are one cause."""
         groups: dict[tuple[str, ...], tuple[list[Pair], list[Pair]]] = {}
         taken: set[End] = set()
         for a, b in wrong:
@@ -215,7 +215,7 @@ class Comparison:
         return tuple(self._sorted({self._owner(node) for node in hcas} or {node for node, _port in ends}))
 
     def _moves(self, wrong: list[Pair], odd: list[Pair]) -> tuple[list[Pair], list[Pair]]:
-        """Cables of which one end is where it should be, the other elsewhere; those of one host are one cause."""
+        """Report cables with one end in its planned place and the other end elsewhere. Those of one host are one cause."""
         free = {end: pair for pair in odd for end in pair}
         groups: dict[str, tuple[list[str], list[Pair], list[Pair]]] = {}
         for pair in wrong:
@@ -236,7 +236,7 @@ class Comparison:
         return _without(wrong, [pair for pair, _other in moved]), _without(odd, [other for _cable, other in moved])
 
     def _missing(self, wrong: list[Pair]) -> None:
-        """Cables of which neither end tells another; most of a switch's are one cause, and so are those between two switches."""
+        """Report cables without a hint at either end. Most cables of one switch are one cause, and so are those between two switches."""
         while wrong:
             by_switch: dict[str, list[Pair]] = defaultdict(list)
             for pair in wrong:
@@ -269,7 +269,7 @@ class Comparison:
 
 
 def differences(wanted: Wanted, view: View) -> Iterator[Difference]:
-    """What differs between wanted cables and a discovered graph, as causes."""
+    """Yield the differences between the wanted cables and a discovered graph, as causes."""
     yield from Comparison(wanted, view).run()
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Differences of cabling as findings, by names for a person: against the plan (fabric.cabling), or an earlier run (fabric.change)."""
+"""Cabling differences as findings with readable names: against the plan (fabric.cabling) or an earlier run (fabric.change)."""
 
 from __future__ import annotations
 
@@ -33,13 +33,16 @@ declare(
 )
 
 CHECK = "fabric.cabling"
-#: Differences that are seen by what is not there.
+#: Kinds of differences that show as something missing.
 ABSENT = frozenset({"cut off", "switch gone", "host gone", "leaf empty", "missing"})
 
 
 @dataclass(frozen=True)
 class Terms:
-    """How a difference is told. was: "planned " or "before "; since: " since run …"; worst: of the least and of the worst difference."""
+    """How to word a difference. was: "planned " or "before ". since: " since run …".
+
+    least, worst: the statuses of the least and the worst difference.
+    """
 
     check: str
     was: str
@@ -64,7 +67,7 @@ class Told:
 
 
 def check_cabling(wanted: Wanted, teller: Teller) -> list[Cause]:
-    """Findings fabric.cabling: what is not as planned, one for each cause; one ok where there is none."""
+    """Return the findings fabric.cabling: one for each cause, or one ok if there is none."""
     found = list(told(differences(wanted, teller.view), wanted, teller, PLANNED))
     if not found:
         cables = len(wanted.peers) // 2
@@ -73,7 +76,7 @@ def check_cabling(wanted: Wanted, teller: Teller) -> list[Cause]:
 
 
 def told(found: Iterator[Difference] | Sequence[Difference], wanted: Wanted, teller: Teller, terms: Terms) -> Iterator[Cause]:
-    """Differences as findings."""
+    """Yield differences as findings."""
     words = _Words(wanted, teller.view, terms)
     for each in sorted(found, key=words.order):
         said = words.tell(each)
@@ -109,7 +112,7 @@ class _Words:
         return ways[each.kind](each)
 
     def host(self, each: Difference) -> str | None:
-        """The host that a difference concerns; of two that are exchanged the first one."""
+        """Return the host that a difference concerns; for two exchanged hosts, the first one."""
         if each.kind in ("switch gone", "leaf empty", "cut off", "exchanged"):
             return None
         if each.kind == "swapped" and each.nodes[0] not in self.view.nodes and each.nodes[0] not in self.wanted.switches:
@@ -201,7 +204,7 @@ class _Words:
         return names[0] if len(each.nodes) == 1 else some(names)
 
     def _port_states(self, each: Difference) -> str:
-        """What the ports say of themselves, where they do."""
+        """Return the states that the ports report, if any."""
         ports = {
             end: port for pair in each.wanted for end in pair if (port := self.view.port(end)) is not None and end not in self.view.peers
         }
@@ -230,7 +233,7 @@ class _Words:
         return f"{self.end(a)} is on {self.end(there) if there else 'nothing'}, {self.terms.was} {self.end(b)}{self._rails(a, b, there)}"
 
     def _rails(self, end: End, planned: End, there: End | None) -> str:
-        """That the leaf is one of another rail, where its wanted HCAs are mostly of one."""
+        """Return words that the leaf belongs to another rail, if most of its wanted HCAs are of one rail."""
         if there is None or not self.is_hca(end[0]) or there[0] == planned[0]:
             return ""
         here, other = self._rail_of_leaf(planned[0]), self._rail_of_leaf(there[0])
@@ -266,5 +269,5 @@ class _Words:
 
 
 def _once(pairs: Iterable[tuple[End, End]]) -> list[tuple[End, End]]:
-    """Each cable once, whichever end it was found from."""
+    """Return each cable once, independent of the end from which it was found."""
     return sorted({(a, b) if a <= b else (b, a) for a, b in pairs})

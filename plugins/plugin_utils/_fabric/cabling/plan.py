@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The file that says how a plane is cabled (rdma_fabric.planes.NAME.plan): its text in, typed links out."""
+"""The cabling plan of a plane (rdma_fabric.planes.NAME.plan): text in, typed links out."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ TIERS = ("leaf", "spine", "core")
 KEYS = ("switches", "links")
 SWITCH_KEYS = ("guid", "tier")
 LINK_KEYS = ("from", "to")
-#: The largest number of a port, and of ports that one range may have.
+#: The highest port number, and the maximum number of ports in one range.
 MOST_PORTS = 1024
-#: Of characters; the YAML reader takes seconds for a line of some MiB.
+#: In characters. The YAML reader takes seconds for a line of some MiB.
 LONGEST_LINE = 128 * 1024
 DEEPEST = 64
 _GUID = re.compile(r"0x[0-9a-fA-F]{16}")
@@ -31,7 +31,7 @@ _EXAMPLE = "write a switch port as 'leaf3/14' or 'leaf3/33-40', an HCA as 'node1
 
 @dataclass(frozen=True)
 class PlannedSwitch:
-    """A switch. guid: "0x" and 16 lower hex digits, None where it is found by its name; tier: one of TIERS, None where hops tell it."""
+    """A switch. guid: "0x" and 16 lower-case hex digits, None if it is found by name. tier: one of TIERS, None if hop counts decide."""
 
     name: str
     guid: str | None = None
@@ -63,16 +63,16 @@ class PlannedLink:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a plane is cabled."""
+    """The cabling of a plane."""
 
     switches: Mapping[str, PlannedSwitch]
     links: Sequence[PlannedLink]
 
 
 def parse_plan(text: str, hosts: Sequence[str] = ()) -> Plan:
-    """The plan of a file's text. hosts: the names that hosts may have; () for any.
+    """Return the plan in a file's text. hosts: the allowed host names; () allows any.
 
-    Raises ParseError, which names line and nearest name, and lists all that is wrong.
+    Raises ParseError, which lists all problems with line and nearest name.
     """
     reader = _Reader(hosts)
     plan = reader.plan(text)
@@ -82,7 +82,7 @@ def parse_plan(text: str, hosts: Sequence[str] = ()) -> Plan:
 
 
 def _refuse_endless(text: str) -> None:
-    """Raise ParseError for lines and nesting that the YAML reader takes seconds for, and that no plan needs."""
+    """Raise ParseError for lines and nesting that take the YAML reader seconds and that no plan needs."""
     for number, line in enumerate(text.split("\n"), 1):
         if len(line) > LONGEST_LINE:
             words = f"line {number} has {len(line)} characters, expected at most {LONGEST_LINE}: write one cable per line"
@@ -95,7 +95,7 @@ def _refuse_endless(text: str) -> None:
 
 
 class _Reader:
-    """Reads nodes of YAML, which know their lines, and gathers problems."""
+    """Reads YAML nodes, which know their lines, and collects problems."""
 
     def __init__(self, hosts: Sequence[str]) -> None:
         self.hosts = hosts
@@ -136,7 +136,7 @@ class _Reader:
                 yield key, value
 
     def _mapping(self, node: yaml.Node, known: Sequence[str]) -> dict[str, yaml.Node]:
-        """The values of a dictionary by their keys, of which there are no others."""
+        """Return the values of a dictionary by key. Other keys than the known ones are problems."""
         found = {}
         for key, value in self._pairs(node):
             if key.value in known:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rails without a plan of cables: in a rail-optimised fabric each rail has leaves of its own, and an HCA on another rail's is odd."""
+"""Rails without a cabling plan: in a rail-optimized fabric, each rail has its own leaves, and an HCA on a leaf of another rail is wrong."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ declare(
 
 CHECK = "fabric.rails"
 EXPECTED = "each rail's HCAs on leaves of that rail"
-#: A fabric is rail-optimised if so many of the HCAs are of the commonest rail of their leaf.
+#: A fabric counts as rail-optimized if this share of the HCAs is of the most common rail of their leaf.
 PURE = 0.8
 
 
 def check_rails(teller: Teller, planned: Collection[str] = ()) -> list[Cause]:
-    """Findings fabric.rails: the HCAs on a leaf of another rail, one a host; a warning where names tell the rail.
+    """Return the findings fabric.rails: HCAs on a leaf of another rail, one finding for each host; a warning if only names show the rail.
 
-    A rail whose HCAs are all on leaves of others has no leaf to be on: so hang a few servers for storage or logins, one where a port was
-    free. planned: HCAs that a plan has a place for.
+    A rail whose HCAs are all on leaves of other rails has no leaf of its own, and is ignored: a few storage or login servers may use any
+    free port. planned: HCAs that have a place in a plan.
     """
     view = teller.view
     places = {guid: place for guid in view.hcas if (place := leaf_of(view, guid)) is not None and view.rail(guid) is not None}
@@ -62,7 +62,7 @@ def check_rails(teller: Teller, planned: Collection[str] = ()) -> list[Cause]:
 
 
 def leaf_of(view: View, hca: str) -> tuple[End, End] | None:
-    """The port of an HCA that has a link to a switch, and that switch's port; the planned one of several."""
+    """Return the port of an HCA that has a link to a switch, and the switch's port. If there are several, the planned one."""
     planned = view.planned(hca)
     numbers = sorted(view.linked.get(hca, ()), key=lambda number: (planned is None or number != planned.port, number))
     for number in numbers:
@@ -73,7 +73,7 @@ def leaf_of(view: View, hca: str) -> tuple[End, End] | None:
 
 
 def _majority(rails: Counter[str]) -> str | None:
-    """The rail of more than half of a leaf's HCAs, of two at least."""
+    """Return the rail of more than half of a leaf's HCAs, if it has at least two."""
     rail, count = min(rails.items(), key=lambda item: (-item[1], item[0]))
     return rail if count > 1 and 2 * count > sum(rails.values()) else None
 

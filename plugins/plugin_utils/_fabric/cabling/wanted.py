@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a fabric should be joined like: the cables of a plan, or those of an earlier graph, by the GUIDs of a discovered one."""
+"""The wanted links of a fabric: the cables of a plan or of an earlier graph, by the GUIDs of a discovered one."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import E
 
 @dataclass(frozen=True)
 class Wanted:
-    """peers: both directions of each cable; names: node → name for a person; hosts: HCA → its host; switches: those that are switches.
+    """peers: both directions of each cable. names: node → readable name. hosts: HCA → its host. switches: the nodes that are switches.
 
-    A node that the discovered graph does not have is in it by its GUID, where that is known, or else by its name.
-    ambiguous: planned names that several nodes have.
+    A node that is not in the discovered graph is stored by its GUID if known, else by its name. ambiguous: planned names that several nodes
+    have.
     """
 
     peers: Mapping[End, End]
@@ -31,13 +31,13 @@ class Wanted:
     ambiguous: tuple[str, ...] = ()
 
     def end(self, end: End) -> str:
-        """A port in a person's words, as View.end."""
+        """Return the readable name of a port, like View.end."""
         guid, number = end
         return self.names[guid] if guid not in self.switches and number == 1 else f"{self.names[guid]} port {number}"
 
 
 def of_plan(plan: Plan, view: View) -> Wanted:
-    """The cables of a plan. A switch is found by its GUID or else its name, an HCA by host and device."""
+    """Return the cables of a plan. A switch is found by GUID, else by name; an HCA by host and device."""
     finder = _Finder(plan, view)
     peers: dict[End, End] = {}
     for link in plan.links:
@@ -58,7 +58,7 @@ def of_plan(plan: Plan, view: View) -> Wanted:
 
 
 def of_graph(before: Graph, view: View) -> Wanted:
-    """The cables of an earlier graph, named as they are now."""
+    """Return the cables of an earlier graph, with the current names."""
     earlier = View(before, list(view.expected.values()))
     names = {guid: view.name(guid) if guid in view.nodes else earlier.name(guid) for guid in earlier.nodes}
     hosts = {guid: view.host(guid) if guid in view.nodes else earlier.host(guid) for guid in earlier.hcas}
@@ -118,6 +118,6 @@ class _Finder:
         return key, spot.port
 
     def _told(self, guid: str) -> bool:
-        """Whether an HCA tells which of its host's it is."""
+        """Return whether an HCA shows which HCA of its host it is."""
         node = self.view.nodes[guid]
         return bool(node.device or rest_of(node))

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An inventory proposed from fabrics and facts: hosts with their rails, as YAML for a person to read, correct and take over."""
+"""An inventory proposed from fabrics and facts: hosts with their rails, as YAML for a person to review, correct and use."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ Rail = dict[str, Any]
 
 
 def inventory(graphs: Sequence[Graph], facts: Mapping[str, Facts]) -> str:
-    """The text. facts: host of the inventory → its facts; a host of the fabric without facts is named in a comment.
+    """Return the text. facts: host of the inventory → its facts. A host of the fabric without facts is named in a comment.
 
-    Hosts with the same rails share a group, or all of them have the rails once. A rail's rate is that of most of its ports.
+    Hosts with the same rails share a group; if all hosts have the same rails, these are written once. The rate of a rail is that of most of
+    its ports.
     """
     ports = find_ports(graphs, facts)
     of_host: dict[str, list[RailPort]] = defaultdict(list)
@@ -39,7 +40,7 @@ def inventory(graphs: Sequence[Graph], facts: Mapping[str, Facts]) -> str:
     notes = [*_notes(graphs, facts, by_host), *strange(ports), *_slow(ports)]
     groups: dict[str, list[str]] = defaultdict(list)
     for host, rails in by_host.items():
-        # Ansible's own kind of text is not what a writer of YAML knows.
+        # The YAML writer does not know Ansible's own string type.
         groups[json.dumps(rails)].append("".join(host))
     planes = sorted({port.plane for port in ports} or {graph.plane for graph in graphs})
     own: dict[str, Any] = {"vars": {"rdma_fabric": {"topology": "switched", "planes": {plane: {} for plane in planes}}}}
@@ -57,7 +58,7 @@ def inventory(graphs: Sequence[Graph], facts: Mapping[str, Facts]) -> str:
     else:
         own["hosts"] = {}
     text = yaml.dump({"all": own}, Dumper=_Dumper, default_flow_style=False, sort_keys=False, allow_unicode=True, width=math.inf)
-    # An end of a line within a note would end the comment.
+    # A line break within a note would end the comment.
     return "\n".join(["---", *(f"# {clean(note)}" for note in notes), text])
 
 
@@ -66,7 +67,7 @@ class _Line(dict[str, Any]):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes the entries of a list below their key and indented, as ansible-lint wants them, and never an alias."""
+    """Writes list entries below their key and indented, as ansible-lint requires, and never an alias."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
         super().increase_indent(flow, indentless=False)
@@ -79,13 +80,13 @@ _Dumper.add_representer(_Line, lambda dumper, data: dumper.represent_mapping("ta
 
 
 def _rail_vars(text: str) -> dict[str, Any]:
-    """The variables of a group of hosts whose rails are `text` as JSON."""
+    """Return the variables of a group of hosts. text: their rails as JSON."""
     rails = [_Line(rail) for rail in json.loads(text)]
     return {"rdma_rails": rails} if rails else {}
 
 
 def _rails(ports: Sequence[RailPort], usual: Mapping[tuple[str, int], float | None]) -> list[Rail]:
-    """The rails of a host's ports; usual: the rates of all hosts' ports, of _usual_rates."""
+    """Return the rails of a host's ports. usual: the rates of all hosts' ports (_usual_rates)."""
     own = sorted((port for port in ports if port.pci is not None), key=lambda port: (port.rail, port.port))
     double = Counter(port.rail for port in own)
     return [_rail(port, usual[port.plane, port.rail], several=double[port.rail] > 1) for port in own]

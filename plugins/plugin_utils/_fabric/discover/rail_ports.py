@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which rail each port of a host is: by its leaf where each leaf is one rail's, or else by the order of the host's cards."""
+"""The rail of each port of a host: by its leaf if each leaf belongs to one rail, else by the order of the host's cards."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import D
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.expected import graph_guid
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import ADDRESS, is_form
 
-#: A leaf is one rail's if so many of its ports are; all leaves must be for rails to be told by them.
+#: A leaf belongs to one rail if this share of its ports does. Leaves decide only if all of them do.
 PURE = 0.8
 PCI = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
 
 
 @dataclass(frozen=True)
 class RailPort:
-    """A port of a host that is in a fabric. pci, mac: of the NIC, None where not known; rail: its number; leaf: name of its switch."""
+    """A port of a host in a fabric. pci, mac: of the NIC, None if unknown. rail: its number. leaf: name of its switch."""
 
     host: str
     plane: str
@@ -39,9 +39,9 @@ class RailPort:
 
 
 def find_ports(graphs: Sequence[Graph], facts: Mapping[str, Facts]) -> list[RailPort]:
-    """The ports of hosts with facts that are in one of the fabrics, rails told; host by host, in the order of PCI addresses.
+    """Return the ports of hosts with facts in the fabrics, with their rails; host by host, in the order of PCI addresses.
 
-    A device is found by its GUID; on Ethernet by the host's and the interface's name.
+    A device is found by its GUID; on Ethernet, by the names of host and interface.
     """
     found = {host: sorted(_ports(host, known, graphs), key=lambda port: (port.pci or "", port.device)) for host, known in facts.items()}
     numbered = [replace(port, rail=number) for ports in found.values() for number, port in enumerate(ports)]
@@ -73,7 +73,7 @@ def _ports(host: str, facts: Facts, graphs: Sequence[Graph]) -> Iterator[RailPor
 
 
 def _pci(address: str | None) -> str | None:
-    """A host's PCI address, if it is one: it becomes a value of an inventory, where any other text could be a template."""
+    """Return a host's PCI address if it has the right form. It becomes a value of an inventory, where other text could be a template."""
     return address if address and PCI.fullmatch(address) else None
 
 
@@ -81,13 +81,13 @@ def _guid(graph: Graph, host: str, device: Device, interface: str) -> str | None
     guid = graph_guid(device.node_guid)
     if guid in graph.nodes:
         return guid
-    # As lldp_graph knows a host's interface.
+    # As lldp_graph names a host's interface.
     known = f"{host} {interface}"
     return known if graph.source == "lldp" and known in graph.nodes else None
 
 
 def _by_leaves(ports: Sequence[RailPort]) -> list[RailPort]:
-    """The rails of ports numbered by order, by leaves where those tell: a host whose cards have another order is put right."""
+    """Return the ports, numbered by leaf where the leaves decide, else by order. This corrects hosts whose cards have another order."""
     on: dict[tuple[str, str], Counter[int]] = defaultdict(Counter)
     for port in ports:
         on[port.plane, port.leaf][port.rail] += 1
@@ -106,7 +106,7 @@ def _by_leaves(ports: Sequence[RailPort]) -> list[RailPort]:
 
 
 def strange(ports: Sequence[RailPort]) -> list[str]:
-    """What a person should look at: ports on another leaf than that of nearly all of their rail, in sentences."""
+    """Return sentences about suspicious ports: those on another leaf than nearly all ports of their rail."""
     leaves: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
     rails: dict[tuple[str, str], Counter[int]] = defaultdict(Counter)
     for port in ports:

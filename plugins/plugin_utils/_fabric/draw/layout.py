@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where each switch and host of a fabric stands in its drawing: tiers are rows, and hosts stand under the leaves that they share."""
+"""The positions of switches and hosts in the drawing of a fabric: tiers are rows, and hosts are below the leaves that they share."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.tiers import Ways
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
 
-#: Sizes in pixels: a box, the space between boxes and between groups, and between tiers.
+#: Sizes in pixels: a box, the space between boxes, between groups, and between tiers.
 WIDTH, HEIGHT, GAP, GROUP_GAP, TIER_GAP = 62, 22, 6, 28, 110
 MARGIN, HEAD = 24, 84
-#: Leaves of a group stand in rows of so many, hosts in at most twice as many columns; in a fabric of many groups they are narrower.
+#: The leaves of a group per row; hosts have at most twice as many columns. In a fabric with many groups, both are narrower.
 LEAF_COLUMNS, NARROW = 4, 2
 MANY_GROUPS = 8
 #: Lines between tiers need more room the wider the drawing is.
@@ -27,7 +27,7 @@ STEEP = 0.05
 
 @dataclass(frozen=True)
 class Box:
-    """The upper left corner of what is WIDTH × HEIGHT."""
+    """The upper left corner of a box of WIDTH × HEIGHT."""
 
     x: float
     y: float
@@ -52,7 +52,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Layout:
-    """switches: GUID → where; hosts: name → where; tiers: rows of switches from the top, each with its y."""
+    """switches: GUID → position. hosts: name → position. tiers: rows of switches from the top, each with its y."""
 
     width: float
     height: float
@@ -63,7 +63,7 @@ class Layout:
 
 
 def host_names(graph: Graph) -> dict[str, list[str]]:
-    """Host's name → the GUIDs of its HCAs, both in the order in which a person counts."""
+    """Return host name → the GUIDs of its HCAs, both in natural order."""
     found = graph.hosts()
     return {
         name: sorted((node.guid for node in found[name]), key=lambda guid: (natural(graph.nodes[guid].device or ""), guid))
@@ -72,7 +72,7 @@ def host_names(graph: Graph) -> dict[str, list[str]]:
 
 
 def lay_out(graph: Graph) -> Layout:
-    """The places of everything; the same for the same fabric, whatever the order of its nodes."""
+    """Return the positions of all nodes; the same for the same fabric, independent of the order of its nodes."""
     tiers, beside = Ways(graph).tiers(), _beside(graph)
     leaves = tiers[0] if tiers else []
     groups = _groups(graph, leaves, beside)
@@ -94,7 +94,7 @@ def lay_out(graph: Graph) -> Layout:
 
 
 def _groups(graph: Graph, leaves: Sequence[str], beside: Mapping[str, frozenset[str]]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """(leaves, hosts) by the leaves that hosts share; a host some of whose leaves are a group's joins that; each leaf is in one group."""
+    """Return (leaves, hosts) for hosts that share leaves. A host that shares some leaves with a group joins it; each leaf is in one group."""
     known = frozenset(leaves)
     by_leaves: dict[frozenset[str], list[str]] = defaultdict(list)
     for name, guids in host_names(graph).items():
@@ -117,14 +117,14 @@ def _groups(graph: Graph, leaves: Sequence[str], beside: Mapping[str, frozenset[
 def _by_leaf(
     by_leaves: Mapping[frozenset[str], Sequence[str]], main: Mapping[frozenset[str], Sequence[str]]
 ) -> Iterator[tuple[str, frozenset[str]]]:
-    """(leaf, the group that its hosts have joined)."""
+    """Yield (leaf, the group that its hosts have joined)."""
     group_of = {name: there for there, names in main.items() for name in names}
     for there, names in by_leaves.items():
         yield from ((leaf, group_of[names[0]]) for leaf in sorted(there))
 
 
 def _beside(graph: Graph) -> dict[str, frozenset[str]]:
-    """Node → the nodes that it has a link to."""
+    """Return node → the nodes that it has a link to."""
     found: dict[str, set[str]] = {guid: set() for guid in graph.nodes}
     for link in graph.links:
         for one, other in ((link.a[0], link.b[0]), (link.b[0], link.a[0])):
@@ -141,7 +141,7 @@ def _ordered(graph: Graph, guids: Sequence[str]) -> list[str]:
 
 
 def _columns(leaves: int, hosts: int, most: int) -> int:
-    """How many boxes a group is wide: about a square of hosts, at least its leaves, at most what there is room for."""
+    """Return the width of a group in boxes: roughly a square of hosts, at least its leaves, at most the available space."""
     return max(1, min(most, leaves), min(2 * most if most == LEAF_COLUMNS else most, math.ceil(math.sqrt(hosts))))
 
 
@@ -150,7 +150,7 @@ def _span(columns: int) -> float:
 
 
 def _row(into: dict[str, Box], guids: Sequence[str], place: tuple[float, float, float], most: int | None = None) -> float:
-    """Place switches in rows, each in the middle of the room (x, y, width); returns where the last one ends."""
+    """Place switches in rows, each in the middle of the space (x, y, width). Return where the last row ends."""
     x, y, width = place
     most = most or max(1, int((width + GAP) // (WIDTH + GAP)))
     for number in range(0, len(guids), most):
@@ -169,7 +169,7 @@ def _place_groups(
     switches: dict[str, Box],
     start: tuple[float, float],
 ) -> tuple[list[Group], dict[str, Box], float]:
-    """The groups side by side, their leaves added to switches; the places of hosts, and where the lowest one ends."""
+    """Place the groups side by side, and add their leaves to switches. Return the groups, the positions of hosts, and the lowest end."""
     x, y = start
     hosts: dict[str, Box] = {}
     rows = max((math.ceil(len(leaves) / most) for leaves, _hosts in groups), default=0)

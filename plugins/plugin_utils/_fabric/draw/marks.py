@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a drawing of a fabric marks: links that are not up, or slower than they could be or than the others of their kind."""
+"""The links that a drawing of a fabric marks: not up, slower than both ends support, or slower than similar links."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.links.faults 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.links.links import words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import View
 
-#: A link by its two ends, (GUID, port), the lesser first.
+#: A link by its two ends, (GUID, port), the smaller first.
 Ends = tuple[tuple[str, int], tuple[str, int]]
-#: What more than this share of the links of a kind could be and are not is their cabling, and no fault of one.
+#: If more than this share of the links of a kind could be faster, the reason is their cabling, not a fault of single links.
 MOST = 0.5
 
 
 def bad_links(graph: Graph) -> dict[Ends, str]:
-    """The ends of each bad link → what is wrong with it, in the order of the links. The findings of the fabric stage say more."""
+    """Return the ends of each bad link → its fault, in the order of the links. The findings of the fabric stage have more detail."""
     view = View(graph)
     found = [(link, faults(view, link)) for link in graph.links]
     common = _could_be_usually(view, found)
@@ -36,7 +36,7 @@ def link_words(graph: Graph, link: Link) -> str:
 
 
 def end_words(graph: Graph, end: tuple[str, int]) -> str:
-    """ "node17 mlx5_3 port 1"; a GUID where there is no such node."""
+    """ "node17 mlx5_3 port 1"; a GUID if there is no such node."""
     node = graph.nodes.get(end[0])
     name = end[0] if node is None else " ".join(part for part in (node.name, node.device) if part)
     return f"{name} port {graph.port_name(*end)}"
@@ -59,7 +59,7 @@ def _wrong(view: View, link: Link, found: Faults, *, tells_could_be: bool) -> It
 
 
 def _could_be_usually(view: View, found: list[tuple[Link, Faults]]) -> set[tuple[str, ...]]:
-    """The kinds of link most of which could be faster by what their ports tell."""
+    """Return the kinds of links of which most could be faster, as their ports report."""
     all_of, could_be = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
     for link, each in found:
         all_of[view.kind(link)] += 1

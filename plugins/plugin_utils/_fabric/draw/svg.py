@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A fabric drawn as SVG: tiers of switches as rows, hosts under their leaves, bad links red, each with its words as a tooltip."""
+"""A fabric as SVG: tiers of switches as rows, hosts below their leaves, bad links red with a tooltip."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ text{font:10px sans-serif;fill:#1f2933}
 .cable{stroke:#7f98b2}.bundle{stroke:#9fb3c8}
 .bad{stroke:#d32f2f;stroke-width:2.4}.at-bad{stroke:#d32f2f;stroke-width:2}.box-bad{fill:#fde0dc;stroke:#d32f2f;stroke-width:2}
 """
-#: A name longer than this is cut in front: the end tells nodes from one another.
+#: A longer name is cut at the front, because the end distinguishes nodes.
 NAME_CHARACTERS = 9
-#: So many bad links stand below the drawing in words, a line each.
+#: The number of bad links listed in words below the drawing, and the height of a line.
 LISTED, LINE = 40, 16
 ROWS = ("leaves", "spines", "core")
 
 
 def svg(graph: Graph, bad: Mapping[Ends, str] | None = None) -> str:
-    """The drawing. bad: ends of a link → what is wrong with it; those of bad_links unless given."""
+    """Return the drawing. bad: ends of a link → its fault; the default is bad_links."""
     marked = bad_links(graph) if bad is None else bad
     layout = lay_out(graph)
     words = [f"{link_words(graph, link)}: {marked[link.a, link.b]}" for link in graph.links if (link.a, link.b) in marked]
@@ -85,7 +85,7 @@ def _rows(layout: Layout) -> Iterator[str]:
 
 
 def _between_switches(graph: Graph, layout: Layout, bad: Mapping[Ends, str]) -> Iterator[str]:
-    """A line for all cables between two switches, thicker for more; each bad one is a line of its own on top."""
+    """Yield one line for all cables between two switches, thicker for more cables. Each bad cable is a line of its own on top."""
     often: Counter[tuple[str, str]] = Counter()
     red: list[str] = []
     for link in graph.links:
@@ -111,7 +111,7 @@ def _line(upper: Box, lower: Box, kind: str, width: float, words: str) -> str:
 
 
 def _bundles(graph: Graph, layout: Layout) -> Iterator[str]:
-    """From each leaf to the frame of its hosts one line for all of their cables."""
+    """Yield one line from each leaf to the frame of its hosts, for all of their cables."""
     host_of = _host_of(graph)
     below: dict[str, list[str]] = {guid: [] for guid in layout.switches}
     for link in graph.links:
@@ -153,7 +153,7 @@ def _hosts(graph: Graph, layout: Layout, bad: Mapping[Ends, str]) -> Iterator[st
 
 
 def _bad_to_hosts(graph: Graph, layout: Layout, bad: Mapping[Ends, str]) -> Iterator[str]:
-    """The bad links between a leaf and a host."""
+    """Yield the bad links between a leaf and a host."""
     host_of = _host_of(graph)
     for link in graph.links:
         ends = sorted((link.a, link.b), key=lambda end: end[0] not in layout.switches)
@@ -163,7 +163,7 @@ def _bad_to_hosts(graph: Graph, layout: Layout, bad: Mapping[Ends, str]) -> Iter
 
 
 def _host_of(graph: Graph) -> dict[str, str]:
-    """GUID of an HCA → its host's name."""
+    """Return GUID of an HCA → name of its host."""
     return {guid: name for name, guids in host_names(graph).items() for guid in guids}
 
 
@@ -183,9 +183,9 @@ NODE = ("kind", "name", "description", "device", "system_guid", "vendor_id", "de
 
 
 def graphml(graph: Graph, bad: Mapping[Ends, str] | None = None) -> str:
-    """The text, the same for the same fabric: nodes by GUID, links with the port at each end, width, speed and rate_gbps.
+    """Return the GraphML text, the same for the same fabric: nodes by GUID, links with the port at each end, width, speed and rate_gbps.
 
-    What is not known is left out; bad links have what is wrong with them as "bad", those of bad_links unless given.
+    Unknown values are omitted. Bad links have their fault as "bad"; the default is bad_links.
     """
     marked = bad_links(graph) if bad is None else bad
     made: nx.MultiGraph[str] = nx.MultiGraph(plane=graph.plane, source=graph.source, complete=graph.complete)

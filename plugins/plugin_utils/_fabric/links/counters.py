@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Counters of errors and congestion as rates from run to run: a baseline in, findings and the next baseline out."""
+"""Error and congestion counters as rates between runs: a baseline in, findings and the next baseline out."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FEWEST_DROPS = 100
 
 @dataclass(frozen=True)
 class Limit:
-    """kind: what it means; per_hour, fewest: both are reached where it is a finding; full: where the classic counter stops."""
+    """kind: its meaning. per_hour, fewest: both must be reached for a finding. full: the value at which the classic counter stops."""
 
     kind: str
     per_hour: float
@@ -61,7 +61,7 @@ class Limit:
 LIMITS: dict[str, Limit] = {
     "SymbolErrorCounter": Limit(CABLE, ERRORS_PER_HOUR, FEWEST_ERRORS, 0xFFFF),
     "PortRcvErrors": Limit(CABLE, ERRORS_PER_HOUR, FEWEST_ERRORS, 0xFFFF),
-    # Of four bits: a hundred cannot be counted.
+    # Four bits wide, so it cannot count to a hundred.
     "LocalLinkIntegrityErrors": Limit(CABLE, float(FEWEST_ERRORS), FEWEST_ERRORS, 0xF),
     "ExcessiveBufferOverrunErrors": Limit(CABLE, float(FEWEST_ERRORS), FEWEST_ERRORS, 0xF),
     "LinkErrorRecoveryCounter": Limit(FLAP, FLAPS_PER_HOUR, FEWEST_FLAPS, 0xFF),
@@ -73,9 +73,9 @@ LIMITS: dict[str, Limit] = {
     "PortXmitConstraintErrors": Limit(REFUSED, DROPS_PER_HOUR, FEWEST_DROPS, 0xFF),
     "PortRcvConstraintErrors": Limit(REFUSED, DROPS_PER_HOUR, FEWEST_DROPS, 0xFF),
 }
-#: Ticks that a port had to wait with something to send; what a tick is, is the vendor's. Compared with the words sent in the same time.
+#: Ticks that a port waited with data to send; the length of a tick depends on the vendor. Compared with the words sent in the same time.
 WAIT, SENT = "PortXmitWait", "PortXmitData"
-#: Greatest values of classic counters that are no errors.
+#: The maximum of classic counters that are not error counters.
 FULL_WAIT = 0xFFFFFFFF
 REMEDIES = {
     CABLE: "1. Clean and reseat both ends of the cable. 2. If errors go on, replace the cable.",
@@ -84,21 +84,21 @@ REMEDIES = {
     CONGESTION: "This is congestion, not a cable fault. 1. Find the slow receiver. 2. Check the balance over the spines (fabric.balance).",
     REFUSED: "The packets belong to a foreign partition or have no route. Check the P_Keys of both ends, and multicast.",
 }
-#: A worse one is named first.
+#: The worse kind is named first.
 ORDER = (CABLE, FLAP, REMOTE, REFUSED, CONGESTION)
 
 CHECK = "fabric.counters"
 EXPECTED = "no error counter that rises as fast as its limit"
 SCHEMA = 1
 SECONDS_PER_HOUR = 3600
-#: Kept from run to run.
+#: The counters stored from run to run.
 KEPT = (*LIMITS, WAIT, SENT)
 Baseline = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Risen:
-    """One counter of one port. cleared: somebody has cleared it since, so that count is what it did at least."""
+    """One counter of one port. cleared: it was cleared since, so count is a minimum."""
 
     end: End
     name: str
@@ -108,7 +108,7 @@ class Risen:
 
 
 def baseline(view: View, seconds: float, run: str) -> dict[str, Any]:
-    """What to keep for the next run. seconds: since 1970; run: its id."""
+    """Return the data to store for the next run. seconds: since 1970. run: its id."""
     ports = {
         f"{guid}/{number}": {name: port.counters[name] for name in KEPT if name in port.counters}
         for guid, node in sorted(view.nodes.items())
@@ -119,7 +119,7 @@ def baseline(view: View, seconds: float, run: str) -> dict[str, Any]:
 
 
 def parse_baseline(data: Any) -> Baseline:
-    """The baseline in a file. Raises ParseError for a damaged one."""
+    """Return the baseline in a file. Raises ParseError for a damaged one."""
     try:
         ports = {str(end): {str(name): _count(value) for name, value in counters.items()} for end, counters in data["ports"].items()}
         return {"schema": data.get("schema"), "seconds": _seconds(data["seconds"]), "run": str(data["run"]), "ports": ports}
@@ -140,9 +140,9 @@ def _seconds(value: Any) -> float:
 
 
 def check_counters(teller: Teller, before: Baseline | None, seconds: float, named: Collection[End]) -> list[Cause]:
-    """Findings fabric.counters: one for each link whose counters rise too fast, one for all that is congestion.
+    """Return the findings fabric.counters: one for each link whose counters rise too fast, and one for all congestion.
 
-    seconds: the time of this reading, since 1970; named: ends of links that another finding speaks of.
+    seconds: the time of this reading since 1970. named: ends of links that another finding names.
     """
     view = teller.view
     counting = sum(bool(port.counters) for node in view.nodes.values() for port in node.ports.values())
@@ -167,7 +167,7 @@ def check_counters(teller: Teller, before: Baseline | None, seconds: float, name
 
 
 def _risen(view: View, before: Mapping[str, Mapping[str, int]], hours: float) -> list[Risen]:
-    """The counters that rose as fast as their limits, in order."""
+    """Return the counters that rose at least as fast as their limits, in order."""
     found = []
     for guid, node in sorted(view.nodes.items()):
         for number, port in sorted(node.ports.items()):
@@ -223,7 +223,7 @@ def _words(view: View, each: Risen, hours: float) -> str:
 
 
 def _congestion(teller: Teller, risen: Sequence[Risen], time: str) -> list[Cause]:
-    """One receiver that is slow makes senders wait everywhere: one finding for all of it, the worst first."""
+    """Return one finding for all congestion, the worst first: one slow receiver makes senders wait everywhere."""
     if not risen:
         return []
     view = teller.view
@@ -233,7 +233,7 @@ def _congestion(teller: Teller, risen: Sequence[Risen], time: str) -> list[Cause
 
 
 def _full(teller: Teller) -> list[Cause]:
-    """Counters that stand at their greatest value, and count no further."""
+    """Return a finding on counters at their maximum, which no longer count."""
     view = teller.view
     full = [
         f"{name} at {view.end((guid, number))}"

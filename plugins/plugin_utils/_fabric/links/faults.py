@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a link is well: what its ports say of themselves, and its rate beside what it could be, is planned to be, and its like have."""
+"""Whether a link is good: its port states, and its rate against the supported rate, the plan and similar links."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rate import LANES, SPEEDS, TOLERANCE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, Rate, View, rate_of
 
-#: What a port that is well says of itself, if anything.
+#: The port states of a good link, if reported.
 WELL = (None, "ACTIVE")
 UP = (None, "LinkUp")
 
 
 @dataclass(frozen=True)
 class Faults:
-    """What speaks against a link; of one that is well nothing. not_up: ends with their ports.
+    """The faults of a link; empty for a good one. not_up: ends with their ports.
 
-    could_be: what both ends could do, and the link does not, unless it reaches its planned rate; planned_gbps: what it is planned to
-    reach, and does not; usual: what most of its like run at, if it has fewer lanes or is slower, and no rate is planned.
+    could_be: the rate that both ends support, if the link is slower and has not reached its planned rate. planned_gbps: the planned rate,
+    if the link has not reached it. usual: the rate of most similar links, if this one has fewer lanes or is slower and no rate is planned.
     """
 
     not_up: tuple[tuple[End, Port], ...] = ()
@@ -33,7 +33,7 @@ class Faults:
 
 
 def faults(view: View, link: Link) -> Faults:
-    """Of any link of the view's graph; rates only of those that are cabling, for a device inside a switch has no like."""
+    """Return the faults of a link of the view's graph. Rates apply only to cabling: a device inside a switch has no similar links."""
     not_up = tuple(_not_up(view, link))
     rate = rate_of(link) if link.a in view.link_at else None
     if rate is None:
@@ -55,9 +55,9 @@ def _not_up(view: View, link: Link) -> Iterator[tuple[End, Port]]:
 
 
 def _could_be(view: View, link: Link, rate: Rate) -> Rate | None:
-    """The better rate that iblinkinfo names at either end, where it is better.
+    """Return the better rate that iblinkinfo shows at either end, if it is better.
 
-    Ports that could do 12 lanes say so, and no cable of today has them: whole is a link of LANES.
+    Ports that support 12 lanes report so, but no current cable has them: a full link has LANES lanes.
     """
     for end in (link.a, link.b):
         port = view.port(end)

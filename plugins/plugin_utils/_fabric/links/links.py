@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Links that are there and not well: not active, of fewer lanes or slower than planned, than both ends could do, or than their like."""
+"""Links that are bad: not active, fewer lanes or slower than planned, than both ends support, or than similar links."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ declare(
 CHECK = "fabric.link"
 ALL = "all links"
 EXPECTED = "every link active, at the width and speed that its ends support and similar links have"
-#: Before a subnet manager has made a port active.
+#: The port states before a subnet manager has activated the port.
 NOT_ACTIVE = ("INIT", "ARMED")
-#: From so many bad links on, of most of a node's, the node is the cause.
+#: With at least this many bad links, if they are most links of a node, the node is the cause.
 SEVERAL = 3
 
 
 @dataclass(frozen=True)
 class Bad:
-    """A link that is not well. status: ERROR or WARNING; words: how, without its name."""
+    """A bad link. status: ERROR or WARNING. words: its fault, without its name."""
 
     link: Link
     status: str
@@ -52,7 +52,7 @@ class Bad:
 
 
 def check_links(teller: Teller) -> list[Cause]:
-    """Findings fabric.link: one for each bad link, or for the node that most of them have in common."""
+    """Return the findings fabric.link: one for each bad link, or one for the node that most of them share."""
     view = teller.view
     bad = sorted(
         (found for link in view.links if (found := judge(view, link)) is not None), key=lambda each: natural(link_name(view, each.link))
@@ -70,7 +70,7 @@ def link_name(view: View, link: Link) -> str:
 
 
 def judge(view: View, link: Link) -> Bad | None:
-    """What is wrong with a link, if anything."""
+    """Return the fault of a link, if any."""
     found, rate = faults(view, link), rate_of(link)
     states = [f"{view.end(end)} is {port.state}" for end, port in found.not_up if port.state in NOT_ACTIVE]
     if states:
@@ -93,7 +93,7 @@ def words(rate: Rate) -> str:
 
 
 def _shared(teller: Teller, bad: Sequence[Bad]) -> Iterator[Cause]:
-    """Bad links as findings, those of one node together where they are most of its links."""
+    """Yield bad links as findings. Those of one node are one finding if they are most of its links."""
     view, left = teller.view, list(bad)
     degrees = Counter(guid for link in view.links for guid, _port in (link.a, link.b))
     while left:
@@ -116,9 +116,7 @@ def _of_node(teller: Teller, node: str, bad: Sequence[Bad]) -> Cause:
     status = ERROR if any(each.status == ERROR for each in bad) else WARNING
     names = some(sorted((link_name(view, each.link) for each in bad), key=natural))
     observed = f"{len(bad)} links of {view.name(node)}: {bad[0].words} ({names})"
-    remedy = (
-        f"On {view.name(node)}, check: 1. the port settings (enabled speeds and widths, splits); 2. firmware and power; 3. the cables."
-    )
+    remedy = f"On {view.name(node)}, check: 1. the port settings (enabled speeds and widths, splits); 2. firmware and power; 3. the cables."
     return teller.cause(
         CHECK, status, view.name(node), observed, EXPECTED, remedy,
         host=view.host(node) if view.is_host(node) else None, nodes=[node],
@@ -148,12 +146,12 @@ def _no_manager(teller: Teller) -> Cause:
 
 
 def waits_for_manager(cause: Cause) -> bool:
-    """Whether it says that no subnet manager has made any link active."""
+    """Return whether the finding is that no subnet manager has activated any link."""
     return cause.finding.check == CHECK and cause.finding.subject == ALL
 
 
 def _untold(teller: Teller) -> Iterator[Cause]:
-    """Links without a rate beside others that have one; where none has, the source does not tell rates (LLDP)."""
+    """Yield a finding on links without a rate, if others have one. If none has, the source does not report rates (LLDP)."""
     view = teller.view
     untold = [link for link in view.links if rate_of(link) is None]
     if untold and len(untold) < len(view.links):

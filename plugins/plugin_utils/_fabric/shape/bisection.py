@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The bisection of a fabric: what one half of the hosts can send to the other, in Gb/s per direction."""
+"""The bisection of a fabric: the bandwidth from one half of the hosts to the other, in Gb/s per direction."""
 
 from __future__ import annotations
 
@@ -30,13 +30,16 @@ declare(
 
 CHECK = "fabric.bisection"
 TOLERANCE = 0.03
-#: As fabric.ratio has it, where no ratio is intended.
+#: As for fabric.ratio, if no ratio is intended.
 UNPLANNED_TOLERANCE = 0.15
 
 
 @dataclass(frozen=True)
 class Bisection:
-    """gbps per direction between two halves of the leaves; hosts_gbps: what the smaller half's hosts could send; how it was reckoned."""
+    """gbps: per direction between two halves of the leaves. hosts_gbps: the maximum that the hosts of the smaller half can send.
+
+    way: the method.
+    """
 
     gbps: float
     hosts_gbps: float
@@ -44,10 +47,11 @@ class Bisection:
 
 
 def bisection(shape: Shape) -> Bisection | None:
-    """Leaves in the order of their names, halved by the rates of their hosts; None with fewer than two leaves, or where rates are not told.
+    """Return the bisection of the leaves, halved in the order of their names by the rates of their hosts.
 
-    With two tiers in closed form: over every spine the lesser of what each half can send to it, no leaf more than its hosts send. Else the
-    least cut between the halves. It is the bisection of these halves; to find the worst halves of a graph is not feasible.
+    None with fewer than two leaves, or if rates are unknown. With two tiers in closed form: over every spine the smaller of what each half
+    can send to it, no leaf more than its hosts send. Else the minimum cut between the halves. This is the bisection of these halves; the
+    worst halves of a graph are not feasible to compute.
     """
     leaves = [leaf for leaf in shape.of_tier("leaf") if sum(shape.hosts.get(leaf, ()))]
     if len(leaves) < 2 or not shape.known:
@@ -68,7 +72,7 @@ def _down(shape: Shape, leaf: str) -> float:
 
 
 def _share(shape: Shape, leaf: str, spine: str) -> float:
-    """What a leaf sends to a spine if its hosts send all they can, spread as its uplinks are."""
+    """Return the bandwidth from a leaf to a spine if its hosts send at full rate, spread over its uplinks."""
     up, down = shape.gbps(leaf, shape.above(leaf)), _down(shape, leaf)
     return shape.gbps(leaf, [spine]) * min(1.0, down / up) if up else 0.0
 
@@ -100,10 +104,10 @@ def _min_cut(shape: Shape, first: Sequence[str], second: Sequence[str]) -> float
 def check_bisection(
     mended: Shape, found: Shape, intended: float | None, named: Collection[str], teller: Teller, *, compute: bool = True
 ) -> list[Cause]:
-    """Finding fabric.bisection: as if known faults were fixed, against N × B / 2 over the intended ratio; and what it is as found.
+    """Return the finding fabric.bisection, as if known faults were fixed: against N × B / 2 divided by the intended ratio.
 
-    Without an intended ratio it is 1 on a plane with compute rails, and less is a warning. named: switches that have a finding on their
-    uplinks, whose fault it then is; compute: whether the plane has compute rails.
+    The finding also has the current value. Without an intended ratio, it is 1 on a plane with compute rails, and less is a warning. named:
+    switches that already have a finding on their uplinks. compute: whether the plane has compute rails.
     """
     expected = "half of the hosts can send to the other half at full rate, divided by the intended oversubscription"
     whole, now = bisection(mended), bisection(found)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The fabric as it would be if all that is reported were mended: what is wrong in it then has a cause of its own."""
+"""The fabric as if all reported faults were fixed. A fault that remains has a cause of its own."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ TIERS = ("leaf", "spine", "core")
 
 @dataclass(frozen=True)
 class Shape:
-    """Switches, and how much goes between them. A switch is named for a person; rates are Gb/s.
+    """Switches, and the bandwidth between them. Switches have readable names; rates are in Gb/s.
 
-    joined: switch → other switch → rates of the cables; hosts: leaf → rates of the cables to its hosts; known: all rates were told.
+    joined: switch → other switch → rates of the cables. hosts: leaf → rates of the cables to its hosts. known: whether all rates are known.
     """
 
     tier: Mapping[str, str]
@@ -34,7 +34,7 @@ class Shape:
         return sorted((switch for switch, its in self.tier.items() if its == tier), key=natural)
 
     def above(self, switch: str) -> list[str]:
-        """The switches of the next tier that it is joined to."""
+        """Return the connected switches of the next tier."""
         return self._above.get(switch, [])
 
     def below(self, switch: str) -> list[str]:
@@ -64,10 +64,10 @@ class Shape:
 
 
 def shape(view: View, wanted: Wanted | None = None, slow: Collection[End] = (), odd: Collection[End] = ()) -> Shape:
-    """The fabric as found; with wanted cables, as if each were there, beside those found of which nobody wants an end.
+    """Return the fabric as found. With wanted cables: as if all of them existed, plus found cables without a wanted end.
 
-    slow: ends of links that are reported as slow, which count at the rate of their like; odd: those of links that are reported as being
-    where they should not, which do not count.
+    slow: ends of links reported as slow, which count at the rate of similar links. odd: ends of links reported as misplaced, which do not
+    count.
     """
     planned = wanted.peers if wanted is not None else {}
     peers = {**{a: b for a, b in view.peers.items() if not ({a, b} & planned.keys() or a in odd or b in odd)}, **planned}
@@ -94,7 +94,7 @@ def shape(view: View, wanted: Wanted | None = None, slow: Collection[End] = (), 
 
 
 class _Rates:
-    """Rates of cables; those that are not there, or slow, have that of their like."""
+    """Rates of cables. A missing or slow cable has the rate of similar ones."""
 
     def __init__(self, view: View, tier: Mapping[str, str], slow: Collection[End]) -> None:
         self.view, self.tier, self.slow = view, tier, slow
@@ -116,7 +116,7 @@ class _Rates:
 
 
 def matrix(shape: Shape, lower: str) -> Iterator[tuple[list[str], list[str]]]:
-    """The groups of switches of a tier and of the next one that are joined among themselves, "leaf": leaves and their spines."""
+    """Yield the groups of connected switches of a tier and the next one; for "leaf": leaves and their spines."""
     left = set(shape.of_tier(lower))
     while left:
         rows, columns, at = set(), set(), [min(left, key=natural)]

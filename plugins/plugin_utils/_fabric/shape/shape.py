@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the shape of a fabric allows: oversubscription, symmetry, redundancy and bisection, each judged as if known faults were mended."""
+"""The limits set by the shape of a fabric: oversubscription, symmetry, redundancy and bisection, judged as if known faults were fixed."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ declare(
 )
 
 RATIO, SYMMETRY = "fabric.ratio", "fabric.symmetry"
-#: How much worse than intended a ratio may be.
+#: The tolerance above the intended ratio.
 RATIO_TOLERANCE = 0.03
-#: And where no ratio is intended: a few servers of storage or management on a leaf are no design of oversubscription.
+#: The tolerance without an intended ratio: a few storage or management servers on a leaf do not mean planned oversubscription.
 UNPLANNED_TOLERANCE = 0.15
-#: From this share of pairs that are joined on, all of them should be.
+#: If at least this share of pairs is connected, all of them should be.
 DENSE = 0.75
 EVEN = "the same number and rate of links from each leaf to each spine, at least two paths"
 
 
 def check_symmetry(shape: Shape, teller: Teller, planned: Collection[str] = ()) -> list[Cause]:
-    """Findings fabric.symmetry: uplinks that are not as the others', and switches or cables that everything hangs on.
+    """Return the findings fabric.symmetry: uneven uplinks, and single points of failure.
 
-    planned: switches whose cables to others a plan has, so that another number of them is meant, and no more than a warning.
+    planned: switches with planned cables to other switches. Their uneven uplinks are intended, and no more than a warning.
     """
     causes = list(_all_uneven(shape, teller))
     if causes and planned:
@@ -75,7 +75,7 @@ def _all_uneven(shape: Shape, teller: Teller) -> Iterator[Cause]:
 
 
 def _by_number(shape: Shape) -> Shape:
-    """As if all cables between switches had one rate: a plan tells none."""
+    """Return the shape as if all cables between switches had the same rate, because a plan has no rates."""
     joined = {switch: {other: (1.0,) * len(rates) for other, rates in others.items()} for switch, others in shape.joined.items()}
     return replace(shape, joined=joined)
 
@@ -95,7 +95,7 @@ def _uneven(shape: Shape, rows: Sequence[str], columns: Sequence[str], teller: T
     known = [links for links in majority.values() if links is not None]
     even = [links for row in rows if (links := _even([cells[row, column] for column in columns])) is not None]
     of_all = _most(known or even or list(cells.values()))
-    # A row without a majority has no other number of uplinks: its cables are at the wrong columns, which the cells tell.
+    # A row without a majority has the usual number of uplinks: its cables are at wrong columns, which the cells show.
     usual = {row: of_all if links is None else links for row, links in majority.items()}
     odd_rows: dict[tuple[float, ...], list[str]] = defaultdict(list)
     for row in rows:
@@ -105,7 +105,7 @@ def _uneven(shape: Shape, rows: Sequence[str], columns: Sequence[str], teller: T
         less = sum(links) < sum(of_all)
         observed = f"{some(those_rows)}: {_links(links)} to each of {len(columns)}, the others {_links(of_all)}"
         yield _of(teller, ERROR if less else WARNING, some(those_rows), observed, those_rows)
-    # A column is odd only if most rows have the same other links to it: more to one row and fewer to another are the rows' cables.
+    # A column is odd only if most rows have the same unusual links to it. More to one row and fewer to another is a fault of the rows.
     alike = {column: Counter(cells[row, column] for row in rows if cells[row, column] != usual[row]) for column in columns}
     odd_columns = [column for column in columns if len(rows) > 1 and any(2 * count > len(rows) for count in alike[column].values())]
     for column in odd_columns:
@@ -139,18 +139,18 @@ def _of(teller: Teller, status: str, subject: str, observed: str, names: Sequenc
 
 
 def _most(values: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
-    """The commonest; of equally common ones the greatest."""
+    """Return the most common value; among equally common ones, the greatest."""
     return max(Counter(values).items(), key=lambda item: (item[1], sum(item[0]), item[0]))[0]
 
 
 def _majority(values: Sequence[tuple[float, ...]]) -> tuple[float, ...] | None:
-    """What more than half of them are, if there is such a value."""
+    """Return the value of more than half of them, if any."""
     most = _most(values)
     return most if 2 * sum(value == most for value in values) > len(values) else None
 
 
 def _even(values: Sequence[tuple[float, ...]]) -> tuple[float, ...] | None:
-    """What each would have if the same links were spread evenly; None if they cannot be."""
+    """Return the value of each if the same links were spread evenly; None if that is impossible."""
     rates = [gbps for links in values for gbps in links]
     each, rest = divmod(len(rates), len(values))
     return None if rest or len(set(rates)) != 1 else (rates[0],) * each
@@ -164,7 +164,7 @@ def _links(rates: Sequence[float]) -> str:
 
 
 def _single(shape: Shape, named: Collection[str], teller: Teller) -> Iterator[Cause]:
-    """Switches, and cables, without which leaves with hosts would not reach each other."""
+    """Yield switches and cables that are the only path between leaves with hosts."""
     graph: nx.Graph[str] = nx.Graph((switch, other) for switch, others in shape.joined.items() for other in others)
     ends = {switch for switch, rates in shape.hosts.items() if rates}
     cut = sorted(node for node in nx.articulation_points(graph) if node not in named and _splits(graph, node, ends))
@@ -186,17 +186,17 @@ def _splits(graph: nx.Graph[str], node: str, ends: Collection[str]) -> bool:
 
 
 def _hangs(graph: nx.Graph[str], a: str, b: str, ends: Collection[str]) -> bool:
-    """Whether one end of a bridge leads to no host."""
+    """Return whether one end of a bridge leads to no host."""
     rest: nx.Graph[str] = nx.Graph(graph)
     rest.remove_edge(a, b)
     return any(not set(nx.node_connected_component(rest, end)) & set(ends) for end in (a, b))
 
 
 def check_ratio(shape: Shape, intended: float | None, named: Collection[str], teller: Teller, *, compute: bool = True) -> list[Cause]:
-    """Findings fabric.ratio: bandwidth to the hosts over bandwidth to the next tier, of each leaf and spine, against the intended one.
+    """Return the findings fabric.ratio: bandwidth to the hosts divided by bandwidth to the next tier, for each leaf and spine.
 
-    Without an intended ratio, a plane with compute rails is expected not to be oversubscribed, and more is a warning; a plane of storage
-    alone is measured and not judged. named: switches that another finding names already; compute: whether the plane has compute rails.
+    It is compared with the intended ratio. Without one, oversubscription on a plane with compute rails is a warning; a storage plane is
+    measured but not judged. named: switches that another finding already names. compute: whether the plane has compute rails.
     """
     key = f"rdma_fabric.planes.{teller.view.graph.plane}.ratio"
     expected = f"an oversubscription of at most {intended:g}" if intended is not None else f"no oversubscription, or the one set in {key}"
@@ -225,7 +225,10 @@ def check_ratio(shape: Shape, intended: float | None, named: Collection[str], te
 
 
 def _uplinks_unseen(shape: Shape, teller: Teller) -> bool:
-    """Whether the graph cannot show links between switches: hosts report their own neighbors by LLDP, and the plane has several leaves."""
+    """Return whether the graph cannot show links between switches.
+
+    That is so if hosts report only their own LLDP neighbors, and the plane has several leaves.
+    """
     return teller.view.graph.source == SOURCE and len(shape.tier) > 1
 
 
@@ -240,7 +243,7 @@ def _ratios(shape: Shape) -> Iterator[tuple[str, tuple[float, float]]]:
 
 
 def _unplanned(rates: tuple[str, float, float], switches: Sequence[str], expected: str, teller: Teller, key: str) -> Cause:
-    """An oversubscription that nobody has planned and nobody has excluded. A switch without an uplink has no ratio that could be meant."""
+    """Return a warning on oversubscription without an intended ratio. A switch without an uplink is an error: no ratio can be meant."""
     _tier, down, up = rates
     if not up:
         return _worse(rates, switches, expected, teller)
@@ -268,5 +271,5 @@ def _range(values: Sequence[float]) -> str:
 
 
 def named_of(causes: Sequence[Cause], names: Mapping[str, str]) -> set[str]:
-    """The names of the switches that troubles speak of."""
+    """Return the names of the switches in troubles."""
     return {names.get(node, node) for cause in causes if cause.is_trouble for node in cause.nodes}

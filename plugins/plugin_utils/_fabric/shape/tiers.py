@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The roles of switches: leaf, spine or core, by their hops from hosts; what the plan says wins."""
+"""The roles of switches: leaf, spine or core, by their hops from hosts. The plan overrides this."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from collections.abc import Iterable, Mapping
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
 
 TIERS = ("leaf", "spine", "core")
-#: A switch with hosts is taken for a spine if each of its neighbours, two at least, has so many times its hosts.
+#: A switch with hosts counts as a spine if each of its neighbors, at least two, has this many times its hosts.
 FEW = 2
 
 
 def tiers(
     neighbours: Mapping[str, Iterable[str]], hosts: Mapping[str, int], names: Mapping[str, str], planned: Mapping[str, str]
 ) -> dict[str, str]:
-    """The tier of each switch that hosts can be reached from.
+    """Return the tier of each switch that is reachable from hosts.
 
-    neighbours: switch → switches that it is joined to; hosts: switch → its cables to hosts; names: switch → its name for a person;
-    planned: switch → the tier that the plan gives it. A switch without hosts three hops away is a core switch, unless it is named as the
-    leaves are: then it is a leaf that has lost its hosts. A spine may have a host or two, one with a subnet manager say.
+    neighbours: switch → connected switches. hosts: switch → its cables to hosts. names: switch → its readable name. planned: switch → its
+    tier in the plan. A switch without hosts three hops away is a core switch, unless it is named like the leaves: then it is a leaf that
+    has lost its hosts. A spine may have a host or two, for example one with a subnet manager.
     """
     counts = {switch: hosts.get(switch, 0) for switch in neighbours}
     leaves = {
@@ -46,7 +46,7 @@ def _is_spine(switch: str, counts: Mapping[str, int], neighbours: Mapping[str, I
 
 
 def hops_of(starts: Iterable[str], neighbours: Mapping[str, Iterable[str]]) -> dict[str, int]:
-    """Each switch that can be reached from some → how many hops away the nearest of them is, near ones first."""
+    """Return each switch reachable from `starts` → hops to the nearest of them, near ones first."""
     hops = dict.fromkeys(starts, 0)
     queue = deque(hops)
     while queue:
@@ -59,7 +59,7 @@ def hops_of(starts: Iterable[str], neighbours: Mapping[str, Iterable[str]]) -> d
 
 
 def _without_hosts(hops: Mapping[str, int], names: Mapping[str, str]) -> set[str]:
-    """Switches two hops above leaves whose names are those of leaves, but for the number."""
+    """Return switches two hops above leaves whose names equal those of leaves, except for the number."""
     stems = {tier: Counter(_stem(names[switch]) for switch, hop in hops.items() if hop == tier) for tier in (0, 1)}
     far = [switch for switch, hop in hops.items() if hop == len(TIERS) - 1]
     return {switch for switch in far if (stem := _stem(names[switch])) and stems[0][stem] and not stems[1][stem]}
@@ -73,7 +73,7 @@ HOSTS = ("host", "aggregation")
 
 
 class Ways:
-    """Which switches a graph's switches are joined to. Hops are counted from a switch and kept."""
+    """The connections between a graph's switches. Hop counts from a switch are cached."""
 
     def __init__(self, graph: Graph) -> None:
         self.beside: dict[str, set[str]] = {guid: set() for guid, node in graph.nodes.items() if node.kind not in HOSTS}
@@ -88,13 +88,16 @@ class Ways:
         self._hops: dict[str, dict[str, int]] = {}
 
     def hops(self, start: str) -> dict[str, int]:
-        """Each switch that can be reached from one → how many hops away it is."""
+        """Return each switch reachable from `start` → its number of hops."""
         if start not in self._hops:
             self._hops[start] = hops_of([start], self.beside)
         return self._hops[start]
 
     def tiers_between(self, start: str, goal: str) -> list[list[str]]:
-        """The switches on the shortest ways between two, without both: those one hop away, two hops away, …; [] if there is no way."""
+        """Return the switches on the shortest paths between two switches, without both.
+
+        The lists have those one hop away, two hops away, …; [] without a path.
+        """
         near, far = self.hops(start), self.hops(goal)
         length = near.get(goal, 0)
         tiers: list[list[str]] = [[] for _number in range(max(0, length - 1))]
@@ -104,7 +107,7 @@ class Ways:
         return [sorted(tier) for tier in tiers]
 
     def tiers(self) -> list[list[str]]:
-        """All switches by their hops from the hosts: leaves, spines, core; last those that no host can reach, if there are any."""
+        """Return all switches by their hops from the hosts: leaves, spines, core; at the end those that no host can reach, if any."""
         hops = hops_of(sorted(self.leaves), self.beside)
         found: list[list[str]] = [[] for _number in range(max(hops.values(), default=-1) + 1)]
         for guid, number in hops.items():

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a fabric's graph leaves to each of many pairs that send across it at once."""
+"""The bandwidth that a fabric's graph allows each of many pairs that send across it at once."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from collections.abc import Mapping, Sequence
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import HOST, SWITCH, End, Graph, Link
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.networkx import nx
 
-#: Who sends, and who receives: ports of HCAs.
+#: Sender and receiver: ports of HCAs.
 Pair = tuple[End, End]
-#: The leaf that a pair sends from, the one that it sends to, and Gb/s.
+#: The sender's leaf, the receiver's leaf, and Gb/s.
 Flow = tuple[str, str, float]
 
 
 def between_switches(graph: Graph) -> list[Link]:
-    """The links of a graph that have a switch at both ends."""
+    """Return the links between two switches."""
     return [link for link in graph.links if all(end[0] in graph.nodes and graph.nodes[end[0]].kind == SWITCH for end in (link.a, link.b))]
 
 
 def tells_rates(graph: Graph) -> bool:
-    """Whether a graph is whole and has the rate of each link of a host or switch."""
+    """Return whether a graph is complete and has the rate of each link of a host or switch."""
     kinds = (SWITCH, HOST)
     cables = (link for link in graph.links if all(end[0] in graph.nodes and graph.nodes[end[0]].kind in kinds for end in (link.a, link.b)))
     return graph.complete and all(link.rate_gbps is not None for link in cables)
 
 
 def allowed_shares(graph: Graph, pairs: Mapping[str, Sequence[Pair]]) -> dict[str, float | None]:
-    """Rail → what is left to each of its pairs, on average, of what it could send alone, while those of all rails send; 1 at the most.
+    """Return rail → the average share of its single-pair rate that each pair keeps while the pairs of all rails send; at most 1.
 
-    All that is sent from a leaf shares its uplinks, and all that is sent to it; what passes there shares the switches beyond, as their
-    greatest flow has it, which no routing exceeds. None where rates are not told, or there is no way.
+    All traffic from a leaf shares its uplinks, and so does all traffic to it. The switches above are shared up to their maximum flow, which
+    no routing exceeds. None if rates are unknown, or there is no path.
     """
     if not tells_rates(graph):
         return dict.fromkeys(pairs)
@@ -52,14 +52,14 @@ def allowed_shares(graph: Graph, pairs: Mapping[str, Sequence[Pair]]) -> dict[st
 
 
 def _flow(graph: Graph, pair: Pair, rates: Mapping[End, float]) -> Flow | None:
-    """A pair as it is alone: no faster than the cable of either end."""
+    """Return the flow of a single pair: no faster than the cable of either end."""
     one, other = (graph.peer(*end) for end in pair)
     gbps = min(rates.get(end, 0.0) for end in pair)
     return (one[0], other[0], gbps) if one is not None and other is not None and gbps else None
 
 
 def _of_uplinks(graph: Graph, flows: Sequence[Flow]) -> list[float]:
-    """What the leaves at both ends of each flow leave to it."""
+    """Return the share that the uplinks at both ends of each flow allow."""
     up: dict[str, float] = defaultdict(float)
     sent: dict[str, float] = defaultdict(float)
     received: dict[str, float] = defaultdict(float)
@@ -73,7 +73,7 @@ def _of_uplinks(graph: Graph, flows: Sequence[Flow]) -> list[float]:
 
 
 def _beyond(graph: Graph, flows: Sequence[Flow]) -> float:
-    """The share of so much that the switches can carry from the leaves that send to those that receive."""
+    """Return the share that the switches can carry from the sending to the receiving leaves."""
     network: nx.DiGraph[str] = nx.DiGraph()
     for one, other, gbps in flows:
         _add(network, "from", one, gbps)
@@ -86,6 +86,6 @@ def _beyond(graph: Graph, flows: Sequence[Flow]) -> float:
 
 
 def _add(network: nx.DiGraph[str], here: str, there: str, gbps: float) -> None:
-    """More capacity from one to another."""
+    """Add capacity from one node to another."""
     before = network.get_edge_data(here, there, {"capacity": 0.0})["capacity"]
     network.add_edge(here, there, capacity=before + gbps)
