@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the actions of the pairs stage share: the fleet, what is proven of it, and who is to be measured."""
+"""Common code of the pairs stage's actions: the fleet, its proofs, and the choice of hosts to measure."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan impo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.suspects import reach
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
-#: So many hosts at work are named.
+#: The number of busy hosts that are named.
 _NAMED = 3
 
 
 def listed(busy: Mapping[str, str]) -> str:
-    """Hosts at work in words: "node1: GPU process 4711 (python3); node2: … and 5 more"."""
+    """Return busy hosts in words: "node1: GPU process 4711 (python3); node2: … and 5 more"."""
     named = "; ".join(f"{host}: {words}" for host, words in list(busy.items())[:_NAMED])
     return f"{named} and {len(busy) - _NAMED} more" if len(busy) > _NAMED else named
 
 
 class PairAction(RunAction):
-    """An action of the pairs stage, run once."""
+    """An action of the pairs stage that runs once."""
 
     _requires_connection = False
 
     @property
     def forks(self) -> int:
-        """How many hosts Ansible works on at once."""
+        """Return the number of hosts that Ansible works on at once."""
         return int(context.CLIARGS.get("forks") or 1)
 
     def prepare(self) -> None:
-        """Read what is known of the hosts and what was proven of them."""
+        """Read the known facts and the proofs of the hosts."""
         self.fleet = Fleet.of(measurable_hosts(self.folder, "pairs"))
         self.proofs = proofs.read(self.folder.read_if_there(proofs.FILE))
         self.standings = self.fleet.standings(self.proofs, time.time(), self.proof_max_age_hours)
 
     def outside(self) -> Outside:
-        """Hosts of the inventory that are not in the play (--limit) and have proofs: host → rail → where they were met."""
+        """Return the inventory hosts with proofs that are not in the play (--limit): host → rail → endpoint."""
         now, playing = time.time(), set(self.variables["ansible_play_hosts_all"])
         there = [host for host in self.variables["groups"]["all"] if host not in playing and host in self.proofs]
         young = {
@@ -65,19 +65,21 @@ class PairAction(RunAction):
         return {host: of for host, of in near.items() if of}
 
     def _is_near(self, rail: str, endpoint: Endpoint) -> bool:
-        """Whether it is in a subnet that a host of this play has on that rail: another fabric may have a rail of that name."""
+        """Return whether an endpoint is in a subnet of this rail in the play. Another fabric may have a rail of the same name."""
         planned = [each["address"] for intent in self.fleet.intents.values() for each in intent["rails"] if each["name"] == rail]
         address = ipaddress.ip_address(endpoint["address"])
         return any(each is None or address in ipaddress.ip_interface(each).network for each in planned)
 
     def measure(self, given: Any) -> Any:
-        """The argument `measure`, which the role makes of these variables."""
+        """Return the argument `measure`, which the role builds from these variables."""
         return self.argument(given, "pairs_measure", "rdma_measure", default="auto")
 
     def choice(self, measure: Any, outside: Outside, left_out: Iterable[str] = ()) -> Choice | None:
-        """Who is to be measured with whom. measure: "auto", or whether; outside: see outside; left_out: hosts that may not be measured.
+        """Return the choice of hosts to measure. measure: "auto", or whether to measure. outside: see outside.
 
-        A word that is no truth value is an error: what is not understood must not put load on a fabric.
+        left_out: hosts that must not be measured.
+
+        A value that is not a truth value is an error: an unknown word must not put load on a fabric.
         """
         anew = None if measure == "auto" else boolean(measure)  # type: ignore[no-untyped-call]
         if anew is False or not self.fleet.intents:
@@ -93,13 +95,13 @@ class PairAction(RunAction):
         )
 
     def sweep(self) -> Evidence | None:
-        """What this run has measured; None if it has measured nothing."""
+        """Return the sweep of this run; None if nothing was measured."""
         return Evidence.of(self.folder, SWEEP, self.fleet.intents, self.fleet.facts)
 
     def why_no_load(self, sweep: Evidence) -> str:
-        """Why this play puts no other load on the fabric after its sweep, "" if it may.
+        """Return why this play puts no further load on the fabric after its sweep, "" if it may.
 
-        Such a load takes all links of a plane at once, so that one host at work on it is enough.
+        Such a load uses all links of a plane at once, so a single busy host prevents it.
         """
         if not sweep.is_over(self.variables["ansible_play_hosts"]):
             return "The sweep was stopped; the next run resumes it."
@@ -113,11 +115,11 @@ class PairAction(RunAction):
 
     @property
     def _planes(self) -> dict[str, dict[str, str]]:
-        """host → rail → its plane."""
+        """Return host → rail → its plane."""
         return {host: {rail["name"]: str(rail["plane"]) for rail in intent["rails"]} for host, intent in self.fleet.intents.items()}
 
     def well(self, sweep: Evidence) -> dict[str, list[str]]:
-        """Rail → the hosts still in this play that no verdict of the sweep is against."""
+        """Return rail → the hosts still in this play without a verdict of the sweep."""
         playing = self.variables["ansible_play_hosts"]
         here = [host for host in sweep.plan["hosts"] if host in self.fleet.endpoints and host in playing]
         recorded = sweep.recorded_verdicts(self.intent["pairs"], self.proofs)
@@ -126,11 +128,11 @@ class PairAction(RunAction):
 
     @staticmethod
     def nobody(words: str) -> dict[str, Any]:
-        """What the tasks that measure need to know where nothing is to be measured, and why."""
+        """Return the answer for the measuring tasks if nothing is to be measured, with the reason."""
         return {"hosts": [], "outside": [], "msg": words}
 
     def hand_out(self, folder: str, plan: Mapping[str, Any], outside: Collection[str], words: str) -> dict[str, Any]:
-        """What the tasks that measure need of a plan that no later run goes on with. The plan is recorded; the secret is a new one."""
+        """Return the input of the measuring tasks for a plan that no later run resumes. The plan is recorded; the secret is new."""
         self.folder.write_json(f"{folder}/plan.json", plan)
         return {
             "hosts": [host for host in plan["hosts"] if host not in outside],

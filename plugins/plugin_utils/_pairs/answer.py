@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a host answers when its results are collected, typed and bounded where it enters: the module runs on the host, which may lie."""
+"""A host's answer when its results are collected, validated where it enters: the module runs on the host, which is not trusted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import LINE_CHARACTERS, MOST_SECONDS, is_whole
 
-#: The longest line of a result is LINE_CHARACTERS of text, escaped, and some numbers.
+#: The longest line of a result is LINE_CHARACTERS of escaped text, and some numbers.
 RESULT_CHARACTERS = 8 * LINE_CHARACTERS
 FAILURE_CHARACTERS = 64 * 1024
 REASON_CHARACTERS = 1000
@@ -23,7 +23,7 @@ MOST = 2**63 - 1
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer of perftest_rounds. results, failures: a line of JSON each; a result's line is read where all of them are judged."""
+    """One answer of perftest_rounds. results, failures: one line of JSON each. Lines of results are parsed later, when all are judged."""
 
     running: bool
     finished: bool
@@ -39,7 +39,7 @@ class Answer:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Answer:
-        """Read it. Raises ParseError, which names what is of another type; a line that is too long is kept as text, and is no result."""
+        """Return the answer. Raises ParseError with the value of wrong type. A line that is too long is kept as text, not as a result."""
         truths = {key: _get(said, key, lambda value: isinstance(value, bool), "true or false") for key in ("running", "finished", "more")}
         counts = {key: _get({"strangers": 0, **said}, key, _is_count, "a number") for key in ("next_byte", "unreadable", "strangers")}
         results, failures = (_get(said, key, lambda value: isinstance(value, list), "a list") for key in ("results", "failures"))
@@ -80,7 +80,7 @@ def _line(content: Any, characters: int) -> str:
 
 
 def _are_counters(value: Any) -> bool:
-    """Say whether it is what _pairs.counters.risen has: rail → its seconds, and by how much each counter rose."""
+    """Return whether a value has the form of _pairs.counters.risen: rail → its seconds, and the increase of each counter."""
     return isinstance(value, dict) and all(isinstance(rail, str) and _is_rail(of_rail) for rail, of_rail in value.items())
 
 

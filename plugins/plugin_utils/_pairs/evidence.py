@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a run has measured of pairs, as it lies in its folder."""
+"""The measurements of pairs in a run folder."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdic
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.words import Places
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder, if_sound
 
-#: The sweep itself, suspects that were measured again, many that sent to one, and all that sent across the spines.
+#: The sweep itself, the re-measured suspects, the many-to-one load, the load across the spines, and the attempts between partitions.
 SWEEP, AGAIN, LOAD, SPINES, ISOLATION = "pairs", "pairs/again", "pairs/qos", "pairs/spines", "pairs/isolation"
 CLOCK = "clock"
-#: Of a host that a sweep did not start on, because it was in use by then: {"in_use": "…"}.
+#: Written for a host that was in use when the sweep began, and was not started: {"in_use": "…"}.
 REFUSED = ".refused.json"
 #: The verdicts of a sweep, in its folder.
 VERDICTS = "verdicts.json"
 T = TypeVar("T")
 Uncalibrated = Mapping[tuple[str, str, str], int]
-#: host → rail → what rose during the sweep, as _pairs.counters.risen has it.
+#: Host → rail → the increase of counters during the sweep, as in _pairs.counters.risen.
 Counters = dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """One sweep: its plan and where its results lie. facts: of comparable()."""
+    """One sweep: its plan and its results. facts: of comparable()."""
 
     folder: RunFolder
     name: str
@@ -67,7 +67,7 @@ class Evidence:
 
     @classmethod
     def of(cls, folder: RunFolder, name: str, intents: Mapping[str, Intent], facts: Mapping[str, Facts]) -> Evidence | None:
-        """The run's sweep of this name (SWEEP, AGAIN, LOAD, SPINES or ISOLATION), None if it has none."""
+        """Return the run's sweep of this name (SWEEP, AGAIN, LOAD, SPINES or ISOLATION), None if there is none."""
         plan = folder.read_if_there(f"{name}/plan.json")
         return None if plan is None else cls(folder, name, plan, intents, facts)
 
@@ -77,22 +77,22 @@ class Evidence:
 
     @cached_property
     def measured(self) -> Matrix:
-        """What was measured, held against nothing."""
+        """The measurements, not compared with anything."""
         return self._values(BANDWIDTH)
 
     @cached_property
     def bandwidth(self) -> Matrix:
-        """What was measured, held against what links, MTU and PCIe paths allow, or software devices against one another."""
+        """The measurements, compared with the limits of links, MTU and PCIe paths; software devices with one another."""
         return self.measured.with_level() if self.software else self.measured.with_limits(grid(self.plan, self.limits))
 
     @cached_property
     def latency(self) -> Matrix | None:
-        """The same of latency, which nothing is held against here; None if it was not measured."""
+        """The latencies, not compared with anything; None if they were not measured."""
         return self._values(LATENCY) if LATENCY in self.tests else None
 
     @cached_property
     def gpu(self) -> GpuShares | None:
-        """What was reached from GPUs' memory, as shares of the same pairs' figures from the hosts'; None if it was not measured."""
+        """The bandwidths from GPU memory as shares of those from host memory, by pair; None if they were not measured."""
         if GPU_BANDWIDTH not in self.tests:
             return None
         without = {
@@ -104,25 +104,25 @@ class Evidence:
         return GpuShares.of(self._values(GPU_BANDWIDTH), self.measured, without)
 
     def _values(self, test: str) -> Matrix:
-        """Without what failed because perftest could not calibrate its clock: that says nothing of ports."""
+        """Return the results without failures of perftest's clock calibration, which show nothing about ports."""
         matrix = self._recorded(test)
         lost = {at for at, failure in matrix.failures.items() if failure.kind == CLOCK}
         return matrix.part([at for at in range(len(matrix)) if at not in lost]) if lost else matrix
 
     def _recorded(self, test: str) -> Matrix:
-        # First: if a file changes while it is read, its verdicts must not pass for those of the new content.
+        # First: if a file changes while it is read, its verdicts must not count as those of the new content.
         _stamps = self._stamps
         matrix = Matrix.read([(self.plan, self._files())], test, by_round=self.name == AGAIN)
         return self._without_refused(matrix.with_missing(planned_meetings(self.plan), plan_meetings(self.plan)))
 
     @cached_property
     def in_use(self) -> dict[str, str]:
-        """The hosts of the plan that were in use when it began, and by whom: host → words. They were not measured."""
+        """The planned hosts that were in use when the sweep began, and were not measured: host → by what."""
         files = {host: self.folder.read_if_there(self.folder.host_file(self.name, host, REFUSED)) for host in self.plan["hosts"]}
         return {host: str(each["in_use"]) for host, each in files.items() if each is not None}
 
     def _without_refused(self, matrix: Matrix) -> Matrix:
-        """Without what partners of refused hosts recorded: that nobody answered there says nothing of ports."""
+        """Return the results without those recorded by partners of refused hosts: a missing answer there shows nothing about ports."""
         gone = {number for number, host in enumerate(matrix.hosts) if host in self.in_use}
         if not gone:
             return matrix
@@ -131,7 +131,7 @@ class Evidence:
 
     @cached_property
     def uncalibrated(self) -> Uncalibrated:
-        """(host whose perftest could not calibrate its clock, rail, its partner) → how many measurements that cost."""
+        """(host whose perftest could not calibrate its clock, rail, its partner) → the number of lost measurements."""
         lost: Counter[tuple[str, str, str]] = Counter()
         for matrix in (self._recorded(test) for test in (BANDWIDTH, LATENCY) if test in self.tests):
             clients = matrix.server if matrix.is_read else matrix.client
@@ -143,38 +143,38 @@ class Evidence:
 
     @property
     def refused(self) -> Mapping[str, Refused]:
-        """Host → the lines of its results that do not count: it is not believed about others."""
+        """Host → the ignored lines of its results: it is not trusted about other hosts."""
         return self.measured.refused
 
     def failures(self, host: str) -> list[dict[str, Any]]:
-        """The raw output of a host's failures, as far as it is kept."""
+        """Return the stored raw output of a host's failures."""
         path = self._file(host, ".failures.jsonl")
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         return [each for line in lines if isinstance(each := json.loads(line), dict)]
 
     @cached_property
     def probes(self) -> list[Probe]:
-        """What hosts saw of partners with which a measurement had failed, each by its own word."""
+        """The observations by hosts of partners with which a measurement had failed."""
         return [probe for host in self.plan["hosts"] for probe in parse_probes(self.failures(host)) if probe.observer == host]
 
     @cached_property
     def limits(self) -> Limits:
-        """What each endpoint allows."""
+        """The limits of each endpoint."""
         return limits(self.plan, self.intents, self.facts)
 
     @cached_property
     def paths(self) -> Paths | None:
-        """What of the fabric measurements cross; None where this run has found none."""
+        """The elements of the fabric that measurements cross; None if this run has not found any."""
         fabric = self.folder.read_if_there(FABRIC)
         return None if fabric is None else paths_of(fabric, self.plan, self.facts, bidirectional=self.bandwidth.is_bidirectional)
 
     @cached_property
     def software(self) -> bool:
-        """Whether all devices here are software, which has no line rate, so that the fleet's own level counts."""
+        """Whether all devices are software. They have no line rate, so the level of the fleet counts."""
         return all(is_software(limit) for of in self.limits.values() for limit in of.values())
 
     def has(self, host: str, rail: str) -> bool:
-        """Whether a host takes part on a rail."""
+        """Return whether a host takes part on a rail."""
         column = next((each for each in self.plan["rails"] if each["name"] == rail), None)
         if host in self.in_use:
             return False
@@ -182,7 +182,7 @@ class Evidence:
 
     @cached_property
     def partitions(self) -> dict[tuple[str, str], int | None]:
-        """(rail, host) → the partition of its port, None where there is none; those of different ones do not meet."""
+        """(rail, host) → the partition of its port, None if there is none. Ports of different partitions are not paired."""
         return {
             (rail["name"], host): pkey
             for rail in self.plan["rails"]
@@ -190,12 +190,12 @@ class Evidence:
         }
 
     def partners(self, host: str, rail: str) -> list[str]:
-        """The hosts that the plan has an endpoint meet, in the plan's order."""
+        """Return the planned partners of an endpoint, in the plan's order."""
         return [each for each in self.plan["hosts"] if each in self._partners.get((host, rail), ())]
 
     @cached_property
     def _partners(self) -> dict[tuple[str, str], set[str]]:
-        """(host, rail) → the hosts that it meets; for a full schedule of many hosts that is much."""
+        """(host, rail) → its partners. This is large for a full schedule of many hosts."""
         found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         for rail, _round, server, client in planned_meetings(self.plan):
             name, ends = self.plan["rails"][rail]["name"], (self.plan["hosts"][server], self.plan["hosts"][client])
@@ -204,30 +204,30 @@ class Evidence:
         return dict(found)
 
     def is_over(self, hosts: Container[str]) -> bool:
-        """Whether the runner of each of these hosts that takes part has come to its end; a sweep that was stopped is not over."""
+        """Return whether the runner of each participating host has finished. A stopped sweep is not over."""
         there = [host for host in self.plan["hosts"] if host in hosts and host not in self.in_use]
         files = (self.folder.host_file(self.name, host, ".end.json") for host in there)
         return all((self.folder.read_if_there(file) or {}).get("finished") is True for file in files)
 
     def only_helps(self, host: str) -> bool:
-        """Whether a host takes part as a proven partner of others."""
+        """Return whether a host takes part only as a proven partner."""
         schedule = self.plan["schedule"]
         return schedule["kind"] == "against" and host not in self.plan["hosts"][: schedule["new"]]
 
     @cached_property
     def places(self) -> Places:
-        """Where hosts are met, with what of them answered when suspects were measured again, though a measurement had just failed."""
+        """The places where hosts are reached, and the probes that they answered during the re-measurement, after a failure."""
         plan = self.folder.read_if_there(f"{AGAIN}/plan.json") if self.name == SWEEP else None
         probes = [] if plan is None else replace(self, name=AGAIN, plan=plan).probes
         return Places.of(self.plan, answering(probes), answering_elsewhere(probes))
 
     def verdicts(self, settings: Mapping[str, Any], proofs: Proofs) -> list[Judged]:
-        """Who is to blame, by this sweep alone, or by what proven partners have reached before."""
+        """Return the verdicts, by this sweep alone or by the earlier results of proven partners."""
         found = self.recorded_verdicts(settings, proofs).verdicts
         return judged(found, self.bandwidth, settings, software=self.software, places=self.places)
 
     def recorded_verdicts(self, settings: Mapping[str, Any], proofs: Proofs) -> RecordedVerdicts:
-        """The verdicts from the run folder if they are of these results, plan, facts, settings and proofs; else computed and written."""
+        """Return the verdicts from the run folder if they match results, plan, facts, settings and proofs; else compute and write them."""
         name, inputs = f"{self.name}/{VERDICTS}", self._inputs(settings, proofs)
         recorded = if_sound(self.folder.path / name, RecordedVerdicts.from_dict)
         if recorded is not None and recorded.inputs == inputs:
@@ -246,7 +246,10 @@ class Evidence:
         return found
 
     def _inputs(self, settings: Mapping[str, Any], proofs: Proofs) -> str:
-        """The digest of all that the verdicts depend on. Facts are read again between the steps of a run; only what counts is in it."""
+        """Return the digest of all inputs of the verdicts.
+
+        Facts are read again between the steps of a run, so it has only the relevant ones.
+        """
         fabric = self.folder.path / FABRIC
         graph = hashlib.sha256(fabric.read_bytes()).hexdigest() if fabric.exists() else None
         devices = {profile["device"] for profile in self.plan["profiles"]} if graph else set[str]()
@@ -260,12 +263,12 @@ class Evidence:
 
     @cached_property
     def _stamps(self) -> dict[str, tuple[int, int, int]]:
-        """Host → what changes when its file of results does."""
+        """Host → values that change whenever its result file changes."""
         stats = {host: path.stat() for host, path in self._files().items()}
         return {host: (stat.st_size, stat.st_mtime_ns, stat.st_ino) for host, stat in stats.items()}
 
     def named(self, verdict: Verdict) -> list[Where]:
-        """The endpoints that a verdict names: both of a pair, all of a host or of a rail, those of a path's measurements."""
+        """Return the endpoints that a verdict names: both of a pair, all of a host or rail, or those of a path's measurements."""
         matrix = self.bandwidth
         if verdict.kind == "path":
             at_fault = [(matrix.rail[at], host) for at in verdict.evidence for host in (matrix.server[at], matrix.client[at])]
@@ -278,7 +281,7 @@ class Evidence:
         return list(dict.fromkeys(self.bandwidth.endpoints()))
 
     def _proven_share(self, proofs: Proofs) -> float:
-        """What a ratio of 1 of this sweep is to what its proven partners have reached; 1 for cards, whose ratio is to their links."""
+        """Return the ratio of this sweep's level to the earlier results of its proven partners; 1 for cards, compared with their links."""
         known = self._proven_medians(proofs)
         if not self.software or not known:
             return 1.0
@@ -286,17 +289,17 @@ class Evidence:
         return level / statistics.median(known)
 
     def _proven_medians(self, proofs: Proofs) -> list[float]:
-        """What the proven partners of this sweep have reached before."""
+        """Return the earlier results of the proven partners of this sweep."""
         return [proof.medians[BANDWIDTH] for host in self.plan["hosts"] if self.only_helps(host) for proof in proofs.get(host, {}).values()]
 
     def figures(self, verdicts: Sequence[Verdict]) -> dict[str, dict[str, dict[str, Figure]]]:
-        """test → host → rail → what it reached with partners that are not to blame."""
+        """Return test → host → rail → its figure with partners that are not to blame."""
         matrices = {BANDWIDTH: self.bandwidth, **({} if self.latency is None else {LATENCY: self.latency})}
         blame = Blame.of(verdicts, self.bandwidth)
         return {test: _by_name(matrix, figures(matrix, blame)) for test, matrix in matrices.items()}
 
     def too_fast(self) -> dict[str, dict[str, int]]:
-        """host → rail → measurements above what is physically possible."""
+        """Return host → rail → the number of measurements above the physical maximum."""
         hosts, rails = list(self.bandwidth.hosts), list(self.bandwidth.rails)
         ceilings = {
             (rails.index(rail), hosts.index(host)): limit.ceiling_gbps * (1 + CLOCK_TOLERANCE)
@@ -307,7 +310,7 @@ class Evidence:
         return _by_name(self.bandwidth, too_fast(self.bandwidth, ceilings))
 
     def of_rail(self, rail: str) -> dict[str, Any]:
-        """What a person reads first of a rail."""
+        """Return the summary of a rail for a person."""
         at = list(self.bandwidth.rails).index(rail) if rail in self.bandwidth.rails else -1
         planned = rail_schedules(self.plan)[at].schedule.meetings if at >= 0 else 0
         gbps, usec = (_known(matrix, at) for matrix in (self.bandwidth, self.latency))
@@ -328,7 +331,7 @@ class Evidence:
         return self.folder.path / self.folder.host_file(self.name, host, suffix)
 
     def counters(self) -> Counters:
-        """What the ports' counters did during the sweep."""
+        """Return the increase of the ports' counters during the sweep."""
         files = ((host, self._file(host, ".counters.json")) for host in self.plan["hosts"])
         return {host: self.folder.read_json(str(path.relative_to(self.folder.path))) for host, path in files if path.exists()}
 

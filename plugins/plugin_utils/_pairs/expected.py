@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a pair should reach by its links, its MTU and its PCIe paths, and what a measured figure is worth against that.
+"""The expected bandwidth of a pair by its links, MTU and PCIe paths, and the judgment of a measured figure.
 
-Rates are payload in 10^9 bit/s of one direction unless a bidirectional test is meant. The limit takes large messages that keep the wire
-busy (several messages under way, four queue pairs at 400 Gb/s and above): a message that is no larger than the MTU, or a single queue
-pair of a fast card, stays below it without any fault. Devices of software have no line rate: what they should reach, their fleet tells.
+Rates are payload in 10^9 bit/s of one direction, unless a bidirectional test is meant. The limit applies to large messages that keep the
+wire busy (several messages in flight, four queue pairs at 400 Gb/s and above). A message no larger than the MTU, or a single queue pair of
+a fast card, stays below it without any fault. Software devices have no line rate: they are compared with their fleet.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ LINK, PCIE = "link", "pcie"
 INFINIBAND_WIRE_BYTES = 26
 IPV6_MORE_BYTES = 20
 VLAN_BYTES = 4
-#: The share of payload in payload_gbps; without it, the rate after line coding.
+#: The share of payload in payload_gbps. Dividing by it gives the rate after line coding.
 PCIE_PAYLOAD_SHARE = 0.91
-#: Both directions at once reach less than twice one: acknowledgements, and reads and writes that share PCIe.
+#: Both directions at once reach less than twice one direction: acknowledgements, and reads and writes that share PCIe.
 BIDIRECTIONAL, BIDIRECTIONAL_CEILING = 1.9, 2.0
-#: What the clocks of two hosts, by which perftest counts, may be off.
+#: The tolerance for the clocks of two hosts, which perftest uses for its rates.
 CLOCK_TOLERANCE = 0.01
-#: The message that LATENCY_USEC is about.
+#: The message size to which LATENCY_USEC applies.
 LATENCY_SIZE_BYTES = 2
 
 
 @dataclass(frozen=True)
 class Limit:
-    """What can be reached (gbps), what nothing can be above (ceiling_gbps), and which of link and PCIe path bounds it.
+    """The expected rate (gbps), the maximum (ceiling_gbps), and whether link or PCIe path is the limit.
 
-    bound: LINK or PCIE; reason: "link 400 Gb/s, MTU 4096: 392.1"; end: of a pair, the smaller end (0, 1), None where both are alike.
+    bound: LINK or PCIE. reason: "link 400 Gb/s, MTU 4096: 392.1". end: the limiting end of a pair (0, 1), None if both are equal.
     """
 
     gbps: float
@@ -63,12 +63,12 @@ class Limit:
     end: int | None = None
 
     def named(self, one: str, other: str) -> Limit:
-        """The same, with the host in its reason: "node3: PCIe 16 GT/s x8 at 0000:20:01.0: 115"."""
+        """Return the same limit with the host in its reason: "node3: PCIe 16 GT/s x8 at 0000:20:01.0: 115"."""
         return replace(self, reason=f"{whose(self.end, one, other)}: {self.reason}")
 
 
 class LatencyBounds(NamedTuple):
-    """Above warn_usec is a warning, above fail_usec an error."""
+    """A latency above warn_usec is a warning, above fail_usec an error."""
 
     warn_usec: float
     fail_usec: float
@@ -79,10 +79,10 @@ LATENCY_USEC = {INFINIBAND: LatencyBounds(2.0, 5.0), ROCE: LatencyBounds(3.0, 5.
 
 
 def mtu_efficiency(mtu_bytes: int, link_layer: str, *, ipv6: bool = False, vlan: bool = False) -> float:
-    """The share of a link's rate that is payload: mtu / (mtu + bytes on the wire around it).
+    """Return the share of a link's rate that is payload: mtu / (mtu + bytes on the wire around it).
 
-    RoCE v2 over IPv4: 82 bytes = preamble and gap 20, Ethernet 14, FCS 4, IP 20, UDP 8, BTH 12, ICRC 4 (IBTA, annex A17; IEEE 802.3);
-    20 more over IPv6, 4 more with a VLAN. InfiniBand: 26. RETH and AETH, of the first and last packets of a message, are left out.
+    RoCE v2 over IPv4: 82 bytes = preamble and gap 20, Ethernet 14, FCS 4, IP 20, UDP 8, BTH 12, ICRC 4 (IBTA, annex A17; IEEE 802.3); 20
+    more over IPv6, 4 more with a VLAN. InfiniBand: 26. RETH and AETH, of the first and last packets of a message, are ignored.
     """
     if link_layer == INFINIBAND:
         return mtu_bytes / (mtu_bytes + INFINIBAND_WIRE_BYTES)
@@ -92,18 +92,18 @@ def mtu_efficiency(mtu_bytes: int, link_layer: str, *, ipv6: bool = False, vlan:
 def pair_limit(
     one: Endpoint, other: Endpoint, *, bidirectional: bool = False, mtu_bytes: int | None = None, hosts: tuple[str, str] | None = None
 ) -> Limit | NoLimit:
-    """What the smaller end of a pair allows, at the MTU that both have. hosts: whose names the reason gives.
+    """Return the limit of a pair: that of its smaller end, at the common MTU. hosts: the names for the reason.
 
-    bidirectional: perftest's -b, which prints the sum of both directions. Without hosts, like pairs are worked out once.
+    bidirectional: perftest's -b, which prints the sum of both directions. Without hosts, the result for equal pairs is cached.
     """
     limit = _pair_limit(one, other, bidirectional, mtu_bytes)
     return limit.named(*hosts) if hosts is not None else limit
 
 
 def judge_bandwidth(gbps: float | None, limit: Limit | NoLimit, fail_below: float, warn_below: float) -> tuple[str, str]:
-    """The status of a measured average and what was expected; fail_below, warn_below: fractions of the limit.
+    """Return the status of a measured average, and the expected value. fail_below, warn_below: fractions of the limit.
 
-    Above the ceiling it is an error as well: it measured something else. Nothing, zero and NaN are unknown: a failed measurement.
+    A value above the ceiling is an error too: something else was measured. None, zero and NaN are unknown: a failed measurement.
     """
     if isinstance(limit, NoLimit):
         return limit.status, limit.reason
@@ -119,7 +119,7 @@ def judge_bandwidth(gbps: float | None, limit: Limit | NoLimit, fail_below: floa
 def latency_bounds(
     link_layer: str | None, *, software: bool, command: str = "ib_write_lat", size_bytes: int = LATENCY_SIZE_BYTES
 ) -> LatencyBounds | NoLimit:
-    """What t_typical (t_avg with -D) may be through one switch; for ib_read_lat, which prints whole round trips, twice as much."""
+    """Return the bounds for t_typical (t_avg with -D) through one switch; twice that for ib_read_lat, which prints full round trips."""
     if software:
         return NoLimit(NOT_APPLICABLE, "the latency of a software device is that of its CPU")
     if size_bytes > LATENCY_SIZE_BYTES:
@@ -132,7 +132,7 @@ def latency_bounds(
 
 
 def judge_latency(usec: float | None, bounds: LatencyBounds | NoLimit) -> tuple[str, str]:
-    """The status of a measured latency and what was expected."""
+    """Return the status of a measured latency, and the expected value."""
     if isinstance(bounds, NoLimit):
         return bounds.status, bounds.reason
     if usec is None or not usec > 0:
@@ -143,7 +143,7 @@ def judge_latency(usec: float | None, bounds: LatencyBounds | NoLimit) -> tuple[
 
 
 def _end_limit(end: Endpoint, mtu_bytes: int, asked_bytes: int | None) -> Limit:
-    """The limit of an end that has one, at the MTU of its pair."""
+    """Return the limit of one end, at the MTU of its pair."""
     whose_mtu = "" if mtu_bytes == end.mtu_bytes else " (requested)" if mtu_bytes == asked_bytes else " (the other end's)"
     link_gbps = (end.rate_gbps or 0.0) * mtu_efficiency(mtu_bytes, end.link_layer or "")
     words = f"link {end.rate_gbps:.4g} Gb/s, MTU {mtu_bytes}{whose_mtu}: {link_gbps:.4g}"
@@ -185,7 +185,7 @@ Limits = Mapping[str, Mapping[str, Limit | NoLimit]]
 
 
 def limits(plan: Mapping[str, Any], intents: Mapping[str, Intent], facts: Mapping[str, Facts]) -> Limits:
-    """By what a pair of two such endpoints could reach in the plan's first test. Hosts without facts here are not in it."""
+    """Return the limit of each endpoint: that of a pair of two such endpoints in the plan's first test. Hosts without facts are omitted."""
     test = plan["tests"][0]
     rails = {rail["name"] for rail in plan["rails"]}
     return {host: _of_host(intents[host], facts[host], rails, test) for host in plan["hosts"] if host in intents}
@@ -198,12 +198,15 @@ def _of_host(intent: Intent, facts: Facts, rails: set[str], test: Mapping[str, A
 
 
 def is_software(limit: Limit | NoLimit) -> bool:
-    """Whether there is no limit because software has none; a card of which none is known is another thing."""
+    """Return whether there is no limit because the device is software. A card with an unknown limit is different."""
     return isinstance(limit, NoLimit) and limit.status == NOT_APPLICABLE
 
 
 def grid(plan: Mapping[str, Any], known: Limits) -> list[list[float | None]]:
-    """[rail][host] in Gb/s, None without a limit. Of a host that is not in `known` (a proven partner of another play) nothing is asked."""
+    """Return [rail][host] in Gb/s, None without a limit.
+
+    A host that is not in `known` (a proven partner of another play) has no limit to meet.
+    """
     return [[_gbps(known.get(host, {}).get(rail["name"]), host in known) for host in plan["hosts"]] for rail in plan["rails"]]
 
 

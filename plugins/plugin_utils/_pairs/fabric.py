@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A sweep's plan laid over the fabrics that this run has found: where each endpoint hangs, and what lies between two."""
+"""A sweep's plan mapped to the discovered fabrics: the place of each endpoint, and the path between two."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.crossings import Paths
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.paths import End, FabricPaths
 
-#: Of the rounds so many are below single leaves: without them a leaf cannot be told from its uplinks.
+#: The share of rounds below single leaves. Without them, a leaf cannot be distinguished from its uplinks.
 BELOW = 0.25
-#: Pairings that are tried for a round; the one with the most new pairs is taken.
+#: The number of pairings tried for a round; the one with the most new pairs is used.
 TRIES = 8
 
 Round = list[list[int]]
 
 
 def crossing_rounds(leaves: Sequence[str | None], partners: int, seed: int) -> list[Round]:
-    """The rounds of one rail: each endpoint meets about that many others, at first under other leaves, none twice.
+    """Return the rounds of one rail: each endpoint gets about `partners` partners, first below other leaves, none twice.
 
-    leaves: of each host, None for one that has no endpoint on the rail or is not in the graph; such hosts meet nobody.
+    leaves: the leaf of each host, None if it has no endpoint on the rail or is not in the graph. Such hosts have no partners.
     """
     members: dict[str, list[int]] = {}
     for host, leaf in enumerate(leaves):
@@ -50,7 +50,7 @@ def crossing_rounds(leaves: Sequence[str | None], partners: int, seed: int) -> l
 
 
 def _across(members: dict[str, list[int]], chance: Random, met: set[frozenset[int]]) -> list[tuple[int, int]]:
-    """Hosts leaf by leaf, each with the one half of all hosts further on: under another leaf, unless one leaf has more than half."""
+    """Return pairs in leaf order, each host with the one half of all hosts further: below another leaf, unless one has more than half."""
     leaf_of = {host: leaf for leaf, hosts in members.items() for host in hosts}
     best: list[tuple[int, int]] = []
     for _try in range(TRIES):
@@ -64,7 +64,7 @@ def _across(members: dict[str, list[int]], chance: Random, met: set[frozenset[in
 
 
 def _below(members: dict[str, list[int]], chance: Random, met: set[frozenset[int]]) -> list[tuple[int, int]]:
-    """Hosts of one leaf with one another."""
+    """Return pairs of hosts of the same leaf."""
     best: list[tuple[int, int]] = []
     for _try in range(TRIES):
         orders = (chance.sample(hosts, len(hosts)) for _leaf, hosts in sorted(members.items()))
@@ -73,13 +73,13 @@ def _below(members: dict[str, list[int]], chance: Random, met: set[frozenset[int
     return best
 
 
-#: Fewer endpoints than these meet as a sample of any order has them.
+#: With fewer endpoints, the plain sample is used.
 FEWEST = 4
 
 
 @dataclass(frozen=True)
 class PlanePaths:
-    """Several planes, none of which has a cable to another."""
+    """Several planes without cables between them."""
 
     planes: Sequence[FabricPaths]
 
@@ -93,7 +93,7 @@ class PlanePaths:
 
 
 def paths_of(fabric: Mapping[str, Any], plan: Mapping[str, Any], facts: Mapping[str, Facts], *, bidirectional: bool = False) -> Paths:
-    """fabric: what FABRIC says; plan: of the sweep; facts: of comparable(), by host."""
+    """Return the paths. fabric: the content of FABRIC. plan: of the sweep. facts: of comparable(), by host."""
     planes = []
     for told in fabric["planes"]:
         graph, routes = Graph.from_dict(told), fabric.get("routes", {}).get(told["plane"], {})
@@ -103,7 +103,7 @@ def paths_of(fabric: Mapping[str, Any], plan: Mapping[str, Any], facts: Mapping[
 
 
 def ends(graph: Graph, plan: Mapping[str, Any], facts: Mapping[str, Facts]) -> list[list[End | None]]:
-    """[rail][host] of a plan: the port of the HCA in the graph, by the GUID of the device; None where it is not in there."""
+    """Return [rail][host] of a plan: the port of the HCA in the graph, by device GUID; None if it is not in the graph."""
     return [
         [_end(graph, facts.get(host), plan["profiles"], number) for host, number in zip(plan["hosts"], rail["profiles"], strict=True)]
         for rail in plan["rails"]
@@ -111,7 +111,7 @@ def ends(graph: Graph, plan: Mapping[str, Any], facts: Mapping[str, Facts]) -> l
 
 
 def crossing_schedule(fabric: Mapping[str, Any], plan: Mapping[str, Any], facts: Mapping[str, Facts]) -> dict[str, Any] | None:
-    """The sample that a plan has asked for, listed so that it crosses spines first.
+    """Return the requested sample as a list that crosses spines first.
 
     None unless each rail has FEWEST endpoints in each of its partitions, and the graph has all of them, below several leaves.
     """
@@ -135,13 +135,13 @@ def crossing_schedule(fabric: Mapping[str, Any], plan: Mapping[str, Any], facts:
 
 
 def _by_partition(below: Sequence[str | None], keys: Sequence[int | None]) -> list[list[str | None]]:
-    """The leaves of a rail's ports, once for each partition, without those of the others, which are not reached."""
+    """Return the leaves of a rail's ports, once for each partition, without the unreachable ports of other partitions."""
     there = dict.fromkeys(key for key, leaf in zip(keys, below, strict=True) if leaf is not None)
     return [[leaf if key == one else None for leaf, key in zip(below, keys, strict=True)] for one in there]
 
 
 def leaves(graph: Graph, of: Sequence[End | None]) -> list[str | None]:
-    """The GUIDs of the switches that the ends of a rail hang on."""
+    """Return the GUIDs of the switches to which the ends of a rail are connected."""
     peers = [None if end is None else graph.peer(*end) for end in of]
     return [None if peer is None else peer[0] for peer in peers]
 

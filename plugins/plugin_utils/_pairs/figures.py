@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What each endpoint reached in a sweep, with the partners that are not to blame themselves."""
+"""The figures of each endpoint in a sweep, with partners that are not to blame themselves."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Meetings = defaultdict[Where, "array[int]"]
 
 @dataclass(frozen=True)
 class Figure:
-    """One endpoint in one test. measured, failed, missing: meetings of it. partners: those that the figures are from.
+    """One endpoint in one test. measured, failed, missing: counts of its measurements. partners: the number of partners in the figures.
 
-    median, lowest, highest: Gb/s or µs; ratio: median of measured / expected (1 is what should be). None where nothing was measured.
+    median, lowest, highest: Gb/s or µs. ratio: median of measured / expected (1 is as expected). None if nothing was measured.
     """
 
     measured: int
@@ -39,7 +39,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Blame:
-    """What the verdicts name. endpoints: of hosts, NICs and directions; pairs: (rail, lower host, higher host); rails."""
+    """The parts named by verdicts. endpoints: of hosts, NICs and directions. pairs: (rail, lower host, higher host). rails."""
 
     endpoints: dict[Where, Verdict]
     pairs: dict[tuple[int, int, int], Verdict]
@@ -47,7 +47,7 @@ class Blame:
 
     @classmethod
     def of(cls, verdicts: Iterable[Verdict], matrix: Matrix) -> Blame:
-        """The first verdict on an endpoint counts."""
+        """Return the blame of some verdicts. The first verdict on an endpoint counts."""
         found = cls({}, {}, {})
         for verdict in reversed(list(verdicts)):
             found._add(verdict, len(matrix.rails))
@@ -65,8 +65,10 @@ class Blame:
 
 
 def figures(matrix: Matrix, blame: Blame) -> dict[Where, Figure]:
-    """Of every endpoint that was measured, failed or should have been. A meeting whose partner or path is to blame says nothing of an
-    endpoint, unless it had no other."""
+    """Return the figure of every endpoint that was measured, failed or missing.
+
+    A measurement with a partner or path to blame does not count for an endpoint, unless it has no other.
+    """
     clean, spoilt, failed = _meetings(matrix, blame)
     missing = _missing(matrix, blame)
     nothing = _positions()
@@ -77,13 +79,13 @@ def figures(matrix: Matrix, blame: Blame) -> dict[Where, Figure]:
 
 
 def positions(matrix: Matrix, blame: Blame) -> dict[Where, Sequence[int]]:
-    """Of every endpoint that was measured the measurements that its figure is from."""
+    """Return endpoint → the measurements in its figure."""
     clean, spoilt, _failed = _meetings(matrix, blame)
     return {**spoilt, **clean}
 
 
 def _meetings(matrix: Matrix, blame: Blame) -> tuple[Meetings, Meetings, Counter[Where]]:
-    """Those of each endpoint that tell of it, those that tell of a partner or path, and how many failed."""
+    """Return the measurements that count for each endpoint, those that count for a partner or path, and the number of failures."""
     clean, spoilt = Meetings(_positions), Meetings(_positions)
     failed: Counter[Where] = Counter()
     for at, (rail, server, client, value) in enumerate(zip(matrix.rail, matrix.server, matrix.client, matrix.value, strict=True)):
@@ -98,7 +100,7 @@ def _meetings(matrix: Matrix, blame: Blame) -> tuple[Meetings, Meetings, Counter
 
 
 def _missing(matrix: Matrix, blame: Blame) -> Counter[Where]:
-    """How many planned meetings left no record, by the client that owes it; a partner that is to blame may have taken it along."""
+    """Return the number of planned measurements without a record, by client. A partner that is to blame may have caused it."""
     owed = ((rail, server, client) if matrix.is_read else (rail, client, server) for rail, server, client in matrix.missing)
     return Counter((rail, owing) for rail, owing, partner in owed if (rail, partner) not in blame.endpoints)
 
@@ -122,10 +124,10 @@ def _median(ordered: Sequence[float]) -> float:
 
 
 def too_fast(matrix: Matrix, ceilings: Mapping[Where, float]) -> dict[Where, int]:
-    """How many measurements of each endpoint are above what it can do. ceilings: Gb/s of each endpoint that has one.
+    """Return the number of measurements of each endpoint above its maximum. ceilings: Gb/s of each endpoint that has one.
 
-    A figure is the client's word. If it is above what the client itself can do, it counts against the server only where that is so of
-    at least half of all measurements of the server's endpoint.
+    The client reports the figure. If it is above the client's own maximum, it counts against the server only if at least half of all
+    measurements of the server's endpoint are.
     """
     found: Counter[Where] = Counter()
     if max((value for value in matrix.value if not math.isnan(value)), default=0.0) <= min(ceilings.values(), default=math.inf):

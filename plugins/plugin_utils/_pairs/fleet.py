@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The hosts of a pairs stage: what of them can be measured, and what is proven of it."""
+"""The hosts of a pairs stage: their measurable endpoints and proofs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan 
 NOWHERE = "it has no address on this rail, and other hosts cannot reach the address of Ansible's session (loopback, or a local connection)"
 REACH = "Give the host an address on the rail (IP over InfiniBand), or an ansible_host that the other hosts can reach."
 
-#: The schedule of rdma_pairs in which every host meets every other one.
+#: The schedule of rdma_pairs in which every host is paired with every other one.
 FULL = "full"
 
 Standings = Mapping[str, Mapping[str, Standing]]
@@ -32,7 +32,7 @@ Standings = Mapping[str, Mapping[str, Standing]]
 
 @dataclass(frozen=True)
 class Fleet:
-    """intents and facts (of comparable()) by host, in the play's order; endpoints: host → rail → where and how it is measured."""
+    """intents and facts (of comparable()) by host, in the play's order. endpoints: host → rail → how it is reached and measured."""
 
     intents: Mapping[str, Intent]
     facts: Mapping[str, RunFacts]
@@ -40,7 +40,7 @@ class Fleet:
 
     @classmethod
     def of(cls, known: Mapping[str, Known]) -> Fleet:
-        """A host of which intent or facts are missing is left out."""
+        """Return the fleet, without hosts that lack intent or facts."""
         there = {host: (each.intent, each.facts) for host, each in known.items() if each.intent and each.facts}
         intents = {host: intent for host, (intent, _facts) in there.items()}
         facts = {host: its for host, (_intent, its) in there.items()}
@@ -57,32 +57,35 @@ class Fleet:
 
     @cached_property
     def _planning(self) -> Counter[str]:
-        """Rail → how many hosts are planned to have it."""
+        """Rail → the number of hosts that plan it."""
         return Counter(rail["name"] for intent in self.intents.values() for rail in intent["rails"])
 
     @cached_property
     def bases(self) -> dict[str, dict[str, Basis]]:
-        """What the measurements of each host's rails depend on now."""
+        """Host → rail → the current basis of its measurements."""
         return {host: bases(self.intents[host], self.facts[host]) for host in self.intents}
 
     def without(self, hosts: Iterable[str]) -> Fleet:
-        """The rest of the fleet."""
+        """Return the rest of the fleet."""
         left_out = set(hosts)
         kept = [host for host in self.intents if host not in left_out]
         intents, facts = {host: self.intents[host] for host in kept}, {host: self.facts[host] for host in kept}
         return Fleet(intents, facts, {host: self.endpoints[host] for host in kept})
 
     def having(self, rail: str) -> list[str]:
-        """The hosts with an endpoint on a rail."""
+        """Return the hosts with an endpoint on a rail."""
         return [host for host in self.intents if rail in self.endpoints[host]]
 
     def reached(self, host: str, rail: str) -> list[str]:
-        """The hosts that an endpoint can meet on its rail, itself among them: those whose ports are in its partition."""
+        """Return the hosts that an endpoint can reach on its rail, including itself: those with ports in its partition."""
         pkey = self.endpoints[host][rail].get("pkey")
         return [each for each in self.having(rail) if self.endpoints[each][rail].get("pkey") == pkey]
 
     def why_missing(self, host: str, rail: str) -> tuple[str, str] | None:
-        """Why a port that is there cannot be measured, and what to do: its partitions, or nobody can meet it. None for another reason."""
+        """Return why an existing port cannot be measured, and the remedy: its partitions, or an unreachable address.
+
+        None for other reasons.
+        """
         found = next((each for each in resolve(self.intents[host]["rails"], self.facts[host]) if each.name == rail), None)
         if found is None or found.device is None or found.port is None:
             return None
@@ -94,12 +97,12 @@ class Fleet:
         return None
 
     def missing(self, host: str) -> list[str]:
-        """The host's own rails that other hosts have as well, and on which it cannot be measured; none for a host that is alone."""
+        """Return the host's rails that other hosts also have, but on which it cannot be measured; none for a single host."""
         own = (rail["name"] for rail in self.intents[host]["rails"])
         return [rail for rail in own if self._planning[rail] > 1 and rail not in self.endpoints[host]]
 
     def standings(self, proofs: Proofs, now: float, max_age_hours: float) -> dict[str, dict[str, Standing]]:
-        """What the records say of each endpoint now. now: seconds since 1970."""
+        """Return the standing of each endpoint by the records. now: seconds since 1970."""
 
         def of_rail(host: str, rail: str) -> Standing:
             proof = proofs.get(host, {}).get(rail)
@@ -111,5 +114,5 @@ class Fleet:
 
 
 def measurable_hosts(folder: RunFolder, stage: str) -> dict[str, Known]:
-    """What is known of each host, tried out as what plans and judges measurements uses it."""
+    """Return the known facts of each host, after a trial with the code that plans and judges measurements."""
     return known_hosts(folder, stage, lambda known: Fleet.of(known).bases)

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Proofs: what a sweep has shown to be good, by host and rail, with what it depends on; valid while that has not changed.
+"""Proofs: good results of a sweep, by host and rail, with their basis; valid while that has not changed.
 
-They lie beside the runs (proofs/pairs.json in rdma_run_dir), so that a run which finds them valid puts no load on the fabric.
+They are stored beside the runs (proofs/pairs.json in rdma_run_dir). A run with valid proofs puts no load on the fabric.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan 
 FILE = "../proofs/pairs.json"
 SCHEMA = 2
 SECONDS_PER_HOUR = 3600.0
-#: Of the NIC's PCI function, what bounds a measurement.
+#: The values of the NIC's PCI function that limit a measurement.
 PCI_KEYS = ("address", "speed_gtps", "width", "narrowest")
 
-#: What the measurements of a host's rail depend on: "driver", "firmware", "port", "intent" → a hash of it.
+#: The basis of a host's rail: "driver", "firmware", "port", "intent" → a hash.
 Basis = Mapping[str, str]
-#: host → rail → its proof.
+#: Host → rail → its proof.
 Proofs = dict[str, dict[str, "Proof"]]
 
 
 @dataclass(frozen=True)
 class Proof:
-    """One rail of one host, found good. measured: seconds since 1970, by the control node's clock. run: which one measured it.
+    """One rail of one host, proven good. measured: seconds since 1970, by the control node's clock. run: the run that measured it.
 
-    partners: how many it was measured with. medians: test → median of what it reached with them (Gb/s or µs); ratio: of what it should.
-    endpoint: where it was met, so that a run of other hosts can measure against it. met: the names of these partners if the schedule leaves
-    pairs out (ring, sample); None after a full sweep, and for a new port that a full schedule has measured beside proven ones.
+    partners: their number. medians: test → median with them (Gb/s or µs). ratio: of the expected value. endpoint: where it was reached, so
+    that a run of other hosts can measure against it. met: the names of the partners if the schedule omits pairs (ring, sample); None after
+    a full sweep, and for a new port that a full schedule has measured beside proven ones.
     """
 
     basis: Basis
@@ -60,7 +60,7 @@ class Proof:
 
 @dataclass(frozen=True)
 class Standing:
-    """x: why its proof no longer holds, "" if it does; too_old: but for its age it would."""
+    """changed: why its proof is no longer valid, "" if it is. too_old: only its age makes it invalid."""
 
     proof: Proof | None
     changed: str = ""
@@ -72,12 +72,12 @@ class Standing:
 
     @property
     def words(self) -> str:
-        """Why it is not valid."""
+        """Why the proof is not valid."""
         return self.changed or "its proof is older than rdma_proof_max_age_hours"
 
 
 def bases(intent: Intent, facts: Facts) -> dict[str, Basis]:
-    """What the measurements of each rail of this host depend on. intent: normalised; facts: of comparable()."""
+    """Return rail → the basis of its measurements on this host. intent: normalized. facts: of comparable()."""
     loaded = facts.stack.modules if facts.stack else {}
     modules = {name: (loaded[name].version, loaded[name].srcversion) for name in needed_modules(intent, facts) if name in loaded}
     driver = _hash([facts.stack.kernel if facts.stack else None, modules])
@@ -86,7 +86,7 @@ def bases(intent: Intent, facts: Facts) -> dict[str, Basis]:
 
 
 def _partition(rail: ResolvedRail, facts: Facts, intent: Intent) -> list[int | None]:
-    """The partition that a port is measured in, where it is another one than everybody's."""
+    """Return the partition in which a port is measured, if it is not the default one."""
     if rail.device is None or rail.port is None:
         return []
     place = partition_place(facts.devices[rail.device].ports[rail.port], intent)
@@ -122,7 +122,7 @@ def _hash(data: Any) -> str:
 
 
 def standing(proof: Proof | None, basis: Basis, now: float, max_age_hours: float, required: Collection[str] = ()) -> Standing:
-    """Hold a proof against the endpoint as it is now. now: seconds since 1970; required: the partners that the schedule requires."""
+    """Compare a proof with the current endpoint. now: seconds since 1970. required: the partners required by the schedule."""
     if proof is None:
         return Standing(None, "never measured, or not proven good")
     differ = [part for part in basis if basis[part] != proof.basis.get(part)]
@@ -135,12 +135,12 @@ def standing(proof: Proof | None, basis: Basis, now: float, max_age_hours: float
 
 
 def is_young(proof: Proof, now: float, max_age_hours: float) -> bool:
-    """Whether a proof's age alone does not end it."""
+    """Return whether a proof is not too old."""
     return 0 <= (now - proof.measured) / SECONDS_PER_HOUR <= max_age_hours
 
 
 def read(data: Mapping[str, Any] | None) -> Proofs:
-    """The proofs of FILE. Those of another schema, and each one that is damaged, do not count: its rail is measured again."""
+    """Return the proofs of FILE. Those of another schema and damaged ones do not count: their rails are measured again."""
     if not isinstance(data, Mapping) or data.get("schema") != SCHEMA or not isinstance(data.get("endpoints"), Mapping):
         return {}
     found: Proofs = {}
@@ -152,7 +152,7 @@ def read(data: Mapping[str, Any] | None) -> Proofs:
 
 
 def _proof(data: Any) -> Proof | None:
-    """One record of FILE; None if it is none that write has made."""
+    """Return one record of FILE; None if write could not have made it."""
     if not isinstance(data, Mapping) or {*data, "endpoint"} != {each.name for each in fields(Proof)}:
         return None
     proof = Proof(**data)
@@ -171,7 +171,7 @@ def _proof(data: Any) -> Proof | None:
 
 
 def _is_finite(number: float) -> bool:
-    """Whether a float can have the value; an integer of a damaged file may be too large for one."""
+    """Return whether a float can have the value; an integer in a damaged file may be too large."""
     try:
         return math.isfinite(number)
     except OverflowError:
@@ -186,12 +186,12 @@ def _is_address(value: Any) -> bool:
 
 
 def write(proofs: Proofs) -> dict[str, Any]:
-    """The content of FILE."""
+    """Return the content of FILE."""
     return {"schema": SCHEMA, "endpoints": {host: {rail: asdict(proof) for rail, proof in of.items()} for host, of in proofs.items()}}
 
 
 def renewed(proofs: Proofs, attempted: Mapping[str, set[str]], good: Proofs) -> Proofs:
-    """The records after a sweep: what it found good is proven, what else it set out to measure (host → rails) no longer is."""
+    """Return the records after a sweep: its good results are proven, its other subjects (host → rails) no longer are."""
     kept = {host: {rail: proof for rail, proof in of.items() if rail not in attempted.get(host, set())} for host, of in proofs.items()}
     for host, of in good.items():
         kept.setdefault(host, {}).update(of)
@@ -204,17 +204,17 @@ Port = tuple[str, str]
 
 @dataclass(frozen=True)
 class Doubt:
-    """A finding, and the ports whose load shows what it says. below: those that hang on what it names; around: all that could have."""
+    """A finding, and the ports under load that it affects. below: ports on the named elements. around: all ports that could be affected."""
 
     finding: Finding
     below: frozenset[Port] = frozenset()
     around: frozenset[Port] = frozenset()
 
     def ports(self, tried: Set[Port]) -> frozenset[Port]:
-        """Those of the ports that a run has measured (tried) which have to be measured again: below what is named, if any are."""
+        """Return those of the measured ports (tried) that must be measured again: below the named elements, if there are any."""
         return (self.below & tried) or (self.around & tried)
 
 
 def in_doubt(doubts: Iterable[Doubt], tried: Set[Port]) -> frozenset[Port]:
-    """The ports that all of these put in doubt together. tried: what this run has measured; other ports were not under its load."""
+    """Return the ports that these doubts affect together. tried: the ports measured by this run; others were not under its load."""
     return frozenset[Port]().union(*(each.ports(tried) for each in doubts))

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who measures against whom in which round.
+"""The pairs of each round.
 
-The schedules themselves are part of the pair runner; here is what plans need beside them.
+The schedules themselves are part of the pair runner; this module has what plans need in addition.
 """
 
 from __future__ import annotations

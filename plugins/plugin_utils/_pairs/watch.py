@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How far a sweep is, from its plan and the results that have come so far: one line for a person."""
+"""The progress of a sweep, from its plan and the results so far: one line for a person."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import rail_schedules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 
-#: Slow is what is worse than the median of its rail and test by this factor, once there are so many of them.
+#: A result is slow if it is worse than the median of its rail and test by this factor, once there are enough of them.
 SLOW_FACTOR = 2.0
 SLOW_RESULTS = 5
-#: Values are counted by their logarithm, so many steps for a factor of two: a step is 4 %.
+#: Values are counted by their logarithm, with this many steps for a factor of two: a step is 4 %.
 STEPS = 16
-#: The rate is that of the results of so many last seconds.
+#: The rate is that of the results of the last seconds.
 RATE_SECONDS = 120.0
 
 
 class Tally:
-    """The results of a sweep so far. Of hosts that were not asked yet, those that were tell by their rounds how far they are.
+    """The results of a sweep so far. The progress of hosts not yet read is estimated from the rounds of those that were.
 
-    A meeting that one end could not measure and the other one could counts as both; that is rare.
+    A meeting that failed at one end and succeeded at the other counts as both; that is rare.
     """
 
     def __init__(self, plan: Mapping[str, Any]) -> None:
@@ -43,7 +43,7 @@ class Tally:
         self._seen: deque[tuple[float, float]] = deque()
 
     def add(self, host: int, lines: Iterable[str]) -> None:
-        """Take further lines of a host's file, maybe none yet. What is no result of the plan is passed over."""
+        """Add further lines of a host's file, if any. Lines that are not results of the plan are ignored."""
         rounds = self._rounds.setdefault(host, Counter())
         for line in lines:
             try:
@@ -60,7 +60,7 @@ class Tally:
                 self._values.setdefault((result.rail, result.test), Counter())[math.floor(math.log2(result.value) * STEPS)] += 1
 
     def line(self, now: float) -> str:
-        """Where the sweep is; now: of a monotonic clock, in seconds."""
+        """Return the progress of the sweep. now: of a monotonic clock, in seconds."""
         total = sum(schedule.meetings for schedule in self._schedules) * len(self._tests)
         counted = self._measured + len(self._failed)
         partly = len(self._rounds) < self._hosts
@@ -73,7 +73,7 @@ class Tally:
         return ", ".join([*words, *([f"about {_duration(left)} left"] if left else [])])
 
     def _by_rounds(self) -> float:
-        """The meetings that are done if all hosts are as far as those that were asked are on average."""
+        """Return the number of finished meetings, if all hosts are as far as the average of those read."""
         done = 0.0
         for rail, (schedule, there) in enumerate(zip(self._schedules, self._endpoints, strict=True)):
             asked = [rounds[rail] for host, rounds in self._rounds.items() if there[host]]
@@ -83,7 +83,7 @@ class Tally:
 
     @staticmethod
     def _slow(values: Counter[int], command: str) -> int:
-        """How many of the values of a rail and test are much worse than their median."""
+        """Return how many values of a rail and test are much worse than their median."""
         count = values.total()
         if count < SLOW_RESULTS:
             return 0
@@ -92,7 +92,7 @@ class Tally:
         return sum(number for value, number in values.items() if (value > median + step if latency else value < median - step))
 
     def _left_seconds(self, now: float, done: float, total: int) -> float | None:
-        """By the rate of the last results; None before there is one, and at the end."""
+        """Return the remaining time by the rate of the last results; None before there is one, and at the end."""
         if done:
             self._seen.append((now, done))
         while len(self._seen) > 2 and now - self._seen[1][0] >= RATE_SECONDS:
@@ -122,7 +122,7 @@ PLANS = ("pairs/plan.json", "pairs/*/plan.json")
 
 
 class PairWatch:
-    """The sweep that this run has planned last. Of each host's file it reads only what is new."""
+    """The sweep that this run planned last. Only new lines of each host's file are read."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
@@ -131,7 +131,7 @@ class PairWatch:
         self._read: dict[int, int] = {}
 
     def line(self, now: float) -> str | None:
-        """Where the sweep is, None if that cannot be told; now: of a monotonic clock, in seconds."""
+        """Return the progress of the sweep, None if unknown. now: of a monotonic clock, in seconds."""
         try:
             if self._tally is None:
                 self._tally = self._begin()
@@ -155,7 +155,7 @@ class PairWatch:
         return Tally(plan)
 
     def _new_lines(self, position: int, file: Path) -> list[str]:
-        """The whole lines that were added; one that is being written comes next time."""
+        """Return the complete new lines; an incomplete one is read next time."""
         with file.open("rb") as stream:
             stream.seek(self._read.get(position, 0))
             data = stream.read()

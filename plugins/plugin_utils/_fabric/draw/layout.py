@@ -94,7 +94,7 @@ def lay_out(graph: Graph) -> Layout:
 
 
 def _groups(graph: Graph, leaves: Sequence[str], beside: Mapping[str, frozenset[str]]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Return (leaves, hosts) for hosts that share leaves. A host that shares some leaves with a group joins it; each leaf is in one group."""
+    """Return (leaves, hosts) for hosts that share leaves. A host that shares leaves with a group joins it; each leaf is in one group."""
     known = frozenset(leaves)
     by_leaves: dict[frozenset[str], list[str]] = defaultdict(list)
     for name, guids in host_names(graph).items():

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the pairs stage asks of each port: what it reached, how quickly it answers, and that it counted no errors under load.
+"""The checks of the pairs gate on each port: its bandwidth, its latency, and its error counters under load.
 
-Who is to blame is found in all measurements at once (_pairs/verdict/verdict.py): a good port that met a bad one is not in error.
+The blame is determined from all measurements at once (_pairs/verdict/verdict.py): a good port with a bad partner is not in error.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ STAGE = "pairs"
 BANDWIDTH_CHECK, LATENCY_CHECK, ERRORS_CHECK, CLOCK_CHECK = "pair.bandwidth", "pair.latency", "pair.errors", "pair.clock"
 RESULTS_CHECK = "pair.results"
 ORDER = "Check in this order: MTU, flow control, cable or optic, PCIe generation and lanes, NUMA."
-#: The lowest figure of a port that is equally slow with all of its partners, as a share of the highest one.
+#: A port is equally slow with all partners if its lowest figure is at least this share of its highest.
 EVEN = 0.9
 LATENCY_REMEDY = (
     "On {host}: 1. Disable deep C-states. 2. Check that the test runs on the NUMA node of the NIC. 3. Count the switches on the path."
@@ -90,8 +90,10 @@ LATENCY_REMEDY = (
 
 @dataclass(frozen=True)
 class Port:
-    """One host's rail at the gate. limit: what it allows; figure: what it reached, in this run's sweep or its proof's (then run says
-    which); verdicts: those that name it; too_fast: measurements above what is possible."""
+    """One host's rail at the gate. limit: its limit. figure: its figure, in this run's sweep or in its proof (then run is set).
+
+    verdicts: those that name it. too_fast: measurements above the maximum.
+    """
 
     host: str
     rail: str
@@ -103,7 +105,7 @@ class Port:
 
 
 def check_bandwidth(port: Port, settings: Mapping[str, Any]) -> Finding:
-    """settings: the intent's rdma_pairs."""
+    """Return the finding pair.bandwidth. settings: the intent's rdma_pairs."""
     if port.verdicts and not port.too_fast:
         worst = min(port.verdicts, key=lambda each: (ERROR, UNKNOWN, WARNING, OK).index(each.status))
         return Finding(STAGE, BANDWIDTH_CHECK, port.host, port.rail, worst.status, worst.observed, worst.expected, worst.remedy)
@@ -165,9 +167,11 @@ def _remedy(port: Port, status: str) -> str:
 
 
 def check_clock(host: str, lost: int, rails: Sequence[str], partners: Sequence[str], source: str | None) -> Finding:
-    """perftest's clock on a host. lost: measurements that its calibration cost; rails: those without any measurement left.
+    """Return the finding on perftest's clock on a host. lost: measurements lost by its calibration.
 
-    partners: hosts whose clock cost a measurement on these rails; source: the kernel's clock source, None if not known.
+    rails: those without any measurement left.
+
+    partners: hosts whose clock cost a measurement on these rails. source: the kernel's clock source, None if unknown.
     """
     seen = []
     if lost:
@@ -184,7 +188,7 @@ def check_clock(host: str, lost: int, rails: Sequence[str], partners: Sequence[s
 
 
 def check_results(host: str, refused: Sequence[Refused]) -> Finding:
-    """Report the lines of a host's results that do not count, of each sweep. They say nothing of the hosts that they are about."""
+    """Return the finding on the ignored lines of a host's results, of each sweep. They do not count for the hosts that they name."""
     count = sum(each.lines for each in refused)
     observed = f"ignored {count} line{'s' if count != 1 else ''} of its results: {refused[0].words}"
     remedy = steps(
@@ -196,7 +200,7 @@ def check_results(host: str, refused: Sequence[Refused]) -> Finding:
 
 
 def check_latency(port: Port, usec: float | None, bounds: LatencyBounds | NoLimit) -> Finding:
-    """usec: the median of what the port measured with its good partners."""
+    """Return the finding pair.latency. usec: the median of the port with good partners."""
     status, expected = judge_latency(usec, bounds)
     observed = "not measured" if usec is None else f"{usec:.3g} µs (median of {port.rail})"
     remedy = "" if status in (OK, NOT_APPLICABLE) else LATENCY_REMEDY.format(host=port.host)
@@ -204,7 +208,7 @@ def check_latency(port: Port, usec: float | None, bounds: LatencyBounds | NoLimi
 
 
 def _not_compared(host: str, rail: str, expected: str, *, software: bool) -> Finding:
-    """The finding pair.errors of a port that has no counters of both before and after the sweep."""
+    """Return the finding pair.errors of a port without counters from both before and after the sweep."""
     why = "its counters before and after the sweep cannot be compared"
     if software:
         return Finding(STAGE, ERRORS_CHECK, host, rail, NOT_APPLICABLE, f"{why}; errors of software devices are not judged", expected)
@@ -216,7 +220,10 @@ def _not_compared(host: str, rail: str, expected: str, *, software: bool) -> Fin
 
 
 def check_errors(host: str, counters: Mapping[str, Any], rails: Iterable[tuple[str, bool]]) -> Iterator[Finding]:
-    """What a host's ports counted during the sweep. counters: rail → {"seconds", "risen"}; rails: name, and whether it is software."""
+    """Yield findings on a host's error counters during the sweep. counters: rail → {"seconds", "risen"}.
+
+    rails: name, and whether it is software.
+    """
     for rail, software in rails:
         of_rail = counters.get(rail)
         expected = f"fewer than {FEWEST_ERRORS} on each error counter, and fewer than {FEWEST_FLAPS} on each flap counter, under load"

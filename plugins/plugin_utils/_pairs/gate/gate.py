@@ -47,9 +47,9 @@ EXPECTED = "a measurement that still holds"
 
 @dataclass(frozen=True)
 class PairGate:
-    """What the gate has before it. settings: the intent's rdma_pairs; now: seconds since 1970; planned_hosts: of the play.
+    """The inputs of the gate. settings: the intent's rdma_pairs. now: seconds since 1970. planned_hosts: of the play.
 
-    doubts: what stops this gate on planes and whole rails; the ports that it puts in doubt are not proven by this run.
+    doubts: what stops this gate on planes and whole rails. Ports in doubt are not proven by this run.
     """
 
     folder: RunFolder
@@ -63,7 +63,7 @@ class PairGate:
     doubts: Sequence[Doubt] = ()
 
     def judge(self) -> dict[str, list[Finding]]:
-        """Findings for every host; what was measured well is recorded as proven, and the figures go to pairs/summary.json."""
+        """Return findings for every host. Record good measurements as proofs, and write the figures to pairs/summary.json."""
         findings = {host: list(self._of_host(host)) or [_no_pair(host, self.planned_hosts)] for host in self.fleet.hosts}
         self.folder.write_json("pairs/summary.json", self._summary())
         if self.sweep is not None and not self.check_mode:
@@ -80,7 +80,7 @@ class PairGate:
 
     @cached_property
     def refused(self) -> Mapping[str, Sequence[Refused]]:
-        """Host → the lines of its results that do not count, of each sweep of this run."""
+        """Host → the ignored lines of its results, of each sweep of this run."""
         others = (Evidence.of(self.folder, name, self.fleet.intents, self.fleet.facts) for name in (AGAIN, LOAD, SPINES, ISOLATION))
         found: dict[str, list[Refused]] = {}
         for sweep in (self.sweep, *others):
@@ -90,12 +90,12 @@ class PairGate:
 
     @cached_property
     def verdicts(self) -> list[Judged]:
-        """Those of the sweep, after their suspects were measured again."""
+        """The verdicts of the sweep, after the re-measurement of their suspects."""
         return [each for each in self._accusations if each.stands_out]
 
     @cached_property
     def _accusations(self) -> list[Judged]:
-        """The verdicts, and the ports that only their own figures refuse, after both were measured again."""
+        """The verdicts, and the ports that only their own figures reject, both after the re-measurement."""
         sweep = self.sweep
         if sweep is None:
             return []
@@ -108,7 +108,7 @@ class PairGate:
         return self._with_probes(after, sweep, again)
 
     def _with_probes(self, found: list[Judged], sweep: Evidence, again: Evidence) -> list[Judged]:
-        """Verdicts on hosts and NICs that still fail, with what partners saw of their addresses."""
+        """Return the verdicts; those on hosts and NICs that still fail have the partners' observations of their addresses."""
         matrix, probes = sweep.bandwidth, again.probes
         failing = [each for each in found if each.verdict.failed and each.verdict.host is not None and each.again != CLEARED]
         accused = {matrix.hosts[each.verdict.host or 0] for each in failing if each.verdict.kind != "pair"}
@@ -120,9 +120,7 @@ class PairGate:
             if len(ends) == 1 and known:
                 after[id(each)] = replace(each, observed=f"{each.observed}; {known[0][0]}", remedy=steps(known[0][1]))
             elif known:
-                observed = (
-                    f"{each.observed}; two cables are swapped at {' or '.join(ends)}: a NIC answers ARP on another rail"
-                )
+                observed = f"{each.observed}; two cables are swapped at {' or '.join(ends)}: a NIC answers ARP on another rail"
                 after[id(each)] = replace(each, observed=observed, remedy=steps(*(words[1] for words in known)))
             elif answering(probe for probe in probes if probe.target in ends):
                 after[id(each)] = replace(each, observed=f"{each.observed}; {' or '.join(ends)} answers ping")
@@ -130,7 +128,7 @@ class PairGate:
 
     @property
     def _macs(self) -> dict[tuple[str, str], str]:
-        """(host, rail) → MAC address of its interface."""
+        """Return (host, rail) → MAC address of its interface."""
         found = {}
         for host, facts in self.fleet.facts.items():
             for rail in resolve(self.fleet.intents[host]["rails"], facts):
@@ -141,7 +139,7 @@ class PairGate:
 
     @cached_property
     def blame(self) -> dict[str, dict[str, list[Judged]]]:
-        """host → rail → the verdicts that name it, or what its own figure says against it."""
+        """Host → rail → the verdicts that name it, or the rejection by its own figure."""
         found: dict[str, dict[str, list[Judged]]] = {}
         if self.sweep is not None:
             matrix = self.sweep.bandwidth
@@ -152,7 +150,7 @@ class PairGate:
 
     @cached_property
     def figures(self) -> dict[str, dict[str, dict[str, Figure]]]:
-        """test → host → rail → what was reached in this run's sweep."""
+        """Test → host → rail → its figure in this run's sweep."""
         return {} if self.sweep is None else self.sweep.figures([each.verdict for each in self.verdicts])
 
     @cached_property
@@ -161,14 +159,14 @@ class PairGate:
 
     @cached_property
     def limits(self) -> Mapping[str, Mapping[str, Limit | NoLimit]]:
-        """What each endpoint of the fleet allows."""
+        """The limits of each endpoint of the fleet."""
         tests = tests_of(self.fleet.intents[self.fleet.hosts[0]]) if self.fleet.hosts else []
         whole = {"hosts": self.fleet.hosts, "rails": [{"name": rail} for rail in self.fleet.rails], "tests": tests}
         return limits(whole, self.fleet.intents, self.fleet.facts)
 
     @cached_property
     def blocked(self) -> Mapping[str, str]:
-        """The hosts that were at work, when the sweep was planned or when it began, and at what."""
+        """The hosts that were busy when the sweep was planned or began, and with what."""
         return {**(self.folder.read_if_there("pairs/blocked.json") or {}), **({} if self.sweep is None else self.sweep.in_use)}
 
     @cached_property
@@ -180,12 +178,12 @@ class PairGate:
         return QosGate(self.folder, self.fleet, self.sweep, self._line_gbps)
 
     def _line_gbps(self, host: str, rail: str) -> float | None:
-        """What one port takes: as its limits say, or of software as much as it reached in the sweep."""
+        """Return the capacity of one port: its limit, or for software its figure in the sweep."""
         limit = self.limits.get(host, {}).get(rail)
         return limit.gbps if isinstance(limit, Limit) else self.figures[BANDWIDTH].get(host, {}).get(rail, NOTHING).median
 
     def attempted(self, host: str, rail: str) -> bool:
-        """Whether this run set out to prove an endpoint; one that was only to help another with it is judged by its own proof."""
+        """Return whether this run tried to prove an endpoint. An endpoint that only helps others is judged by its own proof."""
         return self.sweep is not None and self.sweep.has(host, rail) and not self.sweep.only_helps(host)
 
     def _of_host(self, host: str) -> Iterator[Finding]:
@@ -214,7 +212,7 @@ class PairGate:
         yield from self.qos.load(host)
 
     def _lost_clock(self, host: str) -> list[str]:
-        """The rails of a host of which nothing was measured, because perftest could not calibrate its clock here or at a partner."""
+        """Return the rails of a host without measurements because perftest could not calibrate its clock, here or at a partner."""
         if self.sweep is None:
             return []
         rails = [rail for rail in self.fleet.endpoints[host] if self._touched(host, rail) and self.attempted(host, rail)]
@@ -222,12 +220,12 @@ class PairGate:
         return [rail for rail, figure in figures.items() if not figure.measured and not figure.failed and not figure.missing]
 
     def _touched(self, host: str, rail: str) -> bool:
-        """Whether perftest could not calibrate its clock in a measurement of an endpoint."""
+        """Return whether perftest could not calibrate its clock in a measurement of an endpoint."""
         lost = () if self.sweep is None else self.sweep.uncalibrated
         return any(on == rail and host in (client, partner) for client, on, partner in lost)
 
     def _clock(self, host: str, lost: Sequence[str]) -> Iterator[Finding]:
-        """One finding a host: how many measurements the clock of its perftest cost, and which of its rails have none left."""
+        """Yield one finding for a host: the number of measurements lost by perftest's clock, and the rails without any left."""
         if self.sweep is None:
             return
         own = sum(number for (client, _rail, _partner), number in self.sweep.uncalibrated.items() if client == host)
@@ -244,7 +242,7 @@ class PairGate:
         if LATENCY in self.figures and not any(each.verdict.failed for each in verdicts):
             latency = self.figures[LATENCY].get(host, {}).get(rail, NOTHING)
             usec = latency.median if latency.failed + latency.missing <= latency.measured else None
-            # Without any record left, perftest could not calibrate its clock, which is a finding of its own.
+            # Without any record, perftest could not calibrate its clock, which is a separate finding.
             if latency.measured or latency.failed or latency.missing or not self._touched(host, rail):
                 yield check_latency(port, usec, self._latency_bounds(host, rail))
         if self.sweep is not None and self.sweep.gpu is not None:
@@ -272,7 +270,7 @@ class PairGate:
         return LatencyBounds(min(bounds.warn_usec, fail_usec), fail_usec)
 
     def _alone(self, host: str, rail: str) -> Finding:
-        """An endpoint that no other host of this play can meet."""
+        """Return the finding on an endpoint that no other host of this play can reach."""
         apart = partition_words(self.fleet.endpoints[host][rail].get("pkey"))
         if apart and len(self.fleet.having(rail)) > 1 and len(self.fleet.hosts) == self.planned_hosts:
             return Finding(STAGE, BANDWIDTH_CHECK, host, rail, NOT_APPLICABLE, f"no other host on this rail is in its {apart}", EXPECTED)
@@ -283,7 +281,7 @@ class PairGate:
         return Finding(STAGE, BANDWIDTH_CHECK, host, rail, UNKNOWN, why, EXPECTED, "Fix the other hosts first, then rerun.")
 
     def _unmeasured(self, host: str, rail: str) -> Finding:
-        """An endpoint that has neither a valid proof nor a measurement of this run."""
+        """Return the finding on an endpoint with neither a valid proof nor a measurement in this run."""
         standing = self.standings[host][rail]
         if self.check_mode:
             why = f"{standing.words}; nothing is measured in check mode"
@@ -298,9 +296,9 @@ class PairGate:
         return Finding(STAGE, BANDWIDTH_CHECK, host, rail, UNKNOWN, why, EXPECTED, "Measure with `-e rdma_measure=true`.")
 
     def _renewed(self, findings: Mapping[str, list[Finding]]) -> Proofs:
-        """The proofs after this sweep: what no verdict names, no check refuses and nothing on its plane puts in doubt is proven.
+        """Return the proofs after this sweep: ports without a verdict, a rejection by a check, or a doubt on their plane are proven.
 
-        A host whose results hold lines that do not count proves none of its ports with them.
+        A host with ignored result lines proves none of its ports with this sweep.
         """
         attempted = {host: {rail for rail in of if self._tried(host, rail)} for host, of in self.fleet.endpoints.items()}
         doubted = in_doubt(self.doubts, {(host, rail) for host, rails in attempted.items() for rail in rails})
@@ -314,12 +312,15 @@ class PairGate:
         return pairs_proofs.renewed(self.proofs, attempted, good)
 
     def _refused(self, host: str, findings: Sequence[Finding]) -> list[Finding]:
-        """What speaks against a proof: what stops the gate, by itself or by the intent's rules; a milder rule makes no port well."""
+        """Return the findings against a proof: those that stop the gate, alone or by the intent's rules.
+
+        A milder rule does not make a port good.
+        """
         today = datetime.fromtimestamp(self.now, UTC).date()
         return stopping([*findings, *apply_rules(findings, self.fleet.intents[host]["checks"], today)])
 
     def _tried(self, host: str, rail: str) -> bool:
-        """Whether an endpoint has results of this run, good or bad, or a verdict: what a stopped sweep did not come to keeps its proof."""
+        """Return whether an endpoint has results or a verdict of this run. Endpoints not reached by a stopped sweep keep their proofs."""
         figure = self.figures[BANDWIDTH].get(host, {}).get(rail, NOTHING)
         if self.attempted(host, rail):
             return bool(figure.measured or figure.failed)
@@ -336,12 +337,12 @@ class PairGate:
 
     @property
     def _leaves_pairs_out(self) -> bool:
-        """Whether the schedule of the sweep leaves pairs out. Beside proven hosts, a few partners are enough for every schedule."""
+        """Return whether the schedule of the sweep omits pairs. Beside proven hosts, a few partners are enough for every schedule."""
         kind = FULL if self.sweep is None else self.sweep.plan["schedule"]["kind"]
         return FULL not in (kind, self.settings["schedule"] if kind == "against" else kind)
 
     def _summary(self) -> dict[str, Any]:
-        """A line a rail and a line a verdict, for a person; apart from them those whose suspect was well when it was measured again."""
+        """Return one line for each rail and each verdict, for a person; verdicts cleared by the re-measurement are separate."""
         return {
             "rails": [self._rail(rail) for rail in self.fleet.rails if self.fleet.having(rail)],
             "verdicts": [each.words for each in self.verdicts if each.again != CLEARED],
@@ -364,13 +365,13 @@ def _figure_of(proof: Proof) -> Figure:
 
 
 def _no_endpoint(host: str, rail: str, told: tuple[str, str] | None) -> Finding:
-    """A rail that is planned and cannot be measured on. told: why a port that is there cannot, and what to do, if that is known."""
+    """Return the finding on a planned rail that cannot be measured. told: reason and remedy for an existing port, if known."""
     why, remedy = told or ("no RDMA device, or no GID for its address", f"Fix the findings of the driver and network stages on {host}.")
     return Finding(STAGE, BANDWIDTH_CHECK, host, rail, UNKNOWN, why, "an endpoint to measure", remedy)
 
 
 def _no_pair(host: str, planned_hosts: int) -> Finding:
-    """A host of which no pair could be planned."""
+    """Return the finding on a host without any planned pair."""
     if planned_hosts < 2:
         why = "a single host has no pair"
         return Finding(STAGE, BANDWIDTH_CHECK, host, "all rails", NOT_APPLICABLE, why, "at least one pair")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What pairs reach from GPUs' memory, beside what the same pairs reach from the hosts': `pair.gpu` of the pairs gate."""
+"""The bandwidth of pairs from GPU memory against that of the same pairs from host memory: `pair.gpu` of the pairs gate."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ declare(
 STAGE, CHECK = "pairs", "pair.gpu"
 #: Host and rail.
 Port = tuple[str, str]
-#: Where data takes the way through the host's memory, less than this is left.
+#: Data that is copied through host memory keeps less than this share.
 STAGED_BELOW = 0.25
 STAGED = (
     "At this rate, data is copied through the host. On {host}, check: 1. the path in the findings of the gpu stage; 2. the distance of "
@@ -46,7 +46,7 @@ SLOW = "Check the PCIe path between GPU and NIC of {host}: pcie.distance, pcie.p
 
 @dataclass(frozen=True)
 class GpuShare:
-    """One port: shares of its pairs (1: as fast as from the host's memory); why the others have none; what has no record."""
+    """One port: the shares of its pairs (1: as fast as from host memory), the failures, and the number of missing records."""
 
     shares: tuple[float, ...]
     failures: tuple[Failure, ...]
@@ -55,15 +55,15 @@ class GpuShare:
 
 @dataclass(frozen=True)
 class GpuShares:
-    """Of a sweep."""
+    """The shares of a sweep."""
 
     ports: Mapping[Port, GpuShare]
 
     @classmethod
     def of(cls, gpu: Matrix, host: Matrix, without: Collection[Port]) -> GpuShares:
-        """gpu, host: the same pairs' measurements from either memory; without: ports that have no GPU.
+        """Return the shares. gpu, host: the same pairs' measurements from either memory. without: ports without a GPU.
 
-        A pair that has none at one end, or that failed from the host's memory as well, says nothing of GPUs.
+        A pair without a GPU at one end, or that failed from host memory too, shows nothing about GPUs.
         """
         values = {where: value for where, value in _rows(host) if not math.isnan(value)}
         shares: dict[Port, list[float]] = {}
@@ -86,7 +86,7 @@ class GpuShares:
         )
 
     def check(self, host: str, rail: str, gpu: Mapping[str, Any] | None, least: float, *, infiniband: bool = False) -> Finding:
-        """Return the finding `pair.gpu`. gpu: of the endpoint; least: rdma_pairs.gpu_fail_below; infiniband: whether the rail is one."""
+        """Return the finding `pair.gpu`. gpu: of the endpoint. least: rdma_pairs.gpu_fail_below. infiniband: the link layer of the rail."""
         expected = f"at least {least:.2f} of the same pairs' bandwidth from host memory"
         if gpu is None:
             why = "no GPU is planned for its NIC (see the findings of the gpu stage)"

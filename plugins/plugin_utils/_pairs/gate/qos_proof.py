@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Quality of service, proved with traffic: both ports must count what perftest sent in the priority of RDMA."""
+"""Quality of service, proven with traffic: both ports must count perftest's traffic in the priority of RDMA."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ declare(
 )
 
 TRAFFIC_CHECK = "qos.traffic"
-#: Of what was sent, and of what a port counted in all priorities: what its own priority must have.
+#: The minimum share of its own priority, of the sent traffic and of all traffic that a port counted.
 LEAST_SHARE = 0.99
-#: Of the time that perftest is told (-D) it counts the middle half: at least so much was sent.
+#: perftest counts only the middle half of its duration (-D), so at least this share was sent.
 COUNTED_SHARE = 0.5
 COUNTED = {"tx": "sent", "rx": "received"}
-#: host → rail → {"tx", "rx"}: bytes of payload.
+#: Host → rail → {"tx", "rx"}: bytes of payload.
 Payloads = Mapping[str, Mapping[str, Mapping[str, float]]]
 
 
 def payloads(test: Mapping[str, Any], matrix: Matrix) -> dict[str, dict[str, dict[str, float]]]:
-    """What each endpoint has sent and received at least, by the good measurements of a bandwidth test, whichever end tells of them.
+    """Return the minimum that each endpoint has sent and received, by the good measurements of a bandwidth test, from either end.
 
-    test: of the plan; matrix: its measurements as they are. Known exactly where iterations are given, else from rate and duration.
+    test: of the plan. matrix: its raw measurements. Exact if iterations are given, else from rate and duration.
     """
     sent: defaultdict[tuple[int, int], float] = defaultdict(float)
     received: defaultdict[tuple[int, int], float] = defaultdict(float)
@@ -72,7 +72,7 @@ def payloads(test: Mapping[str, Any], matrix: Matrix) -> dict[str, dict[str, dic
 
 
 def _payload_bytes(test: Mapping[str, Any], gbps: float) -> float:
-    """Of one direction. gbps: its rate, in 10^9 bit/s."""
+    """Return the payload of one direction. gbps: its rate, in 10^9 bit/s."""
     if test["iterations"] is not None:
         return float(test["iterations"] * test["size_bytes"] * test["queue_pairs"])
     return gbps * 1e9 / 8 * float(test["duration_seconds"]) * COUNTED_SHARE
@@ -80,7 +80,7 @@ def _payload_bytes(test: Mapping[str, Any], gbps: float) -> float:
 
 @dataclass(frozen=True)
 class Traffic:
-    """One RoCE rail of a host. counters: as _pairs.counters.risen has it, None if there are none; payload: {"tx", "rx"} of its port."""
+    """One RoCE rail of a host. counters: as in _pairs.counters.risen, None if there are none. payload: {"tx", "rx"} of its port."""
 
     host: str
     rail: str
@@ -97,7 +97,7 @@ class Traffic:
         return str((self.counters or {}).get("netdev"))
 
     def finding(self) -> Finding:
-        """What qos.traffic says of it."""
+        """Return the finding qos.traffic."""
         counted = counters_of(self.counters)
         if counted is None:
             remedy = f"1. On {self.host}, check with `dmesg` whether the driver was reloaded. 2. Measure again with `-e rdma_measure=true`."
@@ -141,7 +141,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class _Way:
-    """One direction of a port. cnps: their priority; counted: of all priorities; payload: what perftest sent there, in bytes."""
+    """One direction of a port. cnps: their priority. counted: by priority. payload: perftest's traffic there, in bytes."""
 
     way: str
     priority: int
@@ -173,7 +173,7 @@ class _Way:
 
     @property
     def beside_cnps(self) -> int:
-        """All that was counted but in the priority of CNPs, which come by themselves where a switch marks."""
+        """All counted traffic except that in the priority of CNPs, which appear by themselves if a switch marks packets."""
         return self.own + sum(self.by_priority[priority] for priority in self._others - {self.cnps})
 
     @property
@@ -187,7 +187,7 @@ class _Way:
         return text if self.is_good or self.is_unseen or not self.is_told else f"{text}; {self._elsewhere()}"
 
     def _elsewhere(self) -> str:
-        """Where most of the rest was counted."""
+        """Return where most of the other traffic was counted."""
         most, total = max(self._others, key=self.by_priority.__getitem__), sum(self.by_priority.values())
         why = "unmarked, or DSCP is not trusted" if most == 0 else "a different DSCP, or a different map"
         return f"{self.by_priority[most] / total:.1%} in priority {most}: {why}"
@@ -200,9 +200,9 @@ def _size(count: float) -> str:
 def check_traffic(
     host: str, rails: Iterable[str], profile: Mapping[str, Any], counters: Mapping[str, Any], sent: Payloads
 ) -> Iterator[Finding]:
-    """Findings of `qos.traffic` of a host's RoCE rails that were measured. counters: rail → as _pairs.counters.risen has it.
+    """Yield the findings `qos.traffic` on a host's measured RoCE rails. counters: rail → as in _pairs.counters.risen.
 
-    sent: as payloads has it. What rails of one interface sent is counted together.
+    sent: as in payloads. The traffic of rails on the same interface is summed.
     """
     of_host = sent.get(host, {})
     for rail in rails:
@@ -218,7 +218,7 @@ def _netdev(counters: Mapping[str, Any], rail: str) -> str | None:
 
 @dataclass(frozen=True)
 class QosGate:
-    """sweep: this run's, None if it has measured nothing; capacity: what an endpoint's line takes."""
+    """sweep: that of this run, None if nothing was measured. capacity: returns the line rate of an endpoint."""
 
     folder: RunFolder
     fleet: Fleet
@@ -227,18 +227,18 @@ class QosGate:
 
     @cached_property
     def profiles(self) -> Mapping[str, Mapping[str, Any]]:
-        """host → its RoCE profile; a host whose traffic is not marked is left out."""
+        """Host → its RoCE profile; hosts whose traffic is not marked are omitted."""
         known = {host: roce_profile(intent) for host, intent in self.fleet.intents.items()}
         return {host: profile for host, profile in known.items() if profile is not None}
 
     @cached_property
     def sent(self) -> Payloads:
-        """What perftest sent from and to each endpoint."""
+        """The traffic that perftest sent from and to each endpoint."""
         return {} if self.sweep is None else payloads(self.sweep.plan["tests"][0], self.sweep.measured)
 
     @cached_property
     def loads(self) -> Mapping[str, list[Finding]]:
-        """host → what is said of the load on its rails, if it was the target of one."""
+        """Host → findings on the load on its rails, if it was a target."""
         evidence = None if self.sweep is None else Evidence.of(self.folder, LOAD, self.fleet.intents, self.fleet.facts)
         found: dict[str, list[Finding]] = {}
         if evidence is not None:
@@ -248,11 +248,11 @@ class QosGate:
         return found
 
     def traffic(self, host: str, measured: Sequence[str], counters: Mapping[str, Any]) -> Iterator[Finding]:
-        """Whether what was sent on a host's RoCE rails was counted in its own priority. counters: rail → as counters.risen has it."""
+        """Yield findings on whether a host's RoCE traffic was counted in its own priority. counters: rail → as in counters.risen."""
         if host in self.profiles:
             roce = {rail["name"] for rail in self.fleet.intents[host]["rails"] if rail["link_layer"] == "roce"}
             yield from check_traffic(host, [rail for rail in measured if rail in roce], self.profiles[host], counters, self.sent)
 
     def load(self, host: str) -> list[Finding]:
-        """What the load that a host was the target of has shown."""
+        """Return the findings of the load for which a host was the target."""
         return self.loads.get(host, [])

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Each plane under the load of the pairs stage: what changed in it, and how its uplinks shared what they carried."""
+"""Each plane under the load of the pairs stage: its changes, and the balance of its uplinks."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ STAGE = "pairs"
 AGAIN = "1. Check in the fabric stage which host could read the plane. 2. Rerun with `-e rdma_measure=true`."
 NOT_BEFORE = "the fabric stage of this run did not read the plane, so there is nothing to compare with"
 BALANCE_CHECK = "fabric.balance"
-#: How far from the mean of its group a port may be.
+#: The allowed deviation of a port from the mean of its group.
 OFF = 0.20
-#: A group whose mean is below this share of its ports' rate was not under test.
+#: A group whose mean is below this share of its ports' rate was not under load.
 LEAST_LOAD = 0.01
-#: Octets in a word of PortXmitData and PortRcvData; the classic ones stop at 32 bits.
+#: Octets in a word of PortXmitData and PortRcvData. The classic counters stop at 32 bits.
 WORD_BYTES = 4
 FULL = 0xFFFFFFFF
 BALANCED = f"all uplinks of a leaf carry the same traffic, within {OFF:.0%}"
@@ -56,7 +56,7 @@ DIRECTIONS = {"PortXmitData": "up", "PortRcvData": "down"}
 
 @dataclass(frozen=True)
 class Odd:
-    """An uplink that is off. off: its share above the mean, negative below."""
+    """An unbalanced uplink. off: its deviation from the mean, negative if below."""
 
     leaf: str
     spine: str
@@ -66,9 +66,9 @@ class Odd:
 
 
 def check_balance(teller: Teller, before: Graph, seconds: float) -> list[Cause]:
-    """Findings fabric.balance: the view's graph was read after load, seconds after `before`, which was read before it.
+    """Return the findings fabric.balance. The view's graph was read after the load, `seconds` after `before`.
 
-    Most leaves off at the same spine are one cause, and so are the uplinks of one leaf.
+    If most leaves are unbalanced to the same spine, that is one cause, and so are the uplinks of one leaf.
     """
     groups = list(_groups(teller.view, before))
     loaded = [group for group in groups if _loaded(teller.view, group, seconds)]
@@ -85,7 +85,7 @@ Group = Mapping[tuple[str, End], int]
 
 
 def _groups(view: View, before: Graph) -> Iterator[Group]:
-    """Of each leaf and direction the bytes that each uplink carried."""
+    """Yield the bytes that each uplink carried, by leaf and direction."""
     found: dict[tuple[str, str], dict[tuple[str, End], int]] = defaultdict(dict)
     for (guid, number), (other, _port) in sorted(view.peers.items()):
         tier, above = view.tiers.get(guid), view.tiers.get(other)
@@ -112,7 +112,7 @@ def _loaded(view: View, group: Group, seconds: float) -> bool:
 
 
 def _odd(view: View, group: Group) -> Iterator[Odd]:
-    """Ports are held against the mean of their like, by their rates: a link of half the rate should carry half."""
+    """Yield unbalanced ports. Ports are compared with the mean of their group in proportion to their rates."""
     rates = {key: (link.rate_gbps if (link := view.link_at.get(key[1])) is not None else None) or 1.0 for key in group}
     share = sum(group.values()) / sum(rates.values())
     for (direction, end), count in group.items():
@@ -158,9 +158,9 @@ def _cause(teller: Teller, subject: str, observed: str, odd: Sequence[Odd]) -> C
 
 
 def judge_load(folder: RunFolder, known: Mapping[str, Known]) -> list[Doubt]:
-    """Findings of the pairs stage on each plane that was read after load in this run; their host is "plane NAME".
+    """Return the findings of the pairs stage on each plane that was read after load in this run; their host is "plane NAME".
 
-    below: the planned ports on what a finding names, by the graph before the load; around: all that are planned in the plane.
+    below: the planned ports on the named elements, by the graph before the load. around: all planned ports of the plane.
     """
     found = []
     for name, expected in expected_hcas(known).items():
@@ -193,7 +193,7 @@ def _not_compared(status: str, observed: str, remedy: str = "") -> Cause:
 
 
 def _below(before: View, cause: Cause) -> frozenset[PlannedPort]:
-    """The planned ports of the cables that a cause names, and of the switches that those between switches join."""
+    """Return the planned ports of the cables that a cause names, and of the switches at cables between switches."""
     hcas = set[str]()
     for cable in ((end[0], before.peers[end][0]) for end in cause.ends if end in before.peers):
         hcas.update([guid for guid in cable if before.is_host(guid)] or _hcas_on(before, cable))

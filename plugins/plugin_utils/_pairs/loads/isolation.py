@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The pairs gate's part about partitions: what ports of different ones must not, and whether they could all the same."""
+"""The partition part of the pairs gate: whether ports of different partitions can reach each other."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ declare(
 STAGE, CHECK = "pairs", "pair.isolation"
 FILE = f"{ISOLATION}.json"
 EXPECTED = "ports of different partitions do not reach each other"
-#: Packets that no one answers, since the other port has no such key: all else that fails says nothing of partitions.
+#: No port answers the packets, because the other port does not have this key. Other failures show nothing about partitions.
 UNANSWERED = "retry_exceeded"
 Outcome = float | Failure | None
 """What an attempt came to: Gb/s of one that got through, why it failed, or None without a record."""
 
 
 def check_isolation(folder: RunFolder, fleet: Fleet) -> Iterator[Doubt]:
-    """A finding `pair.isolation` of each rail with several partitions, if this run has measured it.
+    """Yield a finding `pair.isolation` for each rail with several partitions, if this run has measured it.
 
-    below: the ports of attempts that were not refused, and of partitions that nobody tried; around: all of the rail.
+    below: the ports of attempts that were not rejected, and of untested partitions. around: all ports of the rail.
     """
     told = folder.read_if_there(FILE)
     if told is None:
@@ -76,7 +76,7 @@ def _is_refused(outcome: Outcome) -> bool:
 
 
 def _outcomes(matrix: Matrix) -> dict[tuple[str, str, str], Outcome]:
-    """(column, server, client) → what it came to."""
+    """Return (column, server, client) → its outcome."""
     found: dict[tuple[str, str, str], Outcome] = {}
     for at, value in enumerate(matrix.value):
         server, client = (matrix.client[at], matrix.server[at]) if matrix.is_read else (matrix.server[at], matrix.client[at])
@@ -86,7 +86,7 @@ def _outcomes(matrix: Matrix) -> dict[tuple[str, str, str], Outcome]:
 
 
 def _judged(tried: Sequence[tuple[Attempt, Outcome]], unknown: Sequence[int]) -> tuple[str, str, str, str]:
-    """(status, observed, expected, remedy)."""
+    """Return (status, observed, expected, remedy)."""
     through = [(each, outcome) for each, outcome in tried if isinstance(outcome, float)]
     if through:
         words = [f"{each.server} and {each.client} at {gbps:.3g} Gb/s ({_keys(each)})" for each, gbps in through]
@@ -122,5 +122,5 @@ def _why(outcome: Outcome) -> str:
 
 
 def record(rails: Mapping[str, Sequence[int]], tried: Sequence[Attempt], why: str = "") -> dict[str, Any]:
-    """The content of FILE. rails: rail → its partitions without a host that is known to be well; why: why nothing is tried."""
+    """Return the content of FILE. rails: rail → its partitions without a host known to be good. why: why nothing is attempted."""
     return {"rails": {rail: list(keys) for rail, keys in rails.items()}, "attempts": [vars(each) for each in tried], "why": why}

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The measurements that must fail: ports of different partitions try to reach one another, as a plan of the pair runner.
+"""Measurements that must fail: ports of different partitions try to reach each other, as a plan of the pair runner.
 
-Each of two ports uses its own partition's key, and where both are limited members of a third one (the default partition, as a rule) they
-try that as well. Only hosts that the sweep has found well take part, so that a failure speaks of partitions.
+Each of two ports uses the key of its own partition. If both are limited members of a third one (usually the default partition), they try
+that too. Only hosts without a verdict take part, so that a failure shows something about partitions.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan impo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.suspects import Meeting, rounds
 from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import limited_places, partition_words
 
-#: Pairs of partitions of a rail that are all tried; with more of them each partition tries two others.
+#: Up to this number, all pairs of partitions of a rail are tried; above it, each partition tries two others.
 MOST_PAIRS = 28
 ITERATIONS = 1000
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """Two hosts of different partitions on a rail. indexes: what each takes of its port's table; key: the partition of both ports that
-    this is, None if each takes its own."""
+    """Two hosts of different partitions on a rail. indexes: the P_Key index of each.
+
+    key: the common partition of both ports, None if each uses its own.
+    """
 
     rail: str
     server: str
@@ -39,20 +41,20 @@ class Attempt:
 
     @property
     def column(self) -> str:
-        """What the plan calls the rail: a host's port has one entry of its table in each of them."""
+        """The plan's name of the rail. In each such rail, a host's port uses one P_Key index."""
         return self.rail if self.key is None else f"{self.rail} in {partition_words(self.key)}"
 
 
 @dataclass(frozen=True)
 class Apart:
-    """One rail: its partitions with hosts that nothing is said against, and those without."""
+    """One rail: its partitions with hosts without a verdict, and those without such hosts."""
 
     rail: str
     well: Mapping[int, Sequence[str]]
     unknown: Sequence[int]
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """A host of each of two partitions; of large ones not always the same."""
+        """Yield a host of each of two partitions; for large partitions, different hosts."""
         keys = list(self.well)
         all_pairs = list(combinations(keys, 2))
         for number, (one, other) in enumerate(all_pairs if len(all_pairs) <= MOST_PAIRS else pairwise([*keys, keys[0]])):
@@ -60,7 +62,7 @@ class Apart:
 
 
 def apart(endpoints: Mapping[str, Mapping[str, Endpoint]], good: Mapping[str, Sequence[str]]) -> list[Apart]:
-    """The rails whose ports are in several partitions. good: rail → hosts that are known to be well, those measured last first."""
+    """Return the rails with ports in several partitions. good: rail → hosts known to be good, the most recently measured first."""
     found = []
     for rail, hosts in good.items():
         pkeys = {host: of[rail].get("pkey") for host, of in endpoints.items() if rail in of}
@@ -73,7 +75,7 @@ def apart(endpoints: Mapping[str, Mapping[str, Endpoint]], good: Mapping[str, Se
 
 
 def attempts(rail: Apart, endpoints: Mapping[str, Mapping[str, Endpoint]], facts: Mapping[str, Facts]) -> Iterator[Attempt]:
-    """What is tried on a rail. endpoints: host → rail → endpoint; facts: of comparable(), by host."""
+    """Yield the attempts on a rail. endpoints: host → rail → endpoint. facts: of comparable(), by host."""
     for server, client in rail.pairs():
         ends = [endpoints[host][rail.rail] for host in (server, client)]
         yield Attempt(rail.rail, server, client, [end["pkey_index"] for end in ends])
@@ -88,7 +90,7 @@ def _limited(facts: Facts, endpoint: Endpoint) -> dict[int, int]:
 def isolation_plan(
     name: str, planned: Sequence[Attempt], of: Mapping[str, Mapping[str, Endpoint]], intent: Intent, forks: int
 ) -> dict[str, Any]:
-    """The plan. of: host → rail → endpoint; intent: of a host, for the test."""
+    """Return the plan. of: host → rail → endpoint. intent: of a host, for the test."""
     test = {**tests_of(intent)[0], "iterations": ITERATIONS, "queue_pairs": 1, "bidirectional": False}
     met = {host for each in planned for host in (each.server, each.client)}
     hosts = [host for host in of if host in met]

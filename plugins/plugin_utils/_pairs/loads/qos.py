@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Many-to-one load judged: something must hold the senders back, pause or congestion notifications, and nothing may be lost."""
+"""The judgment of the many-to-one load: pause frames or congestion notifications must slow the senders down, and nothing may be lost."""
 
 from __future__ import annotations
 
@@ -33,30 +33,30 @@ declare(
 )
 
 LOAD_CHECK = "qos.load"
-#: So many sources that share a full line must have been held back by something.
+#: If at least this many sources fill a line, something must have slowed them down.
 MANY_SOURCES = 3
-#: The sum of the sources' rates, of what the target's line takes: less does not fill it, and with more they did not send at once.
+#: The sum of the sources' rates, relative to the target's line. Less does not fill it; with more, they did not send at once.
 FULL_LINE = (0.8, 1.25)
-#: What tells that a sender was asked to slow down.
+#: The counters that show that a sender was slowed down.
 NOTIFICATIONS = ("np_cnp_sent", "rp_cnp_handled", "rp_cnp_ignored")
 DISCARDS = ("rx_discards", "rx_buffer_discards", "rx_congestion_discards")
 #: perftest's sign that packets were lost until the queue pair gave up.
 LOST = "retry_exceeded"
-#: (host, rail) → what its line takes, 10^9 bit/s; None if that is not known.
+#: (host, rail) → its line rate, 10^9 bit/s; None if unknown.
 Capacity = Callable[[str, str], float | None]
 
 
 def counters_of(of_rail: Mapping[str, Any] | None) -> dict[int, PriorityCounters] | None:
-    """By how much the counters of each priority rose; None where they cannot be compared. of_rail: as _pairs.counters.risen has it."""
+    """Return the increase of the counters of each priority; None if they cannot be compared. of_rail: as in _pairs.counters.risen."""
     told = None if of_rail is None else of_rail.get("priorities")
     return None if told is None else {int(priority): PriorityCounters(**counters) for priority, counters in told.items()}
 
 
 @dataclass(frozen=True)
 class Load:
-    """What came of a funnel. gbps: source → its rate, for those that measured; failures: kind → how many sources failed so.
+    """The result of a funnel. gbps: source → its rate, if measured. failures: kind → number of failed sources.
 
-    counters: host → as _pairs.counters.risen has it, for those that have it; capacity_gbps: of the target's line.
+    counters: host → as in _pairs.counters.risen, if there are any. capacity_gbps: of the target's line.
     """
 
     funnel: Funnel
@@ -67,7 +67,7 @@ class Load:
     capacity_gbps: float | None
 
     def finding(self) -> Finding:
-        """What qos.load says of the target's rail."""
+        """Return the finding qos.load on the target's rail."""
         target, sources = self.funnel.target, ", ".join(self.funnel.sources)
         look = f"`ethtool -S INTERFACE | grep prio{self.priority}` on {target}, {sources}"
         switch = f"the switch ports of {self.funnel.rail}: PFC and ECN of priority {self.priority}, its buffer and headroom"
@@ -88,7 +88,7 @@ class Load:
         return self._finding(NOT_APPLICABLE, f"{self._rates()}: they did not fill the line, so nothing had to slow them down")
 
     def _not_told(self) -> Finding:
-        """The finding without pause frames and CNPs: unknown if the counters of a host are missing, else its driver has none."""
+        """Return the finding without pause frames and CNPs: unknown if the counters of a host are missing, else the drivers have none."""
         lost = [host for host in (self.funnel.target, *self.funnel.sources) if counters_of(self.counters.get(host)) is None]
         if not lost:
             return self._finding(NOT_APPLICABLE, f"{self._rates()}; the drivers report neither pause frames by priority nor CNPs")
@@ -97,19 +97,19 @@ class Load:
 
     @property
     def told(self) -> dict[str, PriorityCounters]:
-        """host → the counters of the priority."""
+        """Host → the counters of the priority."""
         found = {host: (counters_of(each) or {}).get(self.priority) for host, each in self.counters.items()}
         return {host: each for host, each in found.items() if each is not None}
 
     @property
     def pauses(self) -> dict[str, int]:
-        """host → pause frames of the priority that it sent or received; hosts that do not count them are left out."""
+        """Host → pause frames of the priority that it sent or received; hosts without these counters are omitted."""
         both = {host: [each.rx_pause, each.tx_pause] for host, each in self.told.items()}
         return {host: sum(way or 0 for way in ways) for host, ways in both.items() if ways != [None, None]}
 
     @property
     def notifications(self) -> Counter[str]:
-        """Counter → by how much it rose on all hosts together."""
+        """Counter → its increase on all hosts together."""
         found: Counter[str] = Counter()
         for each in self.counters.values():
             found.update({name: by for name, by in (each.get("cnps") or {}).items() if name in NOTIFICATIONS})
@@ -117,7 +117,7 @@ class Load:
 
     @property
     def discards(self) -> dict[str, int]:
-        """host → frames of the priority that it dropped."""
+        """Host → frames of the priority that it dropped."""
         found = {host: sum(getattr(each, name) or 0 for name in DISCARDS) for host, each in self.told.items()}
         return {host: count for host, count in found.items() if count}
 
@@ -165,9 +165,9 @@ def check_load(
     priorities: Mapping[str, int],
     capacity: Capacity,
 ) -> Iterator[Finding]:
-    """A finding of `qos.load` of each target's rail. plan: of load_plan; matrix: its measurements as they are.
+    """Yield a finding `qos.load` on each target's rail. plan: of load_plan. matrix: its raw measurements.
 
-    counters: host → rail of the plan → as _pairs.counters.risen has it; priorities: host → the priority of its profile.
+    counters: host → rail of the plan → as in _pairs.counters.risen. priorities: host → the priority of its profile.
     """
     for funnel in planned_funnels(plan):
         if funnel.target in priorities:
@@ -192,6 +192,6 @@ def _results(funnel: Funnel, matrix: Matrix) -> tuple[dict[str, float], Counter[
 
 
 def _counters(funnel: Funnel, of_host: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What a host counted on the rail: a source has one rail of the plan there, and the target's are all of one port."""
+    """Return the counters of a host on the rail. A source has one rail of the plan there; those of the target are all of one port."""
     names = (f"{funnel.rail}{SENDER}{source}" for source in funnel.sources)
     return next((of_host[name] for name in names if name in of_host), None)

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Many-to-one load: who sends to whom on each RoCE rail, as a plan of the pair runner.
+"""Many-to-one load: the senders and the target on each RoCE rail, as a plan of the pair runner.
 
-Each source has a rail of its own in that plan ("rail0<node2"), on which only it and the target have an endpoint: so the target meets all
-sources at once, on a port each, on one and the same device.
+Each source has its own rail in that plan ("rail0<node2"), with only itself and the target as endpoints. So the target receives from all
+sources at once, on one port each, on the same device.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan impo
     tests_of,
 )
 
-#: Two sources at the least: one alone is held back by nothing.
+#: At least two sources: nothing slows a single one down.
 FEWEST_SOURCES = 2
-#: Each source sends so often: in the first round Ansible starts one host after the other, in the later ones all are there.
+#: The number of times that each source sends. In the first round Ansible starts the hosts one after the other; later, all are running.
 ROUNDS = 2
 SENDER = "<"
 
 
 @dataclass(frozen=True)
 class Funnel:
-    """A rail on which many send to one."""
+    """A rail on which many hosts send to one."""
 
     rail: str
     target: str
@@ -43,16 +43,16 @@ class Funnel:
 
 
 def rails_with_queues(intent: Intent, facts: Facts) -> set[str]:
-    """The RoCE rails of a host whose NIC has priorities at all (DCB): on another one (Soft-RoCE) nobody would be held back."""
+    """Return the RoCE rails of a host whose NIC has priorities (DCB). Other NICs (Soft-RoCE) cannot slow senders down."""
     states = facts.qos or {}
     rails = [rail for rail in resolve(intent["rails"], facts) if rail.rail["link_layer"] == "roce"]
     return {rail.name for rail in rails if (states.get(rail.netdev or "") or {}).get("backend") is not None}
 
 
 def funnels(rails: Sequence[str], hosts: Sequence[str], good: Mapping[str, Sequence[str]], most: int) -> list[Funnel]:
-    """One for each rail that has enough hosts. hosts: in the order of the sweep; good: rail → hosts that nothing is said against.
+    """Return a funnel for each rail with enough hosts. hosts: in the order of the sweep. good: rail → hosts without a verdict.
 
-    most: sources of one target. A source has a port of its own for perftest and one to be met at, so that all rails have some 85 together.
+    most: sources of one target. Each source needs a perftest port and a rendezvous port, so all rails together have at most about 85.
     """
     most = min(most, (RENDEZVOUS_PORT - PERFTEST_PORT) // max(1, len(rails)))
     there = {rail: [host for host in hosts if host in good.get(rail, ())] for rail in rails}
@@ -61,7 +61,10 @@ def funnels(rails: Sequence[str], hosts: Sequence[str], good: Mapping[str, Seque
 
 
 def load_plan(name: str, planned: Sequence[Funnel], of: Mapping[str, Mapping[str, Endpoint]], intent: Intent, forks: int) -> dict[str, Any]:
-    """The plan of these funnels. of: host → rail → endpoint; intent: of a host, for the bandwidth test, which goes one way here."""
+    """Return the plan of these funnels. of: host → rail → endpoint.
+
+    intent: of a host, for the bandwidth test, which is unidirectional here.
+    """
     tests = [{**tests_of(intent)[0], "bidirectional": False}]
     hosts = list(dict.fromkeys(host for each in planned for host in (each.target, *each.sources)))
     endpoints: dict[str, dict[str, Endpoint]] = {host: {} for host in hosts}
@@ -81,7 +84,7 @@ def _name(rail: str, source: str) -> str:
 
 
 def planned_funnels(plan: Mapping[str, Any]) -> list[Funnel]:
-    """What load_plan was given."""
+    """Return the funnels that were given to load_plan."""
     found: dict[str, Funnel] = {}
     for rail, source, target in _sources(plan):
         before = found.get(rail)
@@ -90,7 +93,7 @@ def planned_funnels(plan: Mapping[str, Any]) -> list[Funnel]:
 
 
 def _sources(plan: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """(rail, source, target) of each rail of the plan."""
+    """Yield (rail, source, target) of each rail of the plan."""
     for rail, rounds in zip(plan["rails"], plan["schedule"]["rails"], strict=True):
         name, _sender, source = rail["name"].rpartition(SENDER)
         one, other = (plan["hosts"][host] for host in rounds[0][0])

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The pairs gate's part about the load across spines: what a run has planned and measured of it, rail by rail, beside its graph."""
+"""The spine-load part of the pairs gate: the planned and measured load of a run, by rail, with its graph."""
 
 from __future__ import annotations
 
@@ -38,27 +38,30 @@ declare(
 )
 
 STAGE, CHECK = "pairs", "pair.oversubscription"
-#: What all pairs at once may reach less than the graph allows: a fabric without adaptive routing does not spread its flows evenly.
+#: The tolerance for all pairs at once against the graph: a fabric without adaptive routing does not spread its flows evenly.
 WARN_BELOW, FAIL_BELOW = 0.9, 0.7
 EXPECTED = "as much as the uplinks allow"
 
 
 @dataclass(frozen=True)
 class Measured:
-    """In 10^9 bit/s: one pair alone, and each of all pairs at once; pairs that failed are None."""
+    """In 10^9 bit/s: one pair alone, and each of all pairs at once; failed pairs are None."""
 
     alone_gbps: float | None
     together_gbps: Sequence[float | None]
 
     @property
     def share(self) -> float | None:
-        """What a pair has left, on average, when all measure at once; None where that was not measured."""
+        """The average share that a pair keeps when all send at once; None if it was not measured."""
         known = [each for each in self.together_gbps if each is not None]
         return statistics.fmean(known) / self.alone_gbps if known and len(known) == len(self.together_gbps) and self.alone_gbps else None
 
 
 def oversubscription(host: str, subject: str, measured: Measured, allowed: float | None) -> Finding:
-    """The finding `pair.oversubscription`. host: "plane default"; subject: the rail; allowed: of these pairs, as allowed_shares has it."""
+    """Return the finding `pair.oversubscription`. host: "plane default". subject: the rail.
+
+    allowed: the share of these pairs (allowed_shares).
+    """
     expected = EXPECTED if allowed is None else f"at most {_ratio(allowed)}, by the graph"
     if measured.share is None or allowed is None:
         why = "the graph does not show the allowed share" if measured.share is not None else _not_whole(measured)
@@ -77,7 +80,7 @@ def oversubscription(host: str, subject: str, measured: Measured, allowed: float
 
 
 def not_measured(host: str, subject: str, why: str) -> Finding:
-    """The same where there is nothing to be measured."""
+    """Return the same finding if there is nothing to measure."""
     return Finding(STAGE, CHECK, host, subject, NOT_APPLICABLE, why, EXPECTED)
 
 
@@ -87,22 +90,22 @@ def _not_whole(measured: Measured) -> str:
 
 
 def _ratio(share: float) -> str:
-    """ "2:1" of a half."""
+    """ "2:1" for a half."""
     return f"{1 / share:.2g}:1" if share else "nothing"
 
 
-#: Rail → why it has no load across spines, as the plan of the load found it.
+#: Rail → why it has no load across spines, from the plan of the load.
 WHY_NOT = f"{SPINES}.json"
 
 
 def graphs_of(folder: RunFolder) -> dict[str, Graph]:
-    """Plane → the graph that this run has of it."""
+    """Return plane → its graph in this run."""
     told = (folder.read_if_there(FABRIC) or {"planes": []})["planes"]
     return {each["plane"]: Graph.from_dict(each) for each in told}
 
 
 def check_spines(folder: RunFolder, fleet: Fleet) -> Iterator[Doubt]:
-    """A finding of each rail that this run has measured: of its plane, or where that has no graph of the first host with the rail.
+    """Yield a finding on each rail that this run has measured: on its plane, or without a graph on the first host with the rail.
 
     around: the rail's ports.
     """
@@ -119,7 +122,7 @@ def check_spines(folder: RunFolder, fleet: Fleet) -> Iterator[Doubt]:
 
 
 def place_of(fleet: Fleet, rail: str, graphs: Container[str]) -> str:
-    """Whose a finding of a whole rail is: its plane's, or where this run has no graph of that the first host's with the rail."""
+    """Return the host of a finding on a whole rail: its plane, or without a graph in this run the first host with the rail."""
     plane = plane_of(fleet.intents, rail)
     return f"{PLANE}{plane}" if plane in graphs else fleet.having(rail)[0]
 
@@ -137,7 +140,7 @@ def _measured(load: Evidence, graphs: Mapping[str, Graph], fleet: Fleet) -> Iter
 
 
 def _results(load: Evidence) -> dict[str, Measured]:
-    """Rail → what its pairs have measured; None where a pair failed or left no record."""
+    """Return rail → the results of its pairs; None if a pair failed or left no record."""
     matrix = load.measured
     rows = zip(matrix.rail, matrix.client, matrix.server, matrix.value, strict=True)
     gbps = {(matrix.rails[rail], sends, receives): value for rail, sends, receives, value in rows if not math.isnan(value)}
@@ -148,7 +151,7 @@ def _results(load: Evidence) -> dict[str, Measured]:
 
 
 def _allowed(load: Evidence, graph: Graph, rails: list[str]) -> Mapping[str, float | None]:
-    """What the graph leaves to the pairs of each rail of one plane."""
+    """Return the share that the graph allows the pairs of each rail of one plane."""
     places = dict(zip((rail["name"] for rail in load.plan["rails"]), ends(graph, load.plan, load.facts), strict=True))
     rounds = planned_rounds(load.plan)
     pairs: dict[str, list[Pair]] = {}

@@ -4,8 +4,8 @@
 
 """The load across spines: on each rail all pairs at once, then one of them alone, as a plan of the pair runner.
 
-Nothing paces the runners of different pairs. So the pairs exchange partners for some rounds before: each round waits for its partner's
-last one, and after log2(pairs) of them for that of everybody. The last round but one is then begun by all at once, and ends so.
+The runners of different pairs are not synchronized. So the pairs exchange partners for some rounds first: each round waits for its
+partner's previous one, and after log2(pairs) rounds for that of all. All pairs then begin and end the last but one round together.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.expected impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fabric import ends, leaves
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import Endpoint, make_plan, meeting, tests_of
 
-#: One pair at once is one alone.
+#: One pair at once would be the same as one alone.
 FEWEST_PAIRS = 2
 SOFTWARE = "Soft-RoCE has no fabric of its own"
 NO_GRAPH = "this run has no graph of the fabric of its ports"
@@ -35,7 +35,7 @@ Rounds = list[list[list[int]]]
 
 @dataclass(frozen=True)
 class Crossing:
-    """A rail whose pairs cross spines: names of the hosts that send, and of those that receive from them; all of one partition."""
+    """A rail whose pairs cross spines: the names of the senders and of their receivers, all in one partition."""
 
     rail: str
     senders: tuple[str, ...]
@@ -43,13 +43,13 @@ class Crossing:
 
 
 def plane_of(intents: Mapping[str, Intent], rail: str) -> str:
-    """The plane of a rail: that of the first host that has one of this name."""
+    """Return the plane of a rail: that of the first host with a rail of this name."""
     planned = (each for intent in intents.values() for each in intent["rails"] if each["name"] == rail)
     return next((str(each.get("plane") or "default") for each in planned), "default")
 
 
 def crossing(sweep: Evidence, rail: str, graph: Graph | None, good: Sequence[str]) -> Crossing | str:
-    """Who meets whom on a rail, or why nobody does. graph: of its plane; good: hosts that nothing is said against."""
+    """Return the pairs of a rail, or why there are none. graph: of its plane. good: hosts without a verdict."""
     if any(is_software(of[rail]) for of in sweep.limits.values() if rail in of):
         return SOFTWARE
     why = NO_GRAPH if graph is None else not_crossed(graph)
@@ -57,7 +57,7 @@ def crossing(sweep: Evidence, rail: str, graph: Graph | None, good: Sequence[str
 
 
 def not_crossed(graph: Graph) -> str:
-    """Why nothing can be held against this graph, "" if it can."""
+    """Return why this graph cannot be compared with, "" if it can."""
     if len(graph.leaves()) < 2:
         return ONE_LEAF
     if not between_switches(graph):
@@ -83,9 +83,9 @@ def _pairs(sweep: Evidence, rail: str, graph: Graph, good: Container[str]) -> Cr
 
 
 def across(below: Sequence[str | None]) -> list[tuple[int, int]]:
-    """As many pairs as there can be of two leaves each, who sends first; a leaf as a whole sends or receives, but for one.
+    """Return as many pairs of different leaves as possible, the sender first. A leaf as a whole sends or receives, except for one.
 
-    below: the leaf of each host, None for one that takes no part.
+    below: the leaf of each host, None if it does not take part.
     """
     members: dict[str, list[int]] = {}
     for host, leaf in enumerate(below):
@@ -94,14 +94,14 @@ def across(below: Sequence[str | None]) -> list[tuple[int, int]]:
     while (count := sum(map(len, members.values()))) % 2 or 2 * max(map(len, members.values()), default=0) > count:
         max(members.values(), key=len).pop()
     order = [host for hosts in members.values() for host in hosts]
-    # Hosts of a leaf stand together, and it has half of them at the most: nobody meets one of its own.
+    # Hosts of a leaf are consecutive and at most half of all: no pair is within a leaf.
     return list(zip(order[: count // 2], order[count // 2 :], strict=True))
 
 
 def exchanged(pairs: Sequence[tuple[int, int]], most: int) -> Rounds:
-    """Rounds of [sends, receives]: exchanges of partners, all pairs at once, and one that is alone. most: pairs of the greatest rail.
+    """Return rounds of [sends, receives]: exchanges of partners, all pairs at once, and a single one. most: pairs of the largest rail.
 
-    Results know no rounds. So data goes the other way in the exchanges, and who is alone is none of the pairs at once.
+    Results do not show their round. So data flows the other way in the exchanges, and the single pair is not one of the others.
     """
     receivers = [receives for _sends, receives in pairs]
     rounds = []
@@ -114,7 +114,7 @@ def exchanged(pairs: Sequence[tuple[int, int]], most: int) -> Rounds:
 def spine_load_plan(
     name: str, planned: Sequence[Crossing], of: Mapping[str, Mapping[str, Endpoint]], intent: Intent, forks: int
 ) -> dict[str, Any]:
-    """The plan of these rails. of: host → rail → endpoint; intent: of a host, for the test, which goes one way and by time."""
+    """Return the plan of these rails. of: host → rail → endpoint. intent: of a host, for the test, which is unidirectional and timed."""
     test = tests_of({**intent, "pairs": {**intent["pairs"], "iterations": None, "bidirectional": False}})[0]
     met = {host for each in planned for host in (*each.senders, *each.receivers)}
     hosts = [host for host in of if host in met]
@@ -129,7 +129,7 @@ def spine_load_plan(
 
 
 def planned_rounds(plan: Mapping[str, Any]) -> dict[str, Rounds]:
-    """Rail → [the pairs at once, the one that is alone], each [sends, receives] in positions of the plan's hosts."""
+    """Return rail → [the pairs at once, the single one], each [sends, receives] in positions of the plan's hosts."""
     rails = zip(plan["rails"], plan["schedule"]["rails"], strict=True)
-    # `meeting` turns a listed meeting back.
+    # `meeting` also converts a listed meeting back.
     return {rail["name"]: [[meeting(plan["tests"][0], *pair) for pair in turn] for turn in rounds[-2:]] for rail, rounds in rails}

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""All measurements of one test of a sweep, in columns: what verdicts are found in.
+"""All measurements of one test of a sweep, in columns: the input of the verdicts.
 
-4.2 million of them (1024 hosts, 8 rails) are 100 MB here and would be ten times as much as objects.
+4.2 million of them (1024 hosts, 8 rails) take 100 MB here, and would take ten times as much as objects.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAN = math.nan
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a measurement failed: kind of _pair_result, and the line that says so (empty beyond the first few thousand failures)."""
+    """Why a measurement failed: the kind (_pair_result), and the line of output that shows it (empty after a few thousand failures)."""
 
     kind: str
     line: str = ""
@@ -34,13 +34,12 @@ class Failure:
 class Matrix:
     """Measurements by position: rail[m], server[m], client[m] are positions in rails and hosts.
 
-    In the columns the data goes from `client` to `server`, whoever of the two was perftest's: of ib_read_*, whose client reads what the
-    server has, `client` is the host that served (is_read).
-    value: 10^9 bit/s, of a latency test µs; ratio: of what the pair should reach, more is better; both NaN where it failed.
-    failures: position → why. missing: the planned (rail, server, client) of which nobody has a record, as in the columns.
-    unjudged: (rail, host) → its good measurements that were left out because nothing is known that they should reach; each counts at both
-    of its ends. refused: host → the lines of its file that do not count. is_bidirectional: data went both ways at once, so that no
-    direction can be told.
+    In the columns the data flows from `client` to `server`, independent of perftest's roles: for ib_read_*, where the client reads from the
+    server, `client` is the host that served (is_read). value: 10^9 bit/s, or µs for a latency test. ratio: of the expected value, more is
+    better. Both are NaN if it failed. failures: position → why. missing: the planned (rail, server, client) without a record, as in the
+    columns. unjudged: (rail, host) → its good measurements that were omitted because their expected value is unknown; each counts at both
+    ends. refused: host → the ignored lines of its file. is_bidirectional: data flowed both ways at once, so no direction can be
+    distinguished.
     """
 
     hosts: Sequence[str]
@@ -63,7 +62,7 @@ class Matrix:
 
     @classmethod
     def of(cls, hosts: Sequence[str], rails: Sequence[str], rows: Iterable[tuple[int, int, int, float | None]]) -> Matrix:
-        """From (rail, server, client, ratio or None) rows; the value is the ratio."""
+        """Return a matrix of (rail, server, client, ratio or None) rows; the value is the ratio."""
         columns = list(zip(*rows, strict=True)) or [(), (), (), ()]
         ratio = array("d", [NAN if each is None else each for each in columns[3]])
         rail, server, client = (array("H", column) for column in columns[:3])
@@ -71,13 +70,13 @@ class Matrix:
 
     @classmethod
     def read(cls, sweeps: Sequence[tuple[Mapping[str, Any], Mapping[str, Path]]], test: str, *, by_round: bool = False) -> Matrix:
-        """One test's results from (plan, host → its file), sweep after sweep: what a later one measured again counts.
+        """Return one test's results from (plan, host → its file), sweep after sweep; a later measurement replaces an earlier one.
 
-        Hosts and rails are those of the first plan; a later plan's are found in it by name. ratio is value as it is (of a latency
-        1 ÷ value) until with_limits, with_expected or with_level. A line that its host may not write, or that is no
-        result, costs nobody else anything: it is refused. Raises KeyError for a host or rail of a later plan that the first one does not
-        have, ValueError for a test that a plan does not have. by_round: two hosts may measure the same in several rounds, and each of
-        these counts.
+        Hosts and rails are those of the first plan; those of a later plan are found by name. ratio is the raw value (for a latency 1 ÷
+        value) until with_limits, with_expected or with_level. A line that its host may not write, or that is not a result, does not affect
+        other hosts: it is ignored and noted. Raises KeyError for a host or rail of a later plan that the first one does not have, and
+        ValueError for a test that a plan does not have. by_round: two hosts may measure the same in several rounds, and each of these
+        counts.
         """
         first = sweeps[0][0]
         columns = Columns(list(first["hosts"]), [rail["name"] for rail in first["rails"]], by_round=by_round)
@@ -102,9 +101,9 @@ class Matrix:
         )
 
     def with_limits(self, limits: Sequence[Sequence[float | None]]) -> Matrix:
-        """Fill ratio from limits[rail][host] (unit of value): a pair reaches what its lesser end allows, the greater latency of both.
+        """Fill ratio from limits[rail][host] (unit of value): a pair reaches the limit of its smaller end, or the greater latency of both.
 
-        A good measurement with an end of which no limit is known is left out and counted as unjudged at both; a failed one stays.
+        A good measurement with an unknown limit at one end is omitted, and counted as unjudged at both; a failed one stays.
         """
         known = [[NAN if limit is None else limit for limit in row] for row in limits]
         ends = ((known[rail][server], known[rail][client]) for rail, server, client in self._where())
@@ -131,8 +130,8 @@ class Matrix:
     def with_missing(self, planned: Iterable[tuple[int, int, int, int]], count: int | None = None) -> Matrix:
         """Note which of the planned (rail, round, server, client) meetings have no record; server and client are perftest's.
 
-        To be called before with_limits, which leaves out some that have one. count: how many are planned, if known: if as many are
-        recorded, planned is not walked through, for hosts record nothing else and each measurement is here once.
+        Call this before with_limits, which omits some recorded ones. count: the number of planned meetings, if known. If as many are
+        recorded, planned is not iterated, because hosts record nothing else and each measurement is here once.
         """
         if count == len(self):
             return replace(self, missing=())
@@ -152,7 +151,7 @@ class Matrix:
         return replace(self, missing=missing)
 
     def endpoints(self) -> Iterable[tuple[int, int]]:
-        """(rail, host) of both ends of each measurement."""
+        """Return (rail, host) of both ends of each measurement."""
         yield from zip(self.rail, self.server, strict=True)
         yield from zip(self.rail, self.client, strict=True)
 
@@ -160,7 +159,7 @@ class Matrix:
         return zip(self.rail, self.server, self.client, strict=True)
 
     def _filled(self, ratio: array[float]) -> Matrix:
-        """With this ratio, without the measurements of which it says nothing although they are good."""
+        """Return the matrix with this ratio, without good measurements that have none."""
         matrix = replace(self, ratio=ratio)
         lost = [at for at, (each, value) in enumerate(zip(ratio, self.value, strict=True)) if math.isnan(each) and not math.isnan(value)]
         return matrix._without(lost) if lost else matrix
@@ -173,7 +172,7 @@ class Matrix:
         return replace(self.part([at for at in range(len(self)) if at not in left_out]), unjudged=unjudged)
 
     def part(self, kept: Sequence[int]) -> Matrix:
-        """Of the measurements those at some positions."""
+        """Return the measurements at some positions."""
         failures = {new: self.failures[old] for new, old in enumerate(kept) if old in self.failures}
         columns = {name: getattr(self, name) for name in ("rail", "server", "client", "ratio", "value")}
         chosen: dict[str, Any] = {name: array(column.typecode, [column[at] for at in kept]) for name, column in columns.items()}

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Compact results of many hosts' files into columns, each measurement once.
+"""Read the compact results of many hosts' files into columns, each measurement once.
 
-A line has the cells of a Result (module_utils/_pairs/result.py).
-A host is believed only about itself: a client's line counts in the client's own file, a server's in the server's, and only for a
-meeting of the plan. Every other line is refused, and the host whose file holds it is named.
+A line has the cells of a Result (module_utils/_pairs/result.py). A host is trusted only about itself: a client's line counts in the
+client's own file, a server's in the server's, and only for a planned meeting. Every other line is ignored, and the host with the file is
+named.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import 
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import rail_schedules
 
-#: The partners did not meet: one end may say so of an attempt that a later one has made good.
+#: The partners did not meet. One end may report that for an attempt that a later one has replaced.
 UNMET = frozenset(("dead", "refused", "token", "plan"))
-#: The server outlived its client and was ended: that is no failure of a client that has measured.
+#: The server outlived its client and was stopped. That is not a failure of a client that has measured.
 LINGERED = frozenset(("timeout", "signal"))
-#: What a client only hears of: the server's own record says what it was.
+#: A client knows this only indirectly: the server's own record has the reason.
 HEARD = "listen"
-#: Failures of which the line is kept; of the others the kind.
+#: The number of failures whose line is kept; for the others, only the kind.
 LINES_KEPT = 10_000
 Row = list[Any]
 #: (rail, round, server, client, role) of a line that a host may write.
@@ -50,7 +50,7 @@ Meeting = tuple[int, int, int, int, int]
 
 @dataclass(frozen=True)
 class Refused:
-    """Lines of one host's file that do not count. lines: how many; first: the first of them, cut; why: what is wrong with it."""
+    """Ignored lines of one host's file. lines: their number. first: the first one, cut. why: its fault."""
 
     lines: int
     first: str
@@ -58,13 +58,13 @@ class Refused:
 
     @property
     def words(self) -> str:
-        """For a finding."""
+        """The text for a finding."""
         rest = "" if self.lines == 1 else f" and {self.lines - 1} more"
         return f"{self.first!r}{rest}: {self.why}"
 
 
 class Columns:
-    """Measurements as they are read; positions of hosts and rails are those of the first plan. refused: host → what does not count."""
+    """The measurements while they are read; positions of hosts and rails are those of the first plan. refused: host → its ignored lines."""
 
     def __init__(self, hosts: Sequence[str], rails: Sequence[str], *, by_round: bool = False) -> None:
         self.hosts, self.rails = hosts, rails
@@ -76,10 +76,10 @@ class Columns:
         self._by_round = by_round
 
     def add_sweep(self, plan: Mapping[str, Any], files: Mapping[str, Path], test: str) -> None:
-        """Add what the hosts' files of a sweep hold of a test; a client's line counts, its last one if there are several.
+        """Add the lines of a test from the hosts' files of a sweep. A client's line counts; if there are several, its last one.
 
-        files: host → its file. A server's failure makes the measurement one that failed, unless the two did not meet, the client has
-        tried again since, or has measured well with a server that only did not end.
+        files: host → its file. A server's failure makes the measurement a failed one, unless the two did not meet, the client has tried
+        again since, or the client has a good measurement with a server that only did not end.
         """
         wanted = [each["name"] for each in plan["tests"]].index(test)
         start, again, servers = len(self.value), set[int](), list[Row]()
@@ -93,7 +93,7 @@ class Columns:
             self._add_failure_of_server(row, start, again)
 
     def drop_superseded(self) -> None:
-        """Keep of each measurement the one that counts."""
+        """Keep the valid record of each measurement."""
         if len(self._last) < len(self.value):
             kept = sorted(self._last.values())
             self.failures = {new: self.failures[old] for new, old in enumerate(kept) if old in self.failures}
@@ -103,7 +103,7 @@ class Columns:
         self._last.clear()
 
     def _own_rows(self, meetings: _Meetings, host: str, file: Path) -> list[Row]:
-        """Return the rows of a host's file that count; the other ones are noted as refused."""
+        """Return the valid rows of a host's file; the others are noted as ignored."""
         lines = _lines(file)
         may_write, tests = meetings.of(host), meetings.tests
         rows = _parsed(lines)
@@ -123,7 +123,7 @@ class Columns:
         return rows
 
     def _translated(self, plan: Mapping[str, Any], rows: list[Row]) -> list[Row]:
-        """Rows with the positions of the first plan."""
+        """Return rows with the positions of the first plan."""
         hosts, rails = plan["hosts"], [rail["name"] for rail in plan["rails"]]
         if list(hosts) == list(self.hosts) and rails == list(self.rails):
             return rows
@@ -167,7 +167,7 @@ class Columns:
         self.failures[at] = self._why(row)
 
     def _has_reason(self, at: int) -> bool:
-        """Whether a measurement has failed for a reason that the client knows by itself."""
+        """Return whether a measurement has failed for a reason that the client knows itself."""
         return math.isnan(self.value[at]) and self.failures.get(at, ("", ""))[0] != HEARD
 
     def _why(self, row: Row) -> tuple[str, str]:
@@ -175,7 +175,7 @@ class Columns:
 
 
 class _Meetings:
-    """Who may write which lines of a sweep; schedules that rails share are made once."""
+    """The lines that each host of a sweep may write. Schedules shared by rails are computed once."""
 
     def __init__(self, plan: Mapping[str, Any]) -> None:
         self._hosts = {host: index for index, host in enumerate(plan["hosts"])}
@@ -183,7 +183,7 @@ class _Meetings:
         self.tests = len(plan["tests"])
 
     def of(self, host: str) -> frozenset[Meeting]:
-        """Return what a host of the plan may speak of."""
+        """Return the meetings on which a host of the plan may report."""
         own = self._hosts[host]
         met = {id(schedule): schedule.of(own) for schedule in {id(each): each for each in self._schedules}.values()}
         return frozenset(self._lines(own, [met[id(schedule)] for schedule in self._schedules]))
@@ -196,14 +196,14 @@ class _Meetings:
 
 
 def _lines(file: Path) -> list[str]:
-    """Return the lines of a file. A last line that was cut off is left out."""
+    """Return the lines of a file, without an incomplete last line."""
     text = file.read_text(encoding="utf-8", errors="replace")
     lines = [line for line in text.split("\n") if line]
     return lines[:-1] if lines and not text.endswith("\n") and _parsed(lines[-1:]) is None else lines
 
 
 def _parsed(lines: Sequence[str]) -> list[Any] | None:
-    """Return what each line holds, None where that cannot be read in one go."""
+    """Return the content of each line, None if they cannot all be parsed at once."""
     try:
         rows = list(json.loads(f"[{','.join(lines)}]"))
     except (ValueError, RecursionError):
@@ -212,7 +212,7 @@ def _parsed(lines: Sequence[str]) -> list[Any] | None:
 
 
 def _all_fit(rows: list[Any], may_write: frozenset[Meeting], tests: int) -> bool:
-    """Say whether all of a file's rows count: the short way for a file without fault, which thousands of hosts have."""
+    """Return whether all rows of a file are valid: the fast path for a file without fault, as thousands of hosts have."""
     return (
         all(map(is_result, rows))
         and may_write.issuperset((rail, number, server, client, role) for rail, number, server, client, _test, role, *_rest in rows)
@@ -221,7 +221,7 @@ def _all_fit(rows: list[Any], may_write: frozenset[Meeting], tests: int) -> bool
 
 
 def _judged(line: str, may_write: frozenset[Meeting], tests: int) -> tuple[Row | None, str]:
-    """Return the row of a line that counts, else why it does not."""
+    """Return the row of a valid line, else why it is ignored."""
     rows = _parsed([line])
     if rows is None or not is_result(rows[0]):
         return None, "not a measurement result"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who is measured with whom: everybody at first, later only what is new or has changed, against hosts that are proven."""
+"""The choice of pairs: at first all hosts, later only new or changed ones, against proven hosts."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet, Standings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import Endpoint
 
-#: Nobody is judged by one partner, where there are more.
+#: A host is not judged by a single partner if there are more.
 FEWEST_PARTNERS = 2
 
 #: Proven hosts that are not in the play: host → rail → endpoint.
 Outside = Mapping[str, Mapping[str, Endpoint]]
-#: A rail and one partition of its ports, as Endpoint's pkey has it: who can meet there.
+#: A rail and one partition of its ports, as in Endpoint's pkey: the hosts in it can reach each other.
 Lane = tuple[str, int | None]
 Lanes = Mapping[str, frozenset[Lane]]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a sweep is about. hosts: in the order that the schedule counts by; outside: those of them that are not in the play.
+    """The subject of a sweep. hosts: in the order used by the schedule. outside: those that are not in the play.
 
-    lanes: the rails and partitions that are measured; an endpoint on another one would meet nobody.
+    lanes: the measured rails and partitions. An endpoint on another lane would have no partner.
     """
 
     hosts: tuple[str, ...]
@@ -37,37 +37,37 @@ class Choice:
 
     @property
     def rails(self) -> tuple[str, ...]:
-        """In the order of the lanes."""
+        """The rails, in the order of the lanes."""
         return tuple(dict.fromkeys(rail for rail, _pkey in self.lanes))
 
     def measured(self, endpoints: Outside) -> dict[str, dict[str, Endpoint]]:
-        """Of these endpoints (host → rail → endpoint), those that meet somebody."""
+        """Return those of these endpoints (host → rail → endpoint) that have a partner."""
         lanes = set(self.lanes)
         return {host: {rail: each for rail, each in endpoints[host].items() if lane(rail, each) in lanes} for host in self.hosts}
 
 
 @dataclass(frozen=True)
 class Field:
-    """Who could be measured. here: host of the play → its lanes; valid: those of them that are proven; outside: of proven hosts beyond."""
+    """The candidates. here: host of the play → its lanes. valid: its proven lanes. outside: lanes of proven hosts outside the play."""
 
     here: Lanes
     valid: Lanes
     outside: Lanes
 
     def having(self, where: Lane) -> list[str]:
-        """The hosts of the play that can be met there."""
+        """Return the hosts of the play in a lane."""
         return _having(where, self.here)
 
 
 def lane(rail: str, endpoint: Endpoint) -> Lane:
-    """Where an endpoint can be met."""
+    """Return the lane of an endpoint."""
     return rail, endpoint.get("pkey")
 
 
 def choose(fleet: Fleet, standings: Standings, pairs: Mapping[str, Any], *, anew: bool, outside: Outside) -> Choice | None:
-    """The sweep that proves what is not proven; None if there is nothing to measure, or nobody to measure it with.
+    """Return the sweep that proves the unproven endpoints; None if there is nothing to measure, or no partner.
 
-    pairs: the intent's rdma_pairs. anew: measure everything, whatever is proven. outside: proven hosts that may serve as partners.
+    pairs: the intent's rdma_pairs. anew: measure all endpoints, even proven ones. outside: proven hosts that may serve as partners.
     """
     field = _field(fleet, standings, outside, anew=anew)
     order = {rail: number for number, rail in enumerate(fleet.rails)}
@@ -112,7 +112,7 @@ def _everybody(field: Field, lanes: tuple[Lane, ...], pairs: Mapping[str, Any]) 
 
 
 def _guests(field: Field, lanes: Sequence[Lane]) -> tuple[str, ...]:
-    """Proven hosts where the fleet alone has too few. No two share a lane: guests are not measured with one another."""
+    """Return proven hosts for lanes where the fleet alone has too few. No two share a lane: guests are not measured with one another."""
     wanting = {each for each in lanes if len(field.having(each)) <= FEWEST_PARTNERS}
     found, taken = [], set[Lane]()
     for host, of in field.outside.items():
@@ -124,9 +124,9 @@ def _guests(field: Field, lanes: Sequence[Lane]) -> tuple[str, ...]:
 
 
 def _schedule(pairs: Mapping[str, Any], *, odd: bool) -> dict[str, Any]:
-    """The intent's schedule; a sample whose seed is not given has None, and whoever begins the sweep draws one.
+    """Return the intent's schedule. A sample without a seed has None, and the code that begins the sweep draws one.
 
-    odd: somewhere somebody has nobody to meet in each round; one round more gives everybody the partners that are asked for.
+    odd: a lane has an odd number of hosts, so one has no partner in each round. One more round gives all hosts the requested partners.
     """
     if pairs["schedule"] != "sample":
         return {"kind": pairs["schedule"]}
@@ -134,7 +134,7 @@ def _schedule(pairs: Mapping[str, Any], *, odd: bool) -> dict[str, Any]:
 
 
 def _partners(field: Field, new: Sequence[str], lanes: Sequence[Lane], most: int) -> list[str]:
-    """Proven hosts for each lane of the new ones, as far apart in the order of hosts as can be; none if a lane has too few."""
+    """Return proven hosts for each lane of the new ones, as far apart in the order of hosts as possible; none if a lane has too few."""
     proven = {host: of for host, of in field.here.items() if host not in new}
     found: dict[str, None] = {}
     for where in lanes:
@@ -152,6 +152,6 @@ def _having(where: Lane, hosts: Lanes) -> list[str]:
 
 
 def _spread(hosts: Sequence[str], most: int) -> list[str]:
-    """At most so many of the hosts, evenly spread: neighbours in a list often hang on one switch."""
+    """Return at most this many of the hosts, evenly spread: neighbors in a list are often on the same switch."""
     count = min(most, len(hosts))
     return [hosts[number * len(hosts) // count] for number in range(count)]

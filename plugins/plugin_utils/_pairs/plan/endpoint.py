@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The ends of a pair: what of a rail's port and PCIe path bounds a measurement, and which pairs are alike."""
+"""The ends of a pair: the limits of a rail's port and PCIe path, and whether pairs are equal."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port imp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.gpudirect import DMABUF, gpudirect_path
 
 ROCE, INFINIBAND = LINK_LAYERS["roce"], LINK_LAYERS["infiniband"]
-#: The kernel names the older speeds of InfiniBand by what is signalled: 8b/10b up to QDR, 64b/66b of 14.0625 Gb/s for FDR's "14".
+#: The kernel names the older InfiniBand speeds by signaling rate: 8b/10b up to QDR, 64b/66b of 14.0625 Gb/s for FDR's "14".
 DATA_SHARES = {"SDR": 0.8, "DDR": 0.8, "QDR": 0.8, "FDR": 14.0625 * 64 / 66 / 14}
-#: Of a lane whose speed the kernel did not print, by its rate: kernels before 5.6 do not print SDR.
+#: The speed of a lane by its rate, if the kernel did not print it: kernels before 5.6 do not print SDR.
 SPEEDS_OF_LANES = {2.5: "SDR", 5.0: "DDR", 14.0: "FDR"}
 SOFTWARE = {"rdma_rxe": "Soft-RoCE", "siw": "Soft-iWARP"}
 
 
 @dataclass(frozen=True)
 class NoLimit:
-    """Why there is no limit. status: NOT_APPLICABLE for software, whose fleet tells; else UNKNOWN, which is not ok.
+    """Why there is no limit. status: NOT_APPLICABLE for software, which is compared with its fleet; else UNKNOWN, which is not ok.
 
-    end: of a pair, which of the two it is about (0, 1), None for both.
+    end: the affected end of a pair (0, 1), None for both.
     """
 
     status: str
@@ -48,10 +48,10 @@ class NoLimit:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """What bounds one end of a pair; equal for like rails of like hosts. None: not known, or not there.
+    """The limits of one end of a pair; equal for equal rails of equal hosts. None: unknown or missing.
 
-    why_not: why no limit can be told; rate_gbps: data, after line coding; pcie: the link that carries least, pcie_gbps its payload that
-    falls to this rail, shared_with: the rails that get the rest.
+    why_not: why there is no limit. rate_gbps: data, after line coding. pcie: the link with the least capacity. pcie_gbps: its payload for
+    this rail. shared_with: the rails that get the rest.
     """
 
     why_not: NoLimit | None = None
@@ -64,25 +64,25 @@ class Endpoint:
 
 
 def endpoints(rails: Sequence[ResolvedRail], facts: Facts) -> list[Endpoint]:
-    """An end for each of the rails of a host that are measured side by side, and so share its PCIe links. facts: of comparable()."""
+    """Return an end for each of a host's rails that are measured at the same time, and so share PCIe links. facts: of comparable()."""
     ports = [rail_port("pairs", "", rail, facts) for rail in rails]
     return [_endpoint(port, facts, ports) for port in ports]
 
 
 def common_mtu_bytes(one: Endpoint, other: Endpoint, asked_bytes: int | None = None) -> int | None:
-    """What the queue pairs of two ends use: the smaller of their MTUs, or the one asked for (perftest's -m) below it."""
+    """Return the MTU of the queue pairs of two ends: the smaller of theirs, or the requested one (perftest's -m) if it is lower."""
     if not one.mtu_bytes or not other.mtu_bytes:
         return None
     return min(one.mtu_bytes, other.mtu_bytes, asked_bytes or one.mtu_bytes)
 
 
 def whose(end: int | None, one: str, other: str) -> str:
-    """The host or the hosts that something of a pair is about."""
+    """Return the affected host or hosts of a pair."""
     return f"{one} and {other}" if end is None else (one, other)[end]
 
 
 def pcie_words(link: PciLink) -> str:
-    """A link in a person's words: "16 GT/s x8"."""
+    """Return a readable link: "16 GT/s x8"."""
     return f"{link.speed_gtps:g} GT/s x{link.width}"
 
 
@@ -100,7 +100,7 @@ def _endpoint(port: RailPort, facts: Facts, together: Sequence[RailPort]) -> End
 
 
 def _unknown(port: RailPort, rate_gbps: float | None, mtu_bytes: int | None) -> str | None:
-    """Why no limit can be told; None where it can."""
+    """Return why no limit is known; None if it is."""
     if port.not_judged is not None:
         return port.not_judged
     if port.device and port.device.node_type == "RNIC":
@@ -113,7 +113,7 @@ def _unknown(port: RailPort, rate_gbps: float | None, mtu_bytes: int | None) -> 
 
 
 def _data_gbps(port: RailPort) -> float | None:
-    """A port's rate after line coding: 54.5 for the kernel's 56 of 4X FDR. On Ethernet it is the rate as it is named."""
+    """Return a port's rate after line coding: 54.5 for the kernel's 56 of 4X FDR. On Ethernet, it is the nominal rate."""
     gbps = port.rate_gbps
     if not gbps or not port.port or not port.infiniband:
         return gbps or None
@@ -122,7 +122,7 @@ def _data_gbps(port: RailPort) -> float | None:
 
 
 def _pcie(port: RailPort, together: Sequence[RailPort], *, virtual: bool) -> tuple[PciLink | None, float, tuple[str, ...]]:
-    """The link that leaves a rail least, what it leaves, and with which rails it is shared; (None, inf, ()) where none is known."""
+    """Return the link with the least capacity for a rail, that capacity, and the rails that share it; (None, inf, ()) if unknown."""
     found: list[tuple[float, tuple[str, ...], PciLink]] = []
     links: Sequence[PciFunction | PciHop | PciLink | None] = ()
     if port.pci:
@@ -151,10 +151,10 @@ Gpu = dict[str, Any]
 
 
 def gpus_of(rails: Sequence[ResolvedRail], intent: Intent, facts: Facts) -> dict[str, Gpu]:
-    """Rail → its GPU; {} for a host without GPUs, or whose NICs shall or can not reach them. facts: of comparable().
+    """Return rail → its GPU; {} for a host without GPUs, or whose NICs are not planned or able to reach them. facts: of comparable().
 
-    Of GPUs that are equally near each is taken as often as the others, in the order of their addresses, so that rails do not share one
-    while another is idle. A GPU whose distance is not known is as far as can be.
+    Among equally near GPUs, each is used as often as the others, in the order of their addresses, so that rails do not share one while
+    another is idle. A GPU with unknown distance counts as farthest.
     """
     path = gpudirect_path(intent, facts)["path"]
     distances = facts.distances or {}

@@ -27,10 +27,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan 
 SCHEMA = 2
 RENDEZVOUS_PORT = 18600
 PERFTEST_PORT = 18515
-#: A late host is not a dead one: what Ansible may need to start the last of the hosts after the first.
+#: A late host is not a dead one: Ansible may need this long to start the last host after the first.
 START_SECONDS = 60
 START_SECONDS_PER_HOST = 10
-#: perftest's own number for latency (its default), which it measures in a second and a half.
+#: perftest's default for latency, which takes it one and a half seconds.
 LATENCY_ITERATIONS = 1000
 LATENCY_BYTES = 2
 BANDWIDTH, LATENCY, GPU_BANDWIDTH = "bandwidth", "latency", "gpu_bandwidth"
@@ -43,10 +43,10 @@ asks for none, or the rail has none."""
 
 
 def endpoints(intent: Intent, facts: Facts) -> dict[str, Endpoint]:
-    """A host's rails that can be measured: rail → endpoint. intent: normalised; facts: of comparable().
+    """Return the measurable rails of a host: rail → endpoint. intent: normalized. facts: of comparable().
 
-    A rail whose device or GID was not found has none, nor has a port that is in no partition as a full member. On InfiniBand without IP
-    on the rail partners meet where our own session came in, if they can.
+    A rail without a device or GID has none, nor has a port that is not a full member of any partition. On InfiniBand without IP on the
+    rail, partners use the address of Ansible's session if possible.
     """
     rails = resolve(intent["rails"], facts)
     gpus = gpus_of(rails, intent, facts) if intent.get("pairs", {}).get("gpu_memory") else {}
@@ -94,9 +94,9 @@ def make_plan(
     schedule: Mapping[str, Any],
     forks: int = 1,
 ) -> dict[str, Any]:
-    """The plan that the pair runner reads (schema 2). hosts: in the order that the schedule counts by; of: host → rail → endpoint.
+    """Return the plan for the pair runner (schema 2). hosts: in the order used by the schedule. of: host → rail → endpoint.
 
-    forks: how many hosts Ansible starts at once.
+    forks: the number of hosts that Ansible starts at once.
     """
     profiles: list[dict[str, Any]] = []
     columns = [_column(name, hosts, of, profiles) for name in rails]
@@ -132,7 +132,7 @@ def _column(rail: str, hosts: Sequence[str], of: Mapping[str, Mapping[str, Endpo
 
 
 def tests_of(intent: Intent) -> list[dict[str, Any]]:
-    """What is measured in each meeting, from the intent of a host; the same for all hosts."""
+    """Return the tests of each meeting, from the intent of a host; the same for all hosts."""
     pairs = intent["pairs"]
     common = {
         "mtu_bytes": None if pairs["mtu_bytes"] is None else int(pairs["mtu_bytes"]),
@@ -152,18 +152,18 @@ def tests_of(intent: Intent) -> list[dict[str, Any]]:
 
 
 def meeting(test: Mapping[str, Any], sends: int, receives: int) -> list[int]:
-    """[server, client] of a listed meeting in which the data goes that way: who reads receives."""
+    """Return [server, client] of a listed meeting in which the data flows that way: in a read, the client receives."""
     return [sends, receives] if test["command"].startswith("ib_read_") else [receives, sends]
 
 
 def _deadline_seconds(pairs: Mapping[str, Any]) -> float:
-    """What a test may take; one that lasts as long as it is told to has that, and some time to start, at the least."""
+    """Return the time limit of a test: at least its duration and some time to start."""
     lasts_seconds = pairs["duration_seconds"] + PERFTEST_OVERHEAD_SECONDS if pairs["iterations"] is None else 0
     return float(max(pairs["deadline_seconds"], lasts_seconds))
 
 
 def traffic_class(intent: Intent) -> int | None:
-    """The traffic class that perftest sets, that of the RoCE profile; None where no rail is RoCE, or rdma_roce is not given."""
+    """Return the traffic class for perftest, that of the RoCE profile; None if no rail is RoCE, or rdma_roce is not set."""
     profile = roce_profile(intent)
     if profile is None or all(rail["link_layer"] != "roce" for rail in intent["rails"]):
         return None
@@ -171,21 +171,21 @@ def traffic_class(intent: Intent) -> int | None:
 
 
 def runtime_max_seconds(plan: Mapping[str, Any]) -> int:
-    """How long the sweep may take at the most before systemd ends it: every test of every round at its deadline."""
+    """Return the maximum time of the sweep, after which systemd stops it: every test of every round at its deadline."""
     each = sum(test["deadline_seconds"] for test in plan["tests"])
     return int(plan["start_deadline_seconds"] + plan_rounds(plan) * each)
 
 
 def plain(plan: Mapping[str, Any]) -> bytes:
-    """The plan's bytes, of which partners compare the hash."""
+    """Return the plan's bytes, whose hash partners compare."""
     return json.dumps(plan, separators=(",", ":")).encode()
 
 
 def pack(plan: Mapping[str, Any]) -> str:
-    """The plan as it travels to the hosts: the same text for each of them."""
+    """Return the plan as sent to the hosts: the same text for each of them."""
     return base64.b64encode(gzip.compress(plain(plan), mtime=0)).decode()
 
 
 def fingerprint(plan: Mapping[str, Any]) -> str:
-    """What tells this plan from another, whichever sweep it is for."""
+    """Return the fingerprint of this plan, independent of its sweep."""
     return hashlib.sha256(plain({**plan, "sweep": ""})).hexdigest()

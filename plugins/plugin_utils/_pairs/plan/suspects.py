@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who is measured again before the gate fails: each suspect with two good partners, on its rail and on another one."""
+"""The re-measurement before the gate fails: each suspect with two good partners, on its rail and on another one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import Verdict
 
 PARTNERS = 2
-#: With more of them the trouble is not that of single suspects, and measuring again is a sweep of its own.
+#: With more suspects the fault is not that of single ones, and a re-measurement would be a full sweep.
 MOST = 32
 
 #: (rail, server, client): names.
@@ -22,25 +22,25 @@ Meeting = tuple[str, str, str]
 
 
 class Measured(Protocol):
-    """The ports of a sweep: a matrix has them, and so has the record of its verdicts."""
+    """The ports of a sweep: provided by a matrix, and by the record of its verdicts."""
 
     @property
     def hosts(self) -> Sequence[str]:
-        """The names that positions of hosts stand for."""
+        """The host names by position."""
 
     @property
     def rails(self) -> Sequence[str]:
-        """The names that positions of rails stand for."""
+        """The rail names by position."""
 
     def endpoints(self) -> Iterable[tuple[int, int]]:
-        """(rail, host) of every measured port."""
+        """Return (rail, host) of every measured port."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """Who can be met: rail → hosts that may be measured again; good: hosts (rail → those) that nothing is said against.
+    """The available hosts: rail → hosts that may be re-measured. good: rail → hosts without a verdict.
 
-    partitions: (rail, host) → the partition of its port; those of different ones do not meet.
+    partitions: (rail, host) → the partition of its port. Ports of different partitions cannot reach each other.
     """
 
     available: dict[str, list[str]]
@@ -48,14 +48,14 @@ class Reach:
     partitions: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
 
     def apart(self, rail: str, hosts: Iterable[str]) -> bool:
-        """Whether hosts are in different partitions on a rail."""
+        """Return whether hosts are in different partitions on a rail."""
         return len({self.partitions.get((rail, host)) for host in hosts}) > 1
 
 
 def reach(
     measured: Measured, verdicts: Iterable[Verdict], available: Collection[str], partitions: Mapping[tuple[str, str], int | None]
 ) -> Reach:
-    """available: hosts that may be measured again; partitions: as Reach has them."""
+    """Return the reach. available: hosts that may be re-measured. partitions: as in Reach."""
     accused = {(verdict.rail, host) for verdict in verdicts for host in (verdict.host, verdict.other) if host is not None}
     there: dict[str, dict[str, None]] = {}
     good: dict[str, dict[str, None]] = {}
@@ -69,10 +69,10 @@ def reach(
 
 
 def meetings(verdicts: Sequence[Verdict], matrix: Matrix, of: Reach, *, controls: bool = False) -> list[Meeting]:
-    """Each suspect with PARTNERS good ones, on its rail and on another; none if there are more than MOST suspects.
+    """Return each suspect with PARTNERS good partners, on its rail and on another; none if there are more than MOST suspects.
 
-    controls: for devices that scatter. Then every pair measures both ways, on each of these rails two pairs of good hosts measure as
-    well, so that suspects can be compared with them, and what would be measured twice only is measured four times.
+    controls: for devices that scatter. Then every pair measures both ways, two pairs of good hosts on each of these rails are measured for
+    comparison, and meetings with only two measurements get four.
     """
     if len(verdicts) > MOST:
         return []
@@ -82,7 +82,7 @@ def meetings(verdicts: Sequence[Verdict], matrix: Matrix, of: Reach, *, controls
         planned.update(dict.fromkeys((rail, client, server) for rail, server, client in list(planned)))
         planned.update(dict.fromkeys(_controls(list(planned), of)))
         more = _once_more(planned, verdicts, matrix)
-    # The matrix has who receives and who sends; a client that reads receives.
+    # The matrix has receiver and sender; in a read, the client receives.
     return [(rail, sender, receiver) if matrix.is_read else (rail, receiver, sender) for rail, receiver, sender in (*planned, *more)]
 
 
@@ -103,7 +103,7 @@ def _of(verdict: Verdict, matrix: Matrix, of: Reach) -> Iterator[Meeting]:
 
 
 def _controls(planned: Iterable[Meeting], of: Reach) -> Iterator[Meeting]:
-    """Two pairs of good hosts on each rail, both ways: one of them may be lucky. They are disjoint if there are four good hosts.
+    """Yield two pairs of good hosts on each rail, both ways, because a single pair may be lucky; disjoint with four good hosts.
 
     If there is no pair of good hosts on any of these rails, those of another rail are measured.
     """
@@ -124,7 +124,7 @@ def _good_pairs(rail: str, of: Reach) -> list[tuple[str, str]]:
 
 
 def _once_more(planned: Collection[Meeting], verdicts: Iterable[Verdict], matrix: Matrix) -> list[Meeting]:
-    """The meetings of accused pairs, and of accused ports that have one partner on their rail which has not failed in the sweep."""
+    """Return the meetings of accused pairs, and of accused ports with only one partner on their rail that has not failed in the sweep."""
     ports = {
         (None if verdict.rail is None else matrix.rails[verdict.rail], matrix.hosts[host]): verdict.failed and verdict.kind != "pair"
         for verdict in verdicts
@@ -147,16 +147,16 @@ def _once_more(planned: Collection[Meeting], verdicts: Iterable[Verdict], matrix
 
 
 def _of_path(verdict: Verdict, matrix: Matrix, of: Reach) -> Iterator[Meeting]:
-    """The first of its own measurements, as they were: no other pair is known to go the same way."""
+    """Yield the first of its own measurements unchanged: no other pair is known to use the same path."""
     named = ((matrix.rails[matrix.rail[at]], matrix.hosts[matrix.server[at]], matrix.hosts[matrix.client[at]]) for at in verdict.evidence)
     there = [each for each in named if {each[1], each[2]} <= set(of.available.get(each[0], []))]
     yield from there[:PARTNERS]
 
 
 def _rails(rail: str | None, hosts: Collection[str], of: Reach) -> list[str]:
-    """The rails on which all of the hosts are measured again: that of the verdict and another one; of a verdict on all rails all of them.
+    """Return the rails for re-measuring all of the hosts: that of the verdict and another one; for a verdict on all rails, all.
 
-    Rails are measured side by side, so that many of them take no longer than two.
+    Rails are measured at the same time, so many of them take no longer than two.
     """
     order = dict.fromkeys([*([] if rail is None else [rail]), *of.good, *of.available])
     found = [name for name in order if set(hosts) <= set(of.available.get(name, [])) and not of.apart(name, hosts)]
@@ -164,7 +164,7 @@ def _rails(rail: str | None, hosts: Collection[str], of: Reach) -> list[str]:
 
 
 def _with_partners(rail: str, host: str, hosts: Sequence[str], of: Reach, direction: str | None) -> Iterator[Meeting]:
-    """It receives from the first partner and sends to the second one, or to the only one; a suspect of one direction does that alone."""
+    """Yield meetings in which the host receives from the first partner and sends to the second (or only) one; or one of these directions."""
     good, available = (
         [each for each in there if each not in hosts and not of.apart(rail, (host, each))]
         for there in (of.good.get(rail, []), of.available[rail])
@@ -177,7 +177,7 @@ def _with_partners(rail: str, host: str, hosts: Sequence[str], of: Reach, direct
 
 
 def rounds(planned: Iterable[Meeting], hosts: Sequence[str], rails: Sequence[str]) -> list[list[list[list[int]]]]:
-    """The schedule of kind "meetings": rail → round → [server, client], positions in hosts; nobody twice in a round of a rail."""
+    """Return the schedule of kind "meetings": rail → round → [server, client], positions in hosts; no host twice in a round of a rail."""
     at = {host: position for position, host in enumerate(hosts)}
     table: dict[str, list[list[list[int]]]] = {rail: [] for rail in rails}
     for rail, server, client in planned:

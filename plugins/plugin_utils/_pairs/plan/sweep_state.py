@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The name and the secret of a sweep that has begun and is not collected, so that a later run goes on with it.
+"""The name and the secret of a sweep that has begun and is not collected, so that a later run can resume it.
 
-They lie in the user's own folder (ANSIBLE_HOME), readable by nobody else: the run folder holds nothing secret.
+They are in the user's own folder (ANSIBLE_HOME), readable only by the user: the run folder has no secrets.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from pathlib import Path
 
 from ansible import constants
 
-#: After the longest that a sweep may take, its results are still taken for measured now; later they are not, and it is begun anew.
+#: For this long after the maximum duration of a sweep, its results count as current. Later, the sweep is started again.
 KEPT_SECONDS = 3600.0
-#: What was never collected is forgotten then.
+#: The time after which an uncollected sweep is forgotten.
 FORGOTTEN_SECONDS = 30 * 24 * 3600.0
 
 
 @dataclass(frozen=True)
 class Begun:
-    """sweep: its name; token: what its runners know each other by; seed: what a sample is drawn from; at: seconds since 1970."""
+    """sweep: its name. token: authenticates its runners to each other. seed: of a sample. at: seconds since 1970."""
 
     sweep: str
     token: str
@@ -40,7 +40,7 @@ def _file(fingerprint: str) -> Path:
 
 
 def begun(fingerprint: str, sweep: str, now: float, runtime_max_seconds: float) -> Begun:
-    """The sweep of this plan that was begun and not collected, or a new one of this name. fingerprint: of the plan."""
+    """Return the uncollected sweep of this plan, or a new one of this name. fingerprint: of the plan."""
     file = _file(fingerprint)
     earlier = _read(file)
     if earlier is not None and 0 <= now - earlier.at <= runtime_max_seconds + KEPT_SECONDS:
@@ -58,7 +58,7 @@ def begun(fingerprint: str, sweep: str, now: float, runtime_max_seconds: float) 
 
 
 def _read(file: Path) -> Begun | None:
-    """None if there is none, another version has written it, or it is damaged."""
+    """Return None if there is none, another version has written it, or it is damaged."""
     try:
         found = Begun(**json.loads(file.read_text(encoding="utf-8")))
         return found if isinstance(found.at, (int, float)) and isinstance(found.sweep, str) and isinstance(found.token, str) else None
@@ -67,6 +67,6 @@ def _read(file: Path) -> Begun | None:
 
 
 def collected(fingerprint: str) -> None:
-    """Forget a sweep: its results are here."""
+    """Forget a collected sweep."""
     if re.fullmatch(r"[0-9a-f]{64}", fingerprint):
         _file(fingerprint).unlink(missing_ok=True)

@@ -2,4 +2,4 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which port, host or part of the fabric explains the slow pairs."""
+"""Find the port, host or part of the fabric that explains the slow pairs."""

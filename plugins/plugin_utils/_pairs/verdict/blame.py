@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who explains the low measurements of a matrix best: the likelihood gained by calling a thing bad, its share of low ones being its own.
+"""The best explanation of the low measurements of a matrix: the likelihood gained by calling a part bad, with its own share of low ones.
 
 A cell is one direction of a NIC. Calling n measurements, k of them low, bad gains Σ w + k ln(k/n) + (n-k) ln(1-k/n), where w = -ln of the
-chance that a healthy one is as low. The greatest gain is taken first, its low ones are explained, and the rest is looked at again.
+chance that a healthy one is as low. The greatest gain is taken first, its low ones are explained, and the rest is examined again.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.crossings import PATH_LOW, RECEIVES, SENDS, Crossing, one_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.scale_few import NEARLY_ALL_LOW
 
-#: The chance of blaming anything in a healthy matrix.
+#: The probability of blaming any part of a healthy matrix.
 ALPHA = 0.005
-#: Whose low measurements are fewer than this share is not to blame: pairs are.
+#: A part with a smaller share of low measurements is not to blame; pairs may be.
 LEAST_SHARE = 0.15
-#: A host most of whose NICs are bad is bad as a whole, and a rail likewise.
+#: A host is bad as a whole if this share of its NICs is bad, and a rail likewise.
 NEARLY_ALL = 0.8
-#: A rail of so many NICs whose shares of low ones are all at least so much of the rail's is bad as a whole, if that is at least so much.
+#: A rail with this many NICs, whose shares of low measurements are all at least this part of the rail's share, is bad as a whole if that
+#: share is at least this.
 LOSSY_NICS, LOSSY_ALIKE, LOSSY_SHARE = 8, 0.75, 0.3
 DIRECTIONS = ("sends", "receives")
 Cell = tuple[int, int, int]
@@ -34,7 +35,7 @@ Cell = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Blamed:
-    """kind, host, rail, direction, element as of a Verdict, and the low measurements that it explains."""
+    """kind, host, rail, direction, element as in a Verdict, and the low measurements that it explains."""
 
     kind: str
     gain: float
@@ -45,7 +46,7 @@ class Blamed:
     element: str | None = None
 
     def has(self, cell: Cell) -> bool:
-        """Whether a cell is part of what is blamed."""
+        """Return whether a cell is part of the blamed part."""
         rail, host, direction = cell
         if self.kind == "path" or self.rail not in (None, rail) or self.host not in (None, host):
             return False
@@ -53,7 +54,7 @@ class Blamed:
 
 
 class Court:
-    """The low measurements that nobody explains yet. weights: position of a low one → w; crossed: by element."""
+    """The unexplained low measurements. weights: position of a low one → w. crossed: by element."""
 
     def __init__(self, matrix: Matrix, weights: Mapping[int, float], crossed: Mapping[str, Crossing]) -> None:
         self.matrix, self.weights, self.crossed = matrix, weights, crossed
@@ -74,16 +75,16 @@ class Court:
         return (rail, self.matrix.client[at], SENDS), (rail, self.matrix.server[at], RECEIVES)
 
     def partners(self, host: int, lows: Iterable[int]) -> set[int]:
-        """Who was at the other end of these."""
+        """Return the hosts at the other end of these."""
         server, client = self.matrix.server, self.matrix.client
         return {client[at] if server[at] == host else server[at] for at in lows}
 
     def judge(self) -> list[Blamed]:
-        """All who are to blame, the greatest gain first."""
+        """Return all blamed parts, the greatest gain first."""
         found = []
         queue = [(-gain, *where) for where in self._suspects() if (gain := sum(each.gain for each in self._best(*where))) > 0]
         heapq.heapify(queue)
-        # What a group of spines explains may grow when a nearer cause is known.
+        # A group of spines may explain more once a nearer cause is known.
         groups = [(1, element) for element, crossing in self.crossed.items() if crossing.alternatives > 1]
         while queue:
             _gain, order, name = heapq.heappop(queue)
@@ -102,7 +103,7 @@ class Court:
         return _needed(self, _whole_rails(self, found))
 
     def _suspects(self) -> Iterator[tuple[int, int | str]]:
-        """(order, name) of rails (0), elements (1) and hosts (2) with low measurements."""
+        """Yield (order, name) of rails (0), elements (1) and hosts (2) with low measurements."""
         yield from ((0, rail) for rail in sorted({rail for rail, _host, _direction in self.lows}))
         yield from ((1, element) for element in sorted(self.crossed))
         yield from ((2, host) for host in sorted({host for _rail, host, _direction in self.lows}))
@@ -128,7 +129,7 @@ class Court:
         return [replace(blamed, gain=gain, lows=tuple(explained))] if gain > 0 and not self._have_one_end(explained) else []
 
     def _uncontested(self, crossing: Crossing, lows: Sequence[int]) -> list[int]:
-        """Of a group's low ones those without a nearer cause: an element nearly all of which is low, or an end bad elsewhere too."""
+        """Return the low ones of a group without a nearer cause: an element that is nearly all low, or an end that is bad elsewhere too."""
         taken: set[int] = set()
         for other in self.crossed.values():
             own = [at for at in other.lows if at in self.open] if other.alternatives == 1 else []
@@ -146,7 +147,7 @@ class Court:
         return [at for at in rest if not bad & {*self.cells(at)}]
 
     def _is_lossy(self, rail: int) -> bool:
-        """Whether nearly all of many NICs of a rail have about the same share of low ones, as no few of them bring about."""
+        """Return whether nearly all of many NICs of a rail have about the same share of low ones, which a few NICs cannot cause."""
         nics: dict[int, list[int]] = defaultdict(lambda: [0, 0])
         for host in (host for host, rails in self.rails_of.items() if rail in rails):
             for cell in ((rail, host, SENDS), (rail, host, RECEIVES)):
@@ -157,7 +158,7 @@ class Court:
         return len(nics) >= LOSSY_NICS and alike >= NEARLY_ALL * len(nics)
 
     def _shared(self, blamed: Blamed, n: int, share: float) -> list[Blamed]:
-        """What many endpoints share is to blame if nearly all is low and no endpoint is at an end of all that is."""
+        """Return a part that many endpoints share, if nearly all is low and no endpoint is at an end of all of it."""
         lows = blamed.lows
         if not lows or len(lows) < share * n or self._have_one_end(lows):
             return []
@@ -165,7 +166,7 @@ class Court:
         return [replace(blamed, gain=gain)] if gain > 0 else []
 
     def _have_one_end(self, lows: Iterable[int]) -> bool:
-        """Whether one host is at an end of all of them."""
+        """Return whether one host is at an end of all of them."""
         return bool(set.intersection(*({self.matrix.server[at], self.matrix.client[at]} for at in lows)))
 
     def gain(self, lows: Sequence[int], n: int) -> float:
@@ -188,7 +189,7 @@ def _cells(matrix: Matrix) -> Iterator[Cell]:
 
 
 def _best_of_host(court: Court, host: int) -> list[Blamed]:
-    """The best of: the host, one of its directions, or of each of its rails the NIC or a direction; directions if they can be told."""
+    """Return the best of: the host, one of its directions, or for each rail the NIC or a direction; directions if distinguishable."""
     rails = sorted(rail for rail in court.rails_of[host] if court.n[rail, host, SENDS] + court.n[rail, host, RECEIVES])
     both = (SENDS, RECEIVES)
     directions = () if court.matrix.is_bidirectional else (("direction", (SENDS,)), ("direction", (RECEIVES,)))
@@ -207,7 +208,7 @@ def _gain(blamed: Iterable[Blamed]) -> float:
 
 
 def _blame(court: Court, kind: str, host: int, rails: Sequence[int], directions: Sequence[int]) -> list[Blamed]:
-    """One if this is worth blaming, else none."""
+    """Return one if it is worth blaming, else none."""
     cells = [(rail, host, direction) for rail in rails for direction in directions]
     lows = [at for cell in cells for at in court.lows.get(cell, ())]
     n = sum(court.n[cell] for cell in cells)
@@ -222,7 +223,7 @@ def _blame(court: Court, kind: str, host: int, rails: Sequence[int], directions:
 
 
 def _on_nearly_all(court: Court, host: int, rails: Sequence[int], directions: Sequence[int], share: float) -> bool:
-    """Whether the low ones are on nearly all rails of a host, not many on a few."""
+    """Return whether the low ones are on nearly all rails of a host, not many on a few."""
     known = [(sum(court.n[rail, host, each] for each in directions), rail) for rail in rails]
     known = [(n, rail) for n, rail in known if n]
     bad = [rail for n, rail in known if sum(len(court.lows.get((rail, host, each), ())) for each in directions) >= share * n / 2]
@@ -230,7 +231,7 @@ def _on_nearly_all(court: Court, host: int, rails: Sequence[int], directions: Se
 
 
 def _whole_rails(court: Court, found: list[Blamed]) -> list[Blamed]:
-    """A rail nearly all of whose NICs are blamed is to blame itself."""
+    """Return the blamed parts. A rail with nearly all NICs blamed is to blame itself."""
     for rail in sorted({each.rail for each in found if each.rail is not None and each.kind != "rail"}):
         hosts = {host for host, rails in court.rails_of.items() if rail in rails}
         parts = [each for each in found if each.rail == rail and each.kind in ("nic", "direction")]
@@ -241,7 +242,7 @@ def _whole_rails(court: Court, found: list[Blamed]) -> list[Blamed]:
 
 
 def _needed(court: Court, found: list[Blamed]) -> list[Blamed]:
-    """Without those whose low measurements others explain, but for a single partner."""
+    """Return the blamed parts without those whose low measurements others explain, except for a single partner."""
     kept = list(found)
     for each in sorted((one for one in found if one.host is not None), key=lambda one: one.gain):
         others = [one for one in kept if one is not each]

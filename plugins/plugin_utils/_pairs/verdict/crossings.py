@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which measurements cross which elements of the fabric, and what calling one of several like elements bad gains."""
+"""The measurements that cross each element of the fabric, and the gain of calling one of several equal elements bad."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from typing import Protocol
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Matrix
 
-#: Of what lies between endpoints so many are low.
+#: For an element between endpoints, this share is low.
 PATH_LOW = 0.8
 SENDS, RECEIVES = 0, 1
-#: Of what crosses one of a group at least so much is low, times the share that each of the group should have.
+#: For one of a group, at least this share of its crossings is low, times the expected share of each member.
 GROUP_LEAST = 0.5
-#: Elements that the same measurements cross are one; so many of them are named.
+#: Elements that the same measurements cross are one; this many of them are named.
 NAMED = 4
 
 
 class Paths(Protocol):
-    """What a measurement crosses besides its two endpoints: leaves, spines, links, each by a name of its own in the fabric."""
+    """The elements that a measurement crosses besides its two endpoints: leaves, spines, links, each with a unique name in the fabric."""
 
     def elements(self, rail: int, server: int, client: int) -> Iterable[str]:
-        """The elements between two endpoints of a rail, by their positions in the matrix; empty if unknown."""
+        """Return the elements between two endpoints of a rail, by their positions in the matrix; empty if unknown."""
 
     def alternatives(self, element: str) -> int:
-        """How many things an element stands for, of which each measurement crosses one that is not known: a group of spines; else 1."""
+        """Return how many things an element stands for, of which each measurement crosses an unknown one: a group of spines; else 1."""
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """How many measurements cross an element, and the positions of the low ones.
+    """The number of measurements that cross an element, and the positions of the low ones.
 
-    alternatives: see Paths; ends: of a group, (rail, host, direction) → how many cross it.
+    alternatives: see Paths. ends: of a group, (rail, host, direction) → the number that cross it.
     """
 
     total: int
@@ -46,12 +46,12 @@ class Crossing:
     ends: Mapping[tuple[int, int, int], int] = field(default_factory=dict)
 
     def rest(self, lows: Sequence[int]) -> int:
-        """How many there are without the low ones that are explained. lows: those that are not."""
+        """Return how many there are without the explained low ones. lows: the unexplained ones."""
         return self.total - len(self.lows) + len(lows)
 
 
 def crossings(matrix: Matrix, lows: Mapping[int, float], paths: Paths) -> dict[str, Crossing]:
-    """The elements that low measurements cross. Two of which the same low ones of as many cross cannot be told apart and are one."""
+    """Return the elements that low measurements cross. Two elements crossed by the same low ones and as many in total are one."""
     total: Counter[str] = Counter()
     low: dict[str, list[int]] = defaultdict(list)
     often: Counter[tuple[tuple[str, ...], int, int, int]] = Counter()
@@ -82,10 +82,10 @@ def _joined(names: Sequence[str]) -> str:
 
 
 def one_of(crossing: Crossing, matrix: Matrix, weights: Mapping[int, float], lows: Sequence[int]) -> tuple[float, Sequence[int]]:
-    """What it gains to call one of a group bad, before the price of naming it, and the low ones that it explains.
+    """Return the gain of calling one of a group bad, before the price of naming it, and the low ones that it explains.
 
-    lows: those that are open. Either each measurement takes any of the group (by a hash), or all that goes to an endpoint takes the same
-    (by its LID): then nearly all to some endpoints is low, and which ones they are is paid for.
+    lows: the unexplained ones. Either each measurement uses any of the group (by a hash), or all traffic to an endpoint uses the same one
+    (by its LID). Then nearly all traffic to some endpoints is low, and the choice of these endpoints has a price.
     """
     n, least = crossing.rest(lows), GROUP_LEAST / crossing.alternatives
     if len(lows) < max(2, least * n):
@@ -113,5 +113,5 @@ def _routed(
 
 
 def _likelihood(k: int, n: int) -> float:
-    """ln of the likelihood of k of n at their own share; 0 where all or none are."""
+    """Return ln of the likelihood of k of n at their own share; 0 if all or none are."""
     return k * math.log(k / n) + (n - k) * math.log1p(-k / n) if 0 < k < n else 0.0

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The status of a verdict, and the verdict after its suspect has been measured again with good partners.
+"""The status of a verdict, and the verdict after the re-measurement of its suspect with good partners.
 
 Cards have a line rate, and their thresholds are sharp. Software devices are compared with their own fleet, whose level is uncertain if it
-is small or its machines are busy. A slow software device is therefore an error only where that level is certain, or where a second
-measurement beside good pairs confirms it.
+is small or its machines are busy. A slow software device is therefore an error only if that level is certain, or if a second measurement
+beside good pairs confirms it.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdic
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.words import Places, describe, subject
 
 CONFIRMED, CLEARED = "confirmed", "cleared"
-#: The chance that the true median of healthy measurements is below the bound that median_bound gives.
+#: The probability that the true median of healthy measurements is below the bound of median_bound.
 BOUND_ERROR = 0.05
-#: Software devices scatter at least so much (standard deviation of the logarithm), however alike a few measurements look.
+#: The minimum scatter of software devices (standard deviation of the logarithm), however alike a few measurements look.
 SCATTER = 0.35
-#: A slow software device is confirmed if it is below healthy ones by so many standard errors: by chance, one in 400 is.
+#: A slow software device is confirmed if it is below healthy ones by this many standard errors: by chance, one in 400 is.
 ERRORS = 2.8
-#: The second measurement alone has to be so near to the threshold (of its logarithm): what was slow only once is cleared.
+#: The second measurement alone must be this near to the threshold (of its logarithm): a device that was slow only once is cleared.
 NEARER = 0.75
 #: Standard error of a median ÷ that of a mean, and standard deviation ÷ median absolute deviation, both of a normal distribution.
 MEDIAN_ERROR, DEVIATIONS = math.sqrt(math.pi / 2), 1.4826
@@ -39,10 +39,10 @@ MEDIAN_ERROR, DEVIATIONS = math.sqrt(math.pi / 2), 1.4826
 
 @dataclass(frozen=True)
 class Judged:
-    """A verdict with the texts of its finding. again: the result of the second measurement, CONFIRMED, CLEARED or "" if it has none.
+    """A verdict with the texts of its finding. again: the result of the re-measurement, CONFIRMED, CLEARED or "" without one.
 
-    stands_out: it was found by what sets it apart from the others; False where it is below a threshold and nothing more. doubtful: the
-    fleet's own level is too uncertain for an error; only measuring it again can confirm it.
+    stands_out: it differs from the others; False if it is only below a threshold. doubtful: the level of the fleet is too uncertain for an
+    error; only a re-measurement can confirm it.
     """
 
     verdict: Verdict
@@ -56,7 +56,7 @@ class Judged:
 
     @property
     def is_suspect(self) -> bool:
-        """Whether the verdict stops the gate, or would if the fleet's level were certain."""
+        """Whether the verdict stops the gate, or would if the level of the fleet were certain."""
         return self.status in STOPPING or self.doubtful
 
     @property
@@ -68,7 +68,7 @@ class Judged:
 def judged(
     verdicts: Sequence[Verdict], matrix: Matrix, settings: Mapping[str, Any], *, software: bool, places: Places | None = None
 ) -> list[Judged]:
-    """The verdicts that matter. settings: the intent's rdma_pairs; software: devices without line rate; places: for the remedies."""
+    """Return the relevant verdicts. settings: the intent's rdma_pairs. software: devices without line rate. places: for the remedies."""
     found = []
     healthy = _healthy(matrix, verdicts) if software else []
     for verdict in verdicts:
@@ -81,7 +81,7 @@ def judged(
 
 
 def with_doubts(low: Sequence[Judged], found: Iterable[Judged], matrix: Matrix, settings: Mapping[str, Any]) -> list[Judged]:
-    """Errors of software devices as warnings where the level of the fleet is too uncertain. found: what is accused beside them."""
+    """Return errors of software devices as warnings if the level of the fleet is too uncertain. found: the other accusations."""
     accused = [each.verdict for each in (*low, *found)]
     after = []
     for each in low:
@@ -103,13 +103,13 @@ def _status(verdict: Verdict, matrix: Matrix, settings: Mapping[str, Any], softw
 
 
 def is_certain(reached: float, healthy: Sequence[float], fail_below: float) -> bool:
-    """Whether what a software device reached is below the threshold even if the fleet's level is as low as it may be."""
+    """Return whether a software device is below the threshold even if the level of the fleet is as low as possible."""
     bound = median_bound(healthy)
     return bound is not None and reached < fail_below * bound
 
 
 def median_bound(values: Iterable[float]) -> float | None:
-    """The lower confidence bound (BOUND_ERROR) of the median, by the binomial distribution of the values' order; None for fewer than 5."""
+    """Return the lower confidence bound (BOUND_ERROR) of the median, by the binomial distribution of the order; None for fewer than 5."""
     ordered = sorted(values)
     n, rank, chance = len(ordered), 0, 0.0
     if n > 1000:
@@ -120,7 +120,7 @@ def median_bound(values: Iterable[float]) -> float | None:
 
 
 def _healthy(matrix: Matrix, accused: Collection[Verdict]) -> list[float]:
-    """The measured values with no accused port at either end."""
+    """Return the measured values without an accused port at either end."""
     ports = _Accused.of(accused, matrix)
     return [matrix.value[at] for at in range(len(matrix)) if matrix.value[at] > 0 and not ports.touch(matrix, at)]
 
@@ -131,7 +131,7 @@ def _reached(verdict: Verdict, matrix: Matrix) -> float:
 
 
 class _Accused(NamedTuple):
-    """Names: (rail, host), None for all rails or all hosts; and (rail, one host, the other) of pairs and of what crosses a path."""
+    """Names: (rail, host), None for all rails or all hosts; and (rail, one host, the other) of pairs and of measurements crossing a path."""
 
     ports: frozenset[tuple[str | None, str | None]]
     pairs: frozenset[tuple[str | None, frozenset[str]]]
@@ -151,7 +151,7 @@ class _Accused(NamedTuple):
         return cls(frozenset(ports), frozenset(pairs))
 
     def touch(self, matrix: Matrix, at: int) -> bool:
-        """Whether an accused port or pair takes part in a measurement."""
+        """Return whether an accused port or pair takes part in a measurement."""
         rail, ends = matrix.rails[matrix.rail[at]], _ends(matrix, at)
         if {(rail, None), *((on, host) for on in (rail, None) for host in ends)} & self.ports:
             return True
@@ -167,12 +167,12 @@ def after_again(
     software: bool,
     places: Places | None = None,
 ) -> list[Judged]:
-    """The verdicts after their suspects were measured again. matrix: the sweep, of which they are; again: with its own positions.
+    """Return the verdicts after the re-measurement of their suspects. matrix: the sweep of the verdicts. again: with its own positions.
 
-    A suspect that answers and is well when it is measured again is cleared; a verdict on several rails keeps those that stay bad. A card is
-    well only if every measurement of it is: below none of the thresholds and, where it stood out among the others, nearer to healthy ones
-    than to its own. A software device is compared with good pairs of the same round, by medians. A pair one end of which is well with all
-    others, and the other one not, becomes a verdict on that end.
+    A suspect that answers and is good when re-measured is cleared; a verdict on several rails keeps those that remain bad. A card is good
+    only if every re-measurement is: above all thresholds and, if it stood out, closer to healthy ones than to its first result. A software
+    device is compared with good pairs of the same round, by medians. A verdict on a pair becomes a verdict on one end if the other end is
+    good with all others and this one is not.
     """
     accused = [suspect.verdict for suspect in suspects]
     if software:
@@ -181,7 +181,7 @@ def after_again(
         judge = _Bars(settings["floor_gbps"], settings["fail_below"], settings["warn_below"])
     after: dict[int, list[Judged]] = {}
     guilty: list[Judged] = []
-    # The ends that a pair's verdict becomes are known before ports are judged that nothing but their own figure speaks against.
+    # First find the ends that verdicts on pairs become, then judge ports that only their own figures accuse.
     for suspect in sorted(suspects, key=lambda each: not each.stands_out):
         found = _after(suspect, [*suspects, *guilty], matrix, again, judge)
         after[id(suspect)] = []
@@ -196,11 +196,11 @@ def after_again(
 
 
 def _after(suspect: Judged, suspects: Sequence[Judged], matrix: Matrix, again: Matrix, judge: _Bars | _Beside) -> list[Judged]:
-    """One verdict, or one for each rail if its rails differ."""
+    """Return one verdict, or one for each rail if its rails differ."""
     found = _of_suspect(suspect.verdict, matrix, again)
     if suspect.verdict.kind == "rail":
         return (_one_of_rail(suspect, matrix, again, found, judge) or [judge.after(suspect, matrix, again, found)]) if found else [suspect]
-    # What a suspect measured with another one says little of it, and nothing with one that fails.
+    # A measurement of a suspect with another suspect shows little about it, and nothing if that one fails.
     dead = {(rail, host) for rail, host in _dead(again) if host not in _names(suspect.verdict, matrix)}
     found = [at for at in found if not {(again.rails[again.rail[at]], end) for end in _ends(again, at)} & dead] or found
     others = [each for each in suspects if each is not suspect]
@@ -218,7 +218,7 @@ def _after(suspect: Judged, suspects: Sequence[Judged], matrix: Matrix, again: M
 
 
 def _one_of_rail(suspect: Judged, matrix: Matrix, again: Matrix, found: Sequence[int], judge: _Bars | _Beside) -> list[Judged]:
-    """The verdict on the one host without which a rail is well, and the rail's own, which is cleared; none without such a host."""
+    """Return the verdict on the one host without which a rail is good, and the cleared verdict on the rail; none without such a host."""
     guilty = []
     for host in dict.fromkeys(end for at in found for end in _ends(again, at)):
         own, rest = ([at for at in found if (host in _ends(again, at)) is with_it] for with_it in (True, False))
@@ -231,7 +231,7 @@ def _one_of_rail(suspect: Judged, matrix: Matrix, again: Matrix, found: Sequence
 
 
 def _dead(again: Matrix) -> set[tuple[str, str]]:
-    """(rail, host) whose every new measurement failed, with two partners at least, one of which succeeded with another one."""
+    """Return (rail, host) whose every new measurement failed, with at least two partners, one of which succeeded with another one."""
     partners: dict[tuple[str, str], set[str]] = {}
     alive: set[tuple[str, str]] = set()
     for at in range(len(again)):
@@ -248,7 +248,7 @@ def _dead(again: Matrix) -> set[tuple[str, str]]:
 
 
 def _on_host(suspect: Judged, matrix: Matrix, host: str) -> Judged:
-    """What a verdict on a rail says of one host there."""
+    """Return a verdict on a rail, narrowed to one host."""
     verdict = replace(suspect.verdict, kind="nic", host=list(matrix.hosts).index(host))
     own = _of_suspect(verdict, matrix, matrix)
     failed = 2 * sum(1 for at in own if math.isnan(matrix.value[at])) >= len(own)
@@ -259,7 +259,7 @@ def _on_host(suspect: Judged, matrix: Matrix, host: str) -> Judged:
 
 
 def _on_rail(suspect: Judged, matrix: Matrix, rail: str) -> Judged:
-    """What a verdict on all rails says of one of them."""
+    """Return a verdict on all rails, narrowed to one of them."""
     verdict = suspect.verdict
     at = list(matrix.rails).index(rail)
     kind = "nic" if verdict.kind == "host" else verdict.kind
@@ -273,7 +273,7 @@ def _on_rail(suspect: Judged, matrix: Matrix, rail: str) -> Judged:
 def _by_end(
     pair: Judged, accused: Collection[Verdict], matrix: Matrix, again: Matrix, judge: _Bars | _Beside, *, places: Places | None
 ) -> list[Judged]:
-    """A verdict on a pair, or on one of its ends if the other one, which is cleared, is well with all others that it was measured with."""
+    """Return a verdict on a pair, or on one of its ends if the other one is cleared because it is good with all other partners."""
     verdict = pair.verdict
     ends = [replace(verdict, kind="host" if verdict.rail is None else "nic", host=end, other=None) for end in (verdict.host, verdict.other)]
     ports = _Accused.of([each for each in accused if (each.host, each.other) != (verdict.host, verdict.other)], matrix)
@@ -302,12 +302,12 @@ def _by_end(
 
 
 def _names(verdict: Verdict, matrix: Matrix) -> list[str]:
-    """The hosts of a verdict."""
+    """Return the hosts of a verdict."""
     return [matrix.hosts[host] for host in (verdict.host, verdict.other) if host is not None]
 
 
 def _direction(end: Judged, matrix: Matrix, again: Matrix, found: Sequence[int], judge: _Bars | _Beside) -> Verdict:
-    """The verdict on an end, of one direction if it is well in the other one."""
+    """Return the verdict on an end, for one direction if it is good in the other one."""
     host = matrix.hosts[end.verdict.host or 0]
     parts = {"receives": [at for at in found if _ends(again, at)[0] == host], "sends": [at for at in found if _ends(again, at)[1] == host]}
     if again.is_bidirectional or not all(parts.values()):
@@ -325,14 +325,14 @@ def _cleared(suspect: Judged, words: str) -> Judged:
 
 
 class _Bars(NamedTuple):
-    """What a card has to reach: Gb/s, and shares of what should be; below warn_ratio it is a warning still."""
+    """The thresholds of a card: Gb/s, and shares of the expected value; below warn_ratio it is still a warning."""
 
     floor_gbps: float
     least_ratio: float
     warn_ratio: float
 
     def without(self, _hosts: Collection[str]) -> _Bars:
-        """The same: a card is compared with no other one."""
+        """Return the same: a card is not compared with others."""
         return self
 
     def after(self, suspect: Judged, matrix: Matrix, again: Matrix, found: Sequence[int]) -> Judged:
@@ -347,7 +347,7 @@ class _Bars(NamedTuple):
         return replace(suspect, observed=suspect.observed + words, again=CONFIRMED)
 
     def _slow_now(self, suspect: Judged, matrix: Matrix, again: Matrix, found: Sequence[int]) -> Judged:
-        """What failed in the sweep and is a little slow now: its failure is over, and what is to be done is about the rest."""
+        """Return the verdict on a suspect that failed in the sweep and is slightly slow now: its remedy is about the slowness only."""
         hosts = [
             None if each is None else list(again.hosts).index(matrix.hosts[each]) for each in (suspect.verdict.host, suspect.verdict.other)
         ]
@@ -357,27 +357,25 @@ class _Bars(NamedTuple):
             suspect.verdict, host=hosts[0], other=hosts[1], rail=rail, failed=False, ratio=ratio, evidence=tuple(found[:EVIDENCE])
         )
         gbps = statistics.median(again.value[at] for at in found)
-        observed = (
-            f"{subject(slow, again)}: {gbps:.3g} Gb/s, {ratio:.2f} of the limit, when measured again; before: {suspect.observed}"
-        )
+        observed = f"{subject(slow, again)}: {gbps:.3g} Gb/s, {ratio:.2f} of the limit, when measured again; before: {suspect.observed}"
         expected = f"at least {self.warn_ratio:g} of the limit"
         return replace(suspect, status=WARNING, observed=observed, expected=expected, remedy=describe(slow, again)[2], again=CLEARED)
 
 
 def _between(verdict: Verdict, matrix: Matrix) -> float:
-    """What parts a bad measurement from a good one: the geometric mean of what its own and healthy ones reach; 0 where all failed."""
+    """Return the boundary between bad and good measurements: the geometric mean of its own and healthy ones; 0 if all failed."""
     bad = [matrix.value[at] for at in verdict.evidence if not math.isnan(matrix.value[at])]
     if not bad or not verdict.ratio:
         return 0.0
     return statistics.median(bad) / math.sqrt(verdict.ratio)
 
 
-#: Logarithms of a suspect's figures, and of good pairs', of the second measurement or of the sweep.
+#: Logarithms of a suspect's figures, and of those of good pairs, in the re-measurement or in the sweep.
 _Round = tuple[Sequence[float], Sequence[float]]
 
 
 class _Beside(NamedTuple):
-    """Software devices beside good pairs. before, now: what those reached in the sweep and in the second measurement, pair by pair."""
+    """Software devices beside good pairs. before, now: the figures of those pairs in the sweep and in the re-measurement, by pair."""
 
     floor_gbps: float
     fail_below: float
@@ -390,7 +388,7 @@ class _Beside(NamedTuple):
         return cls(settings["floor_gbps"], settings["software_fail_below"], *(_good_pairs(each, ports) for each in (matrix, again)))
 
     def without(self, hosts: Collection[str]) -> _Beside:
-        """The same, without the pairs that these hosts are in."""
+        """Return the same without the pairs of these hosts."""
         before, now = ([each for each in of if each.ends.isdisjoint(hosts)] for of in (self.before, self.now))
         return self._replace(before=before, now=now)
 
@@ -407,28 +405,31 @@ class _Beside(NamedTuple):
             words += f", good pairs beside it {math.exp(statistics.median(now)):.3g} Gb/s"
         if suspect.verdict.failed and before and statistics.median(own) >= statistics.median(before) + math.log(self.fail_below):
             return _cleared(suspect, words)
-        # What failed in the sweep left no figures there: its new ones are compared with the sweep's too.
+        # Failures in the sweep left no figures there: the new figures are compared with the sweep's too.
         slow_before = [math.log(matrix.value[at]) for at in suspect.verdict.evidence if matrix.value[at] > 0]
         rounds = [(own, now), (own if suspect.verdict.failed else slow_before, before)]
         rounds = [(values, good) for values, good in rounds if values and good]
         if not rounds or _apart(*rounds[0]) >= math.log(self.fail_below) / 2 or self._share(rounds) >= self.fail_below:
             return _cleared(suspect, words)
         wide = _scatter(*(values for each in rounds for values in each)) > SCATTER
-        # What is now nearly as fast as good pairs were in the sweep may have luckier ones beside it.
+        # A suspect that is now nearly as fast as good pairs were in the sweep may have luckier pairs beside it.
         near = math.log(self.fail_below) / 2 if wide else math.log(BLAMED_BELOW)
         is_near = bool(before) and _apart(own, before) >= near
-        # The second measurement has to be evidence by itself for what had failed, and for ports that the sweep chose as the lowest ones.
+        # The re-measurement must be evidence by itself for failed suspects, and for ports that the sweep chose as the lowest ones.
         tests = [rounds] if suspect.stands_out and not suspect.verdict.failed else [rounds, rounds[:1]]
         if not is_near and all(self._is_slow(each) for each in tests):
             return replace(suspect, status=ERROR, observed=suspect.observed + words, again=CONFIRMED, doubtful=False)
         return replace(suspect, status=WARNING, observed=f"{suspect.observed}{words}: too few and too scattered to judge", doubtful=True)
 
     def _share(self, rounds: Sequence[_Round]) -> float:
-        """What a suspect reached of what good pairs reach. With fewer pairs at once, all are faster: it is compared within its round."""
+        """Return a suspect's share of the level of good pairs.
+
+        With fewer pairs at once, all are faster, so it is compared within its round.
+        """
         return math.exp(statistics.fmean(_apart(*each) for each in rounds))
 
     def _is_slow(self, rounds: Sequence[_Round]) -> bool:
-        """Whether a suspect is slower than good pairs in each round, and in all by more than chance."""
+        """Return whether a suspect is slower than good pairs in each round, and in all rounds by more than chance."""
         variance = sum(1 / len(own) + 1 / len(good) for own, good in rounds) / len(rounds) ** 2
         error = MEDIAN_ERROR * _scatter(*(values for each in rounds for values in each)) * math.sqrt(variance)
         apart = [_apart(*each) for each in rounds]
@@ -440,7 +441,7 @@ def _apart(own: Sequence[float], good: Sequence[float]) -> float:
 
 
 class _OfPair(NamedTuple):
-    """What two good hosts reached: the median of the logarithms. One measurement or many, they are one sample: a pair may be lucky."""
+    """The result of two good hosts: the median of the logarithms. One measurement or many, they are one sample: a pair may be lucky."""
 
     ends: frozenset[str]
     log: float
@@ -455,13 +456,13 @@ def _good_pairs(matrix: Matrix, ports: _Accused) -> list[_OfPair]:
 
 
 def _scatter(*groups: Sequence[float]) -> float:
-    """The standard deviation of groups about their own medians, by the median absolute deviation; SCATTER at least."""
+    """Return the standard deviation of groups about their own medians, by the median absolute deviation; at least SCATTER."""
     apart = [abs(value - statistics.median(group)) for group in groups for value in group]
     return max(SCATTER, DEVIATIONS * statistics.median(apart))
 
 
 def _of_suspect(verdict: Verdict, matrix: Matrix, again: Matrix) -> list[int]:
-    """The positions of what was measured again of a verdict's own subject."""
+    """Return the positions of the re-measurements of a verdict's own subject."""
     rail = None if verdict.rail is None else matrix.rails[verdict.rail]
     host, other = (None if each is None else matrix.hosts[each] for each in (verdict.host, verdict.other))
     if verdict.kind == "path":
@@ -479,5 +480,5 @@ def _of_suspect(verdict: Verdict, matrix: Matrix, again: Matrix) -> list[int]:
 
 
 def _ends(matrix: Matrix, at: int) -> tuple[str, str]:
-    """Who receives, and who sends."""
+    """Return the receiver and the sender."""
     return matrix.hosts[matrix.server[at]], matrix.hosts[matrix.client[at]]

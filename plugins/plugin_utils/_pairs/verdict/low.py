@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Ports that the gate's bars refuse though no verdict names them: they too are measured again before the gate fails."""
+"""Ports that the gate's thresholds reject without a verdict: they too are re-measured before the gate fails."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdic
 
 
 def low_ports(sweep: Evidence, found: Sequence[Judged], settings: Mapping[str, Any]) -> list[Judged]:
-    """Each such port as a NIC that is to be measured again, in the words that the gate has for it.
+    """Return each such port as a NIC to re-measure, with the gate's words.
 
-    found: the sweep's verdicts; settings: the intent's rdma_pairs. Of a port that left no figure, or one above what is possible, measuring
-    it again says nothing.
+    found: the sweep's verdicts. settings: the intent's rdma_pairs. A port without a figure, or above the maximum, is not re-measured: that
+    would show nothing.
     """
     matrix = sweep.bandwidth
     named = {where for each in found for where in sweep.named(each.verdict)}
@@ -42,9 +42,9 @@ def low_ports(sweep: Evidence, found: Sequence[Judged], settings: Mapping[str, A
 
 
 def _low_with_all(matrix: Matrix, least: float) -> set[Where]:
-    """Ports below a ratio with all of their partners, two at least, one of which is above it with another one.
+    """Return the ports below a ratio with all of their at least two partners, one of which is above it with another one.
 
-    A partner's figure with such a port says nothing of the partner.
+    A partner's figure with such a port shows nothing about the partner.
     """
     best: dict[Where, float] = {}
     met: dict[Where, set[Where]] = {}
@@ -59,7 +59,7 @@ def _low_with_all(matrix: Matrix, least: float) -> set[Where]:
 
 
 def suspects_of(sweep: Evidence, settings: Mapping[str, Any], proofs: Proofs) -> list[Verdict]:
-    """Who is measured again: who is to blame by a sweep, and the ports that their own figures refuse, unless these make too many."""
+    """Return the suspects to re-measure: those blamed by a sweep, and ports that their own figures reject, unless there are too many."""
     found = sweep.verdicts(settings, proofs)
     blamed, low = ([each.verdict for each in of if each.is_suspect] for of in (found, low_ports(sweep, found, settings)))
     return blamed if len(blamed) + len(low) > MOST else blamed + low

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What of the fabric a measurement crosses, from the fabric's graph: leaves, their uplinks, spines and cables, as verdict.Paths.
+"""The elements that a measurement crosses, from the fabric's graph: leaves, their uplinks, spines and cables, as verdict.Paths.
 
-Which of several spines it is, is told by forwarding tables only. Without them the spines of a way are one element, of which it is known
-how many they are; _pair_blame tells whether one of them being bad explains what was measured.
+Only forwarding tables show which of several spines a path uses. Without them the spines of a path are one element with a known number of
+members; _pair_blame decides whether one bad member explains the measurements.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.tiers import Ways
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
 
-#: A port of a node: its GUID, and the port's number.
+#: A port of a node: its GUID and port number.
 End = tuple[str, int]
-#: Forwarding tables: a switch's GUID → destination LID → the port that it leaves by.
+#: Forwarding tables: switch GUID → destination LID → output port.
 Routes = Mapping[str, Mapping[int, int]]
-#: More hops than these are a loop of forwarding tables.
+#: More hops than these are a loop in the forwarding tables.
 MOST_HOPS = 16
-#: So many members of a group are named.
+#: The number of named members of a group.
 NAMED = 4
 
 
 class FabricPaths:
-    """ends[rail][host]: the port of the HCA, by the positions of a matrix, None where it is not in the graph."""
+    """ends[rail][host]: the port of the HCA, by the positions of a matrix, None if it is not in the graph."""
 
     def __init__(
         self, graph: Graph, ends: Sequence[Sequence[End | None]], routes: Routes | None = None, *, bidirectional: bool = False
@@ -42,7 +42,7 @@ class FabricPaths:
         self._between = cache(self._tiers)
 
     def elements(self, rail: int, server: int, client: int) -> tuple[str, ...]:
-        """The elements between two endpoints of a rail; the client's data goes to the server. Empty where one is not in the graph."""
+        """Return the elements between two endpoints of a rail; data flows from client to server. Empty if one is not in the graph."""
         sends, receives = self._leaf[rail][client], self._leaf[rail][server]
         if sends is None or receives is None:
             return ()
@@ -55,11 +55,11 @@ class FabricPaths:
         return (*leaves, *(f"uplinks of {leaf}" for leaf in leaves), *ways)
 
     def alternatives(self, element: str) -> int:
-        """How many switches an element stands for, of which each measurement crosses one that is not known; 1 for any other element."""
+        """Return how many switches an element stands for, of which each measurement crosses an unknown one; 1 for any other element."""
         return len(self._groups.get(element, (element,)))
 
     def _way(self, rail: int, start: str, goal: str, host: int) -> tuple[str, ...]:
-        """What lies between two leaves on the way to a host: by the tables, or else by what is possible."""
+        """Return the elements between two leaves on the path to a host: by the tables, else by what is possible."""
         routed = self._routed(start, goal, self._lid(self.ends[rail][host])) if self.routes else None
         return self._between(start, goal) if routed is None else routed
 
@@ -69,7 +69,7 @@ class FabricPaths:
         return None if port is None else port.lid
 
     def _routed(self, start: str, goal: str, lid: int | None) -> tuple[str, ...] | None:
-        """Switches and cables as the tables say; None where they do not lead there."""
+        """Return switches and cables by the tables; None if they do not lead there."""
         found: list[str] = []
         at = start
         for _hop in range(MOST_HOPS):
@@ -92,7 +92,7 @@ class FabricPaths:
         return tuple(self._group(tier) for tier in self._ways.tiers_between(start, goal))
 
     def _group(self, switches: Sequence[str]) -> str:
-        """The name of a tier of a way, which no other tier has, and how many switches it is."""
+        """Return a unique name for a tier of a path, with its number of switches."""
         names = sorted((self._names[guid] for guid in switches), key=natural)
         if len(names) == 1:
             return names[0]
@@ -104,6 +104,6 @@ class FabricPaths:
 
 
 def switch_names(graph: Graph) -> dict[str, str]:
-    """GUID → a name that no other switch has."""
+    """Return GUID → a unique name."""
     often = Counter(node.name for node in graph.nodes.values() if node.kind == "switch")
     return {guid: node.name if often[node.name] == 1 else f"{node.name} ({guid})" for guid, node in graph.nodes.items()}

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What hosts saw of partners with which a measurement had just failed: whether their addresses answer, and on which rail.
+"""Observations of partners with which a measurement had just failed: whether their addresses answer, and on which rail.
 
-After a failure, a pair runner that measures suspects again sends ICMP echo to the partner's address, and ARP requests for it on all of its
-own rails. An address that answers on another rail with the MAC of the planned NIC shows that the cable of this NIC ends there.
+After a failure, a pair runner that re-measures suspects sends ICMP echo to the partner's address, and ARP requests for it on all of its own
+rails. If an address answers on another rail with the MAC of the planned NIC, the cable of this NIC ends there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Macs = Mapping[tuple[str, str], str]
 
 @dataclass(frozen=True)
 class Probe:
-    """observer: the host that asked; target: its partner, at its address on a rail; echo: None where that could not be asked.
+    """observer: the host that probed. target: its partner, at its address on a rail. echo: None if it could not be sent.
 
     arp: rail of the observer → the MAC address that answered there, None if none did.
     """
@@ -32,7 +32,7 @@ class Probe:
 
 
 def parse_probes(failures: Iterable[Mapping[str, Any]]) -> Iterator[Probe]:
-    """The probes in the failures of one host, as they lie in the run folder; what is none is left out."""
+    """Yield the probes in the failures of one host, as stored in the run folder; other entries are ignored."""
     for failure in failures:
         probe, role = failure.get("probe"), failure.get("role")
         if not isinstance(probe, Mapping) or role not in ("client", "server") or not isinstance(probe.get("arp"), Mapping):
@@ -44,12 +44,12 @@ def parse_probes(failures: Iterable[Mapping[str, Any]]) -> Iterator[Probe]:
 
 
 def answering(probes: Iterable[Probe]) -> frozenset[tuple[str, str]]:
-    """(rail, host) whose address answered ICMP echo."""
+    """Return (rail, host) whose address answered ICMP echo."""
     return frozenset((probe.rail, probe.target) for probe in probes if probe.echo is True)
 
 
 def answering_elsewhere(probes: Iterable[Probe]) -> frozenset[str]:
-    """Hosts an address of which answered ARP on another rail than its own, and not there."""
+    """Return hosts with an address that answered ARP on another rail than its own, but not there."""
     return frozenset(
         probe.target
         for probe in probes
@@ -58,9 +58,11 @@ def answering_elsewhere(probes: Iterable[Probe]) -> frozenset[str]:
 
 
 def crossed_cables(host: str, probes: Iterable[Probe], macs: Macs, accused: Iterable[str] = ()) -> dict[str, str]:
-    """Rail of a host → the rail at which its NIC was found. macs: (host, rail) → MAC; accused: hosts whose own cables may be crossed.
+    """Return rail of a host → the rail at which its NIC was found. macs: (host, rail) → MAC.
 
-    The planned NIC itself has to answer, there and not on its own rail: a host may answer for its addresses on all of its NICs.
+    accused: hosts whose own cables may be crossed.
+
+    The planned NIC itself must answer, there and not on its own rail: a host may answer for its addresses on all of its NICs.
     """
     left_out = {*accused} - {host}
     found: dict[str, str] = {}
@@ -75,7 +77,7 @@ def crossed_cables(host: str, probes: Iterable[Probe], macs: Macs, accused: Iter
 
 
 def crossing_words(host: str, crossed: Mapping[str, str]) -> tuple[str, str] | None:
-    """(seen, the step that fixes it) of crossed cables, None where there are none."""
+    """Return (seen, the step that fixes it) for crossed cables, None if there are none."""
     for rail, other in sorted(crossed.items()):
         if crossed.get(other) == rail:
             seen = f"the cables of {rail} and {other} of {host} are swapped: the NIC of each answers ARP on the other rail"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a verdict says, and what proves it."""
+"""The content of a verdict, and its evidence."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.blame 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.crossings import Crossing
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.scale import NORMAL, Scale
 
-#: The chance of blaming a pair in a healthy matrix, were its noise normal; it is less normal the farther out.
+#: The probability of blaming a pair in a healthy matrix, if its noise were normal; it is less normal far out.
 PAIR_ALPHA = 1e-5
 EVIDENCE = 8
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is to blame. kind: host, nic, rail, direction, pair or path.
+    """The blamed part. kind: host, nic, rail, direction, pair or path.
 
-    host: position, of a host, nic, direction and pair; rail: position, None where it is all rails of a host or of a pair;
-    direction: "sends" or "receives"; other: a pair's second host, behind host; element: a path's.
-    failed: most of its bad measurements failed, they are not slow; ratio: median of what the slow ones reach of what healthy ones do,
-    None if all failed. partners: how many distinct ones prove it (of a rail or path: pairs); explained: bad measurements;
-    evidence: the positions of some of them. measured: all that it was measured with, bad or not (of a rail or path: measurements).
-    confidence: the chance that it is bad with the next one too, (bad ones + 1) / (measured + 2).
+    host: position, for host, nic, direction and pair. rail: position, None for all rails of a host or pair. direction: "sends" or
+    "receives". other: the second host of a pair, after host. element: of a path. failed: most of its bad measurements failed, rather than
+    being slow. ratio: median of the slow ones relative to healthy ones, None if all failed. partners: the number of distinct partners that
+    prove it (for rail or path: pairs). explained: bad measurements. evidence: the positions of some of them. measured: all its partners,
+    bad or not (for rail or path: measurements). confidence: the probability that it is bad with the next partner too, (bad ones + 1) /
+    (measured + 2).
     """
 
     kind: str
@@ -49,7 +49,7 @@ class Verdict:
 
 
 def partners_of(matrix: Matrix, blamed: Sequence[Blamed]) -> list[set[int]]:
-    """Of each of the blamed endpoints, all that it was measured with."""
+    """Return all partners of each of the blamed endpoints."""
     by_host: dict[int, list[int]] = defaultdict(list)
     for number, each in enumerate(blamed):
         if each.host is not None:
@@ -98,7 +98,7 @@ def _has_failed(matrix: Matrix, lows: Sequence[int]) -> bool:
 
 
 def _reached(matrix: Matrix, scale: Scale, blamed: Blamed) -> float | None:
-    """The median of what those that are no failures reach of what healthy ones do."""
+    """Return the median of the measurements that did not fail, relative to healthy ones."""
     if blamed.kind == "rail" and blamed.rail in scale.slow_rails:
         return scale.slow_rails[blamed.rail]
     reached = [matrix.ratio[at] / scale.level[matrix.rail[at]] for at in blamed.lows if matrix.ratio[at] > 0]
@@ -106,7 +106,7 @@ def _reached(matrix: Matrix, scale: Scale, blamed: Blamed) -> float | None:
 
 
 def _evidence(matrix: Matrix, lows: Iterable[int]) -> tuple[int, ...]:
-    """A few of them, each of another pair as far as there are others."""
+    """Return a few of them, each of another pair if possible."""
     by_pair: dict[tuple[int, int], int] = {}
     more = []
     for at in lows:
@@ -118,7 +118,7 @@ def _evidence(matrix: Matrix, lows: Iterable[int]) -> tuple[int, ...]:
 
 
 def pairs_of(matrix: Matrix, scale: Scale, left: Iterable[int]) -> list[Verdict]:
-    """Pairs with a measurement that failed, or is lower than any of a healthy matrix; on nearly all of its rails it is one verdict."""
+    """Return pairs with a failed measurement, or one lower than any in a healthy matrix; one verdict if that is so on nearly all rails."""
     rare = NORMAL.inv_cdf(PAIR_ALPHA / max(2, len(matrix)))
     bad: dict[tuple[int, int], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for at in left:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The verdicts of a sweep as a file of the run folder: the first step that needs them computes them, the later ones read them."""
+"""The verdicts of a sweep as a file in the run folder: the first step that needs them computes them, later ones read them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdic
 
 SCHEMA = 1
 _OPTIONAL_NUMBER, _OPTIONAL_TEXT = (int, type(None)), (str, type(None))
-#: The type of each field of a verdict in the file. A missing field, or one more, makes the file foreign.
+#: The type of each field of a verdict in the file. A missing or additional field makes the file foreign.
 _TYPES: Mapping[str, Any] = {
     "kind": str,
     "host": _OPTIONAL_NUMBER,
@@ -38,9 +38,9 @@ _TYPES: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class RecordedVerdicts:
-    """inputs: see digest; hosts, rails: the names that positions stand for; measurements: how many were judged.
+    """inputs: see digest. hosts, rails: the names by position. measurements: the number of judged measurements.
 
-    ports: (rail, host) of every measured port, in the order of the results; verdicts: all of them; stopping: those that stop the gate, or
+    ports: (rail, host) of every measured port, in the order of the results. verdicts: all of them. stopping: those that stop the gate, or
     would if the level of the fleet were certain.
     """
 
@@ -53,11 +53,11 @@ class RecordedVerdicts:
     stopping: Sequence[Verdict]
 
     def endpoints(self) -> Iterable[tuple[int, int]]:
-        """(rail, host) of every measured port."""
+        """Return (rail, host) of every measured port."""
         return self.ports
 
     def to_dict(self) -> dict[str, Any]:
-        """The content of the file."""
+        """Return the content of the file."""
         stopping = [self.verdicts.index(each) for each in self.stopping]
         verdicts = [asdict(each) for each in self.verdicts]
         numbers = {"measurements": self.measurements, "ports": self.ports, "stopping": stopping}
@@ -65,7 +65,7 @@ class RecordedVerdicts:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RecordedVerdicts:
-        """Raises ParseError if the file was written by something else, or a position in it does not exist."""
+        """Return the verdicts. Raises ParseError if the file has another form, or a position in it does not exist."""
         try:
             if data["schema"] != SCHEMA:
                 raise ParseError(f"schema {data['schema']!r}, expected {SCHEMA}")
@@ -98,5 +98,5 @@ def _position(value: Any, end: int) -> int:
 
 
 def digest(*inputs: Any) -> str:
-    """A digest of all that verdicts depend on, so that those of other inputs are never read."""
+    """Return a digest of all inputs of verdicts, so that verdicts of other inputs are never used."""
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a healthy measurement is in a matrix, and how far healthy ones scatter, whatever else is bad in it.
+"""The level of healthy measurements in a matrix, and their scatter, whatever else is bad in it.
 
-Faults make measurements smaller, never larger, so that the healthy level is looked for in the upper part. Everything is on a logarithmic
-scale: noise is a share of what is measured. Few measurements (EXACT_MOST) are split into healthy ones and sets of one cause by t tests;
-of many, quartiles and medians tell the same in one pass.
+Faults make measurements smaller, never larger, so the healthy level is searched in the upper part. All values are on a logarithmic scale,
+because noise is proportional. Few measurements (EXACT_MOST) are split into healthy ones and sets of one cause by t tests; for many,
+quartiles and medians give the same in one pass.
 """
 
 from __future__ import annotations
@@ -29,21 +29,22 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.scale_
 
 NORMAL = NormalDist()
 EXACT_MOST = 1000
-#: A rail's level is below that of others by so many standard errors, if the rail is slow.
+#: The level of a slow rail is below that of others by at least this many standard errors.
 RAIL_ERRORS = 8
-#: From so many standard deviations on a measurement is low: one false one in all, but at least and at most these.
+#: A measurement is low from this many standard deviations on: one false one in all, but within these bounds.
 CUT_LEAST, CUT_MOST = 2.0, 3.5
-#: From so many values on, a sample of them tells the scatter.
+#: With more values, a sample of them determines the scatter.
 SAMPLE = 200_000
-#: A level needs so many measurements; what is well between leaves scatters at most so many times as much as what is below one.
+#: The minimum number of measurements for a level; and the maximum scatter of good measurements between leaves, relative to those below one.
 LEAST_BELOW, RESTLESS = 20, 1.5
 
 
 @dataclass(frozen=True)
 class Scale:
-    """level[rail]: the ratio of healthy measurements there; slow_rails: rail → its share of the healthy rails' level.
+    """level[rail]: the ratio of healthy measurements there. slow_rails: rail → its share of the healthy rails' level.
 
-    sigma: standard deviation of ln(ratio ÷ level), known from dof + 1 values (infinite: taken as known); cut: the z below which one is low.
+    sigma: standard deviation of ln(ratio ÷ level), from dof + 1 values (infinite: assumed known). cut: the z below which a measurement is
+    low.
     """
 
     level: Sequence[float]
@@ -53,27 +54,27 @@ class Scale:
     slow_rails: dict[int, float]
 
     def z(self, rail: int, ratio: float) -> float:
-        """How many standard deviations a measurement is from healthy: negative is slower; 0.0 or less is -inf."""
+        """Return by how many standard deviations a measurement differs from healthy: negative is slower; 0.0 or less is -inf."""
         if ratio <= 0:
             return -math.inf
         return normal_of_t(math.log(ratio / self.level[rail]) / self.sigma, self.dof)
 
     def low_below(self, rail: int) -> float:
-        """The ratio below which a measurement is low; what failed is low as well."""
+        """Return the ratio below which a measurement is low; failures are low too."""
         return self.level[rail] * min(BLAMED_BELOW, math.exp(t_of_normal(self.cut, self.dof) * self.sigma))
 
 
 def scale_of(matrix: Matrix, scatter: float) -> Scale:
-    """The healthy level and its noise. scatter: the noise to reckon with where the matrix does not show it."""
+    """Return the healthy level and its noise. scatter: the assumed noise if the matrix does not show it."""
     good = sum(1 for ratio in matrix.ratio if ratio > 0)
     cut = -min(CUT_MOST, max(CUT_LEAST, -NORMAL.inv_cdf(min(0.4, 1 / max(good, 1)))))
     return _few(matrix, scatter, cut) if good <= EXACT_MOST else _many(matrix, cut)
 
 
 def calm_scale(below: Matrix, between: Matrix, scatter: float) -> Scale | None:
-    """The scale by what was measured below single leaves; None if what is well between them scatters more, or there is not enough.
+    """Return the scale of measurements below single leaves; None if good ones between leaves scatter more, or there are too few.
 
-    Each endpoint has few partners there, of which the upper quartile is too high: the level is the median of what is not low.
+    Each endpoint has few partners there, whose upper quartile is too high: the level is the median of those that are not low.
     """
     if sum(1 for ratio in below.ratio if ratio > 0) < LEAST_BELOW:
         return None
@@ -91,7 +92,7 @@ def calm_scale(below: Matrix, between: Matrix, scatter: float) -> Scale | None:
 
 
 def _well(matrix: Matrix, scale: Scale, rail: int) -> list[float]:
-    """The ratios of a rail that are not low, sorted."""
+    """Return the ratios of a rail that are not low, sorted."""
     least = scale.low_below(rail)
     return sorted(ratio for on, ratio in zip(matrix.rail, matrix.ratio, strict=True) if on == rail and ratio >= least)
 
@@ -108,7 +109,7 @@ def _few(matrix: Matrix, scatter: float, cut: float) -> Scale:
 
 
 def _many(matrix: Matrix, cut: float) -> Scale:
-    """What an endpoint can do is the upper quartile of what it did, and a measurement does what its lesser end can."""
+    """Return the scale for many: an endpoint's capability is the upper quartile of its results, that of a measurement its lower end's."""
     able, hosts = _capabilities(matrix), len(matrix.hosts)
     step = max(1, len(matrix) // SAMPLE) | 1
     rest = sorted(
@@ -130,7 +131,7 @@ def _columns(matrix: Matrix) -> tuple[array[int], array[int], array[int], array[
 
 
 def _capabilities(matrix: Matrix) -> list[float]:
-    """By rail × hosts + host; NaN for an endpoint without a good measurement."""
+    """Return capabilities by rail × hosts + host; NaN for an endpoint without a good measurement."""
     hosts = len(matrix.hosts)
     ratios: list[list[float]] = [[] for _number in range(hosts * len(matrix.rails))]
     for rail, server, client, ratio in zip(*_columns(matrix), strict=True):

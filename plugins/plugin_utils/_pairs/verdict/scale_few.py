@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The healthy measurements of a small matrix: what is left when sets of one cause that are lower than the rest are taken away.
+"""The healthy measurements of a small matrix: what remains after removing sets of one cause that are lower than the rest.
 
-Each step takes a set (all of a rail, host, NIC, direction, or a single measurement): of those whose mean is significantly below that of the
-rest by Student's t, with the rest's variance, the one that explains most of the sum of squares. It ends when none is significant.
+Each step removes a set (all of a rail, host, NIC, direction, or a single measurement): among those whose mean is significantly below that
+of the rest by Student's t, with the rest's variance, the one that explains most of the sum of squares. It stops when none is significant.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from statistics import NormalDist
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Matrix
 
-#: The chance of taking anything away from a healthy matrix.
+#: The probability of removing anything from a healthy matrix.
 ALPHA = 0.015
-#: With fewer degrees of freedom the scatter cannot be seen in the measurements.
+#: With fewer degrees of freedom, the measurements do not show the scatter.
 DOF_LEAST = 8
-#: Nothing above that share of the healthy level is blamed on anything.
+#: Nothing above this share of the healthy level is blamed.
 BLAMED_BELOW = 0.90
-#: Of a whole rail, or of what lies between endpoints, so many are low.
+#: For a whole rail, or an element between endpoints, this share is low.
 NEARLY_ALL_LOW = 0.9
-#: Healthy measurements scatter at least so much.
+#: The minimum scatter of healthy measurements.
 SIGMA_LEAST = 0.01
 Key = tuple[str, int, int]
 
 
 @dataclass(frozen=True)
 class Split:
-    """level, sigma: mean and standard deviation of ln ratio of the healthy ones; dof: infinite if sigma was not estimated from them."""
+    """level, sigma: mean and standard deviation of ln ratio of the healthy ones. dof: infinite if sigma was not estimated from them."""
 
     level: float
     sigma: float
@@ -42,7 +42,7 @@ class Split:
 
 
 class _Sums:
-    """Number, sum and sum of squares."""
+    """Count, sum and sum of squares."""
 
     def __init__(self, values: Iterable[float] = ()) -> None:
         self.n, self.sum, self.squares = 0, 0.0, 0.0
@@ -59,28 +59,28 @@ class _Sums:
         return self.sum / self.n
 
     def noise(self, scatter: float) -> tuple[float, float]:
-        """(sigma, dof) of these."""
+        """Return (sigma, dof) of these."""
         dof = self.n - 1
         sigma = math.sqrt(max(0.0, self.squares - self.sum * self.sum / self.n) / dof) if dof else 0.0
         return (max(sigma, SIGMA_LEAST), dof) if dof >= DOF_LEAST else (max(sigma, scatter), math.inf)
 
 
 def normal_of_t(t: float, dof: float) -> float:
-    """The normal deviate that is as rare as t of Student's distribution (D. L. Wallace's approximation, 1959)."""
+    """Return the normal deviate that is as rare as t of Student's distribution (D. L. Wallace's approximation, 1959)."""
     if math.isinf(dof):
         return t
     return math.copysign((8 * dof + 1) / (8 * dof + 3) * math.sqrt(dof * math.log1p(t * t / dof)), t)
 
 
 def t_of_normal(z: float, dof: float) -> float:
-    """The inverse of normal_of_t."""
+    """Return the inverse of normal_of_t."""
     if math.isinf(dof):
         return z
     return math.copysign(math.sqrt(dof * math.expm1((z * (8 * dof + 3) / (8 * dof + 1)) ** 2 / dof)), z)
 
 
 def split_few(matrix: Matrix, scatter: float) -> Split:
-    """Find the healthy measurements of a small matrix; without any that succeeded, the level is the expected one."""
+    """Return the healthy measurements of a small matrix; if none succeeded, the level is the expected one."""
     healthy = {at: math.log(ratio) for at, ratio in enumerate(matrix.ratio) if ratio > 0}
     if not healthy:
         return Split(0.0, scatter, math.inf, frozenset())
@@ -115,12 +115,12 @@ def _most_below(matrix: Matrix, healthy: dict[int, float], scatter: float) -> tu
 
 
 def _is_low(ordered: list[float], level: float) -> bool:
-    """Whether nearly all of them are below what is blamed on nothing."""
+    """Return whether nearly all of them are below BLAMED_BELOW of the level."""
     return ordered[int(NEARLY_ALL_LOW * len(ordered))] < level + math.log(BLAMED_BELOW)
 
 
 def _deviate(own: _Sums, rest: _Sums, scatter: float) -> float:
-    """How far, in standard deviations, the mean of some is from that of the rest."""
+    """Return how far, in standard deviations, the mean of some is from that of the rest."""
     sigma, dof = rest.noise(scatter)
     return normal_of_t((own.mean - rest.mean) / (sigma * math.sqrt(1 / own.n + 1 / rest.n)), dof)
 
@@ -140,7 +140,7 @@ def _keys(at: int, rail: int, server: int, client: int) -> Iterator[Key]:
 
 
 def _may_be_one_cause(matrix: Matrix, key: Key, members: list[int]) -> bool:
-    """Two partners for whatever is more than a single measurement; of a rail, measurements that no host is in all of."""
+    """Return whether a set may have one cause: at least two partners, unless it is one measurement; for a rail, no host in all of them."""
     if key[0] == "single":
         return True
     pairs = [{matrix.server[at], matrix.client[at]} for at in members]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From the matrix of a sweep to the smallest explanation of what is bad in it. docs/pairs.md tells the method and its limits."""
+"""From the matrix of a sweep to the smallest explanation of the bad measurements. docs/pairs.md has the method and its limits."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.scale 
 
 __all__ = ["Paths", "Verdict", "beside_proven", "localise"]
 
-#: The most that one measurement can say, -ln of a chance: noise is never normal as far out as that.
+#: The maximum weight of one measurement, -ln of a chance: noise is never normal that far out.
 MOST_WEIGHT = 14.0
-#: So much less do measurements below one leaf scatter than all do, if those between leaves are not healthy.
+#: Measurements below one leaf scatter by this factor less than all do, if those between leaves are not healthy.
 CALM = 0.75
-#: So many measurements may be low that nobody explains, of each that elements of the fabric do.
+#: The allowed share of unexplained low measurements, of those that elements of the fabric explain.
 UNEXPLAINED = 0.05
 
 
 def localise(matrix: Matrix, *, paths: Paths | None = None, scatter: float = 0.35) -> list[Verdict]:
-    """The verdicts of a matrix, the largest explanation first; none if nothing is bad.
+    """Return the verdicts of a matrix, the largest explanation first; none if nothing is bad.
 
-    scatter: relative noise (of the logarithm) to reckon with where so few measurements are healthy that it cannot be seen in them.
+    scatter: the assumed relative noise (of the logarithm) if too few measurements are healthy to show it.
     """
     if not len(matrix):
         return []
@@ -45,7 +45,7 @@ def localise(matrix: Matrix, *, paths: Paths | None = None, scatter: float = 0.3
 
 @dataclass(frozen=True)
 class Explained:
-    """Who is to blame by a scale; left: the low ones that nobody explains."""
+    """The blamed parts by a scale. left: the unexplained low measurements."""
 
     scale: Scale
     crossed: Mapping[str, Crossing]
@@ -65,10 +65,10 @@ def _explained(matrix: Matrix, scale: Scale, paths: Paths | None) -> Explained:
 
 
 def _by_the_fabric(matrix: Matrix, found: Explained, paths: Paths, scatter: float) -> Explained | None:
-    """What looks like noise may be the fabric: half of the spines bad is half of all measurements.
+    """Return an explanation by the fabric for apparent noise: if half of the spines are bad, so are half of all measurements.
 
-    If measurements below single leaves scatter much less, those between leaves that are well scatter no more, and elements of the fabric
-    explain what is low by that scale: that.
+    It applies if measurements below single leaves scatter much less, good ones between leaves scatter no more, and elements of the fabric
+    explain the low ones by that scale.
     """
     is_below = [len(tuple(paths.elements(*where))) == 1 for where in zip(matrix.rail, matrix.server, matrix.client, strict=True)]
     below, between = (matrix.part([at for at, each in enumerate(is_below) if each is wanted]) for wanted in (True, False))
@@ -81,7 +81,7 @@ def _by_the_fabric(matrix: Matrix, found: Explained, paths: Paths, scatter: floa
 
 
 def _weights(matrix: Matrix, scale: Scale) -> dict[int, float]:
-    """Position of each low measurement → -ln of the chance that a healthy one is as low."""
+    """Return position of each low measurement → -ln of the chance that a healthy one is as low."""
     below = [scale.low_below(rail) for rail in range(len(matrix.rails))]
     lows = [at for at, (rail, ratio) in enumerate(zip(matrix.rail, matrix.ratio, strict=True)) if not ratio >= below[rail]]
     return {at: _weight(scale.z(matrix.rail[at], matrix.ratio[at])) for at in lows}
@@ -93,7 +93,7 @@ def _weight(z: float) -> float:
 
 
 def _judged(matrix: Matrix, weights: Mapping[int, float], crossed: Mapping[str, Crossing]) -> tuple[list[Blamed], list[int]]:
-    """Who is to blame, and the low ones that nobody explains: a group of spines only if all is explained better with it than without."""
+    """Return the blamed parts, and the unexplained low ones. A group of spines is blamed only if all is explained better with it."""
     single = {element: crossing for element, crossing in crossed.items() if crossing.alternatives == 1}
     court = Court(matrix, weights, single)
     blamed = court.judge()
@@ -108,13 +108,13 @@ def _judged(matrix: Matrix, weights: Mapping[int, float], crossed: Mapping[str, 
 
 
 def _most_weight(matrix: Matrix, scale: Scale, left: Sequence[int]) -> float:
-    """What a low measurement says at the most: where many more are left unexplained than noise makes, low ones are no rarity."""
+    """Return the maximum weight of a low measurement: if many more are unexplained than noise makes, low ones are not rare."""
     expected = len(matrix) * NORMAL.cdf(scale.cut)
     return -math.log(len(left) / len(matrix)) if len(left) > 3 + 3 * expected else MOST_WEIGHT
 
 
 def _slow_rails(matrix: Matrix, scale: Scale, blamed: Sequence[Blamed]) -> list[Blamed]:
-    """Rails all of whose measurements are below those of the other rails."""
+    """Return rails with all measurements below those of the other rails."""
     dead = {each.rail for each in blamed if each.kind == "rail"}
     slow = [rail for rail in scale.slow_rails if rail not in dead]
     members: dict[int, list[int]] = {rail: [] for rail in slow}
@@ -125,13 +125,13 @@ def _slow_rails(matrix: Matrix, scale: Scale, blamed: Sequence[Blamed]) -> list[
 
 
 def beside_proven(found: Sequence[Verdict], matrix: Matrix, new: int, least_ratio: float, share: float) -> list[Verdict]:
-    """The verdicts of a sweep of the first `new` hosts against proven ones.
+    """Return the verdicts of a sweep of the first `new` hosts against proven ones.
 
     If everything that a new port measures is slow, nothing in its sweep is healthy.
 
-    found: those of the sweep by itself, of which a whole rail is none here: it is one of few. least_ratio: below it a measurement is bad;
-    share: what a ratio of 1 is to what the partners have reached before. A new port most of whose measurements, with two partners or
-    with all, are bad is to blame: its partners have been shown to be well.
+    found: the verdicts of the sweep by itself, without whole rails, because this sweep has only a few of their hosts. least_ratio: a
+    measurement below it is bad. share: the ratio of 1 relative to the partners' earlier results. A new port is to blame if most of its
+    measurements, with two partners or with all, are bad: its partners are proven.
     """
     kept = [verdict for verdict in found if verdict.kind != "rail"]
     named = {(verdict.rail, verdict.host) for verdict in kept if verdict.kind != "pair"}

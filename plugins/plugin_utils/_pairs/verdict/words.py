@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A verdict in words: what was seen, what healthy ones reach, and what to check next."""
+"""A verdict in words: what was seen, the level of healthy ones, and the next steps."""
 
 from __future__ import annotations
 
@@ -140,10 +140,10 @@ BLOCKED = {"dead": FIREWALL_TCP, "refused": FIREWALL_TCP, "timeout": FIREWALL_UD
 
 @dataclass(frozen=True)
 class Places:
-    """Where hosts are met. addresses: (rail, host) → address; ports: rail → TCP ports of the pair runner and of perftest.
+    """The places where hosts are reached. addresses: (rail, host) → address. ports: rail → TCP ports of the pair runner and of perftest.
 
-    infiniband: rails without UDP; answers: (rail, host) whose address answered ping though a measurement with it had just failed;
-    elsewhere: hosts an address of which answered ARP on another rail than its own.
+    infiniband: rails without UDP. answers: (rail, host) whose address answered ping although a measurement with it had just failed.
+    elsewhere: hosts with an address that answered ARP on another rail than its own.
     """
 
     addresses: Mapping[tuple[str, str], str]
@@ -168,7 +168,7 @@ NOWHERE = Places({}, {})
 
 
 def steps(*texts: str) -> str:
-    """Numbered steps, three at most."""
+    """Return numbered steps, at most three."""
     return " ".join(f"{number}. {text}." for number, text in enumerate(texts[:3], 1))
 
 
@@ -191,7 +191,7 @@ def _quoting(words: str, line: str) -> str:
 
 
 def describe(verdict: Verdict, matrix: Matrix, places: Places | None = None, *, software: bool = False) -> tuple[str, str, str]:
-    """(observed, expected, remedy) of a finding."""
+    """Return (observed, expected, remedy) of a finding."""
     figure, healthy = _figures(verdict, matrix)
     observed = f"{subject(verdict, matrix)}: {_share(verdict)} {figure}{_with(verdict, matrix)}"
     return observed, healthy, _remedy(verdict, matrix, places or NOWHERE, software)
@@ -216,7 +216,7 @@ def _share(verdict: Verdict) -> str:
 
 
 def _figures(verdict: Verdict, matrix: Matrix) -> tuple[str, str]:
-    """What was reached, and what should have been."""
+    """Return the reached and the expected figure."""
     values = [matrix.value[at] for at in verdict.evidence if matrix.value[at] > 0]
     unit = "µs" if matrix.is_latency else "Gb/s"
     if verdict.failed or not values or not verdict.ratio:
@@ -234,7 +234,7 @@ def _failed(verdict: Verdict, matrix: Matrix, some_slow: bool) -> str:
 
 
 def _with(verdict: Verdict, matrix: Matrix) -> str:
-    """The partners that the evidence names."""
+    """Return the partners in the evidence."""
     if verdict.host is None or verdict.kind == "pair":
         return ""
     ends = [host for at in verdict.evidence for host in (matrix.server[at], matrix.client[at]) if host != verdict.host]
@@ -242,7 +242,7 @@ def _with(verdict: Verdict, matrix: Matrix) -> str:
 
 
 def _remedy(verdict: Verdict, matrix: Matrix, places: Places, software: bool) -> str:
-    """Steps by kind of failure; of what is slow by kind of verdict. The line that a failure left is quoted."""
+    """Return steps by kind of failure; for slow parts by kind of verdict. The failure's line of output is quoted."""
     names = _names(verdict, matrix, places)
     if not verdict.failed:
         return steps(*(text.format(**names) for text in _slow_steps(verdict, names["rail"], places, software)))
@@ -258,7 +258,7 @@ def _remedy(verdict: Verdict, matrix: Matrix, places: Places, software: bool) ->
 
 
 def _slow_steps(verdict: Verdict, rail: str, places: Places, software: bool) -> Sequence[str]:
-    """Of software devices without PCIe, PFC and governors: they are as fast as their CPU and their interface."""
+    """Return the steps for slow parts. Software devices have no PCIe, PFC and governor steps: they are as fast as CPU and interface."""
     if not software or verdict.kind == "path":
         return (SLOW_INFINIBAND if rail in places.infiniband else SLOW)[verdict.direction or verdict.kind]
     return SLOW["rail"][:1] if verdict.kind == "rail" else SLOW_SOFTWARE
@@ -275,13 +275,13 @@ def _failed_steps(kind: str, names: Mapping[str, str], places: Places) -> Sequen
 
 
 def _failure(verdict: Verdict, matrix: Matrix) -> Failure | None:
-    """The most common failure of a verdict's evidence."""
+    """Return the most common failure in a verdict's evidence."""
     kinds = Counter(matrix.failures[at] for at in verdict.evidence if at in matrix.failures)
     return kinds.most_common(1)[0][0] if kinds else None
 
 
 def _names(verdict: Verdict, matrix: Matrix, places: Places) -> dict[str, str]:
-    """What the steps name: a host, one of its partners, their addresses, and the ports of a rail."""
+    """Return the names in the steps: a host, one of its partners, their addresses, and the ports of a rail."""
     at = next((at for at in verdict.evidence if not matrix.value[at] > 0), verdict.evidence[0]) if verdict.evidence else None
     number = verdict.rail if at is None else matrix.rail[at]
     rail = "the rail" if number is None else matrix.rails[number]
