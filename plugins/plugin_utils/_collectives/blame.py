@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who is to blame for a set of hosts that is not well, when a part of it is: a host, or a connection between two parts."""
+"""Find the cause if a set of hosts is bad but a part of it is good: a host, or a connection between two parts."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.runs import Hosts, Runs
 
-#: A host; the connection between two parts that are each well; two hosts of which one is, or what lies between them, where there is no
-#: third one to tell; all that was tried; how it is launched; what was not found out within the number of runs.
+#: A host; the connection between two good parts; one of two hosts or their connection, without a third host to compare; everything tested;
+#: the launch; nothing found within the allowed number of runs.
 HOST, CONNECTION, UNCLEAR, EVERYWHERE, SETUP, NO_MORE = "host", "connection", "unclear", "everywhere", "setup", "no_more"
 
 
 @dataclass(frozen=True)
 class Blame:
-    """kind: see above; hosts: to blame, or the one side of a connection, whose other side is `others`.
+    """kind: see above. hosts: the blamed hosts, or one side of a connection; `others` is its other side.
 
-    left_out: hosts that the ladder goes on without. by_itself: the output of a run names them, no other run had to.
+    left_out: hosts that the ladder continues without. by_itself: the output of a run names them, without further runs.
     """
 
     kind: str
@@ -30,7 +30,7 @@ class Blame:
 
     @property
     def words(self) -> str:
-        """In a sentence."""
+        """The blame as a sentence."""
         hosts, others = _some(self.hosts), _some(self.others)
         if self.kind == HOST:
             return f"{hosts}: its own output shows it" if self.by_itself else f"{hosts}: fails or is slow with each of two good hosts"
@@ -49,7 +49,7 @@ def _some(hosts: Hosts) -> str:
 
 
 def convict(runs: Runs, host: str, well: Hosts) -> Blame | None:
-    """Hold one host against two that are well together; nobody is convicted on one partner. None if it is well with both."""
+    """Compare one host with two hosts that are good together; one partner is not enough for blame. Return None if it is good with both."""
     bad = [partner for partner in well[:2] if not runs.is_well((partner, host))]
     if len(bad) == len(well[:2]):
         return Blame(HOST, (host,), left_out=(host,))
@@ -57,7 +57,7 @@ def convict(runs: Runs, host: str, well: Hosts) -> Blame | None:
 
 
 def find(runs: Runs, well: Hosts, added: Hosts) -> Blame:
-    """Who is to blame that `well`, two hosts at least, is well, and is no longer so with `added`."""
+    """Return the blame if `well`, at least two hosts, is good, but is bad with `added`."""
     accused = runs.named((*well, *added), added)
     if accused:
         return Blame(HOST, accused, left_out=accused, by_itself=True)
@@ -68,9 +68,9 @@ def find(runs: Runs, well: Hosts, added: Hosts) -> Blame:
 
 
 def _within(runs: Runs, well: Hosts, slow: Hosts) -> Blame:
-    """Who is to blame in a set that is not well by itself.
+    """Return the blame within a set that is bad by itself.
 
-    Where one half is well it is taken that the other is not, which saves a run in each step and is looked at where it turns out wrong.
+    If one half is good, the other is assumed to be bad. That saves a run in each step, and is checked if it turns out wrong.
     """
     path = [slow]
     while len(path[-1]) > 1:
@@ -92,7 +92,7 @@ def _is_bad(runs: Runs, well: Hosts, hosts: Hosts) -> bool:
 
 
 def _between(runs: Runs, left: Hosts, right: Hosts) -> Blame:
-    """Both are well, and not well together: the smallest parts of them of which that is so, or all of both if any two show it."""
+    """Return the blame if both are good, but not together: their smallest parts with this fault, or all of both if any two show it."""
     one = _narrow(runs, left, right)
     other = _narrow(runs, right, one)
     if len(one) == len(other) == 1:
@@ -105,7 +105,7 @@ def _between(runs: Runs, left: Hosts, right: Hosts) -> Blame:
 
 
 def _narrow(runs: Runs, part: Hosts, against: Hosts) -> Hosts:
-    """The smallest part that is not well with the others; a part whose halves both are is left as it is."""
+    """Return the smallest part that is bad with the others. A part with two good halves is returned unchanged."""
     while len(part) > 1:
         one, other = _halves(part)
         if not runs.is_well((*one, *against)):

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a collective on a set of hosts should reach, and what is planned for it: in the shape of the option `expected` of nccl_test.
+"""The expected result of a collective on a set of hosts, in the shape of the option `expected` of nccl_test.
 
-Rates here are 10^9 bit/s; nccl-tests and its judge have GB/s, 10^9 bytes a second.
+Rates here are in 10^9 bit/s; nccl-tests and its judge use GB/s, 10^9 bytes per second.
 """
 
 from __future__ import annotations
@@ -24,56 +24,56 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.endpoint 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.gpudirect import NONE, gpudirect_path
 
 BITS_PER_BYTE = 8
-#: Their busbw is defined so that it is the rate of what bounds them: between hosts, of all NICs of a host (nccl-tests, PERFORMANCE.md).
+#: Their busbw is by definition the rate of the bottleneck: between hosts, of all NICs of a host (nccl-tests, PERFORMANCE.md).
 BOUND_BY_ALL_NICS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 ALLTOALL = "alltoall"
-#: Each rank of theirs has data for other hosts, so that NCCL uses all NICs; of sendrecv only the last rank of a host has.
+#: Each of their ranks has data for other hosts, so NCCL uses all NICs. In sendrecv, only the last rank of a host has.
 BY_ALL_RANKS = (*BOUND_BY_ALL_NICS, ALLTOALL)
-#: How far a NIC may be from a GPU for NCCL to use GPUDirect RDMA by itself (NCCL_NET_GDR_LEVEL, by default PXB).
+#: The maximum distance of NIC and GPU for which NCCL uses GPUDirect RDMA by default (NCCL_NET_GDR_LEVEL, default PXB).
 BELOW_SWITCHES = ("PIX", "PXB")
 
 
 @dataclass(frozen=True)
 class Rate:
-    """gbps: None where there is no figure; no_limit: why that is no fault, "" where it is not known and should be."""
+    """gbps: None without a figure. no_limit: why that is no fault, "" if the figure should be known but is not."""
 
     gbps: float | None
     no_limit: str = ""
-    #: Where the figure comes from, or what is not known.
+    #: The source of the figure, or the unknown value.
     reason: str = ""
-    #: A figure that the intent gives is no derived one, of which a fraction will do.
+    #: A figure from the intent is used as is; for a derived figure, a fraction is enough.
     given: bool = False
 
 
 @dataclass(frozen=True)
 class Expectations:
-    """Of the hosts of a fleet, whose facts are of comparable()."""
+    """The expectations for the hosts of a fleet, whose facts are of comparable()."""
 
     fleet: Fleet
 
     def gpus(self, host: str) -> int:
-        """How many GPUs of a host take part."""
+        """Return how many GPUs of a host take part."""
         return int(self.fleet.intents[host]["collectives"]["gpus"] or len(self.fleet.facts[host].gpus or ()))
 
     def node_name(self, host: str) -> str:
-        """What NCCL calls a host."""
+        """Return NCCL's name of a host."""
         return (self.fleet.facts[host].boot.hostname or host).partition(".")[0]
 
     def rails(self, host: str, hosts: Sequence[str]) -> list[ResolvedRail]:
-        """The compute rails of a host by which it reaches others of a set: in a mesh the cables that lead to one of them, else all."""
+        """Return the compute rails that connect a host to others of a set: in a mesh the cables to one of them, else all."""
         if self.fleet.intents[host]["fabric"]["topology"] != MESH:
             return self._rails[host]
         there = {rail.name for other in hosts if other != host for rail in self._rails[other]}
         return [rail for rail in self._rails[host] if rail.name in there]
 
     def devices(self, host: str) -> list[str]:
-        """The RDMA devices of its compute rails."""
+        """Return the RDMA devices of its compute rails."""
         return [rail.device for rail in self._rails[host] if rail.device is not None]
 
     def gpudirect(self, host: str) -> bool | None:
-        """Whether GPUDirect RDMA is planned, None where that is left open, or the host has no GPU that facts know of.
+        """Return whether GPUDirect RDMA is planned; None if that is undecided, or the facts have no GPU of the host.
 
-        Where the path was not asked for, but is possible, NCCL takes it by itself for a NIC behind the PCIe switches of a GPU alone.
+        If the path is not requested but possible, NCCL uses it by default only for a NIC behind the PCIe switches of a GPU.
         """
         path = gpudirect_path(self.fleet.intents[host], self.fleet.facts[host])["path"]
         asked = str((self.fleet.intents[host].get("gpudirect") or {}).get("path"))
@@ -82,12 +82,12 @@ class Expectations:
         return True if asked == path or self._near_gpus(host) else None
 
     def _near_gpus(self, host: str) -> bool:
-        """Whether each compute NIC has a GPU behind the same PCIe switches."""
+        """Return whether each compute NIC has a GPU behind the same PCIe switches."""
         distances = self.fleet.facts[host].distances or {}
         return all(any(of.get(device) in BELOW_SWITCHES for of in distances.values()) for device in self.devices(host))
 
     def taking_part(self, host: str, hosts: Sequence[str], gpus: int) -> list[ResolvedRail] | None:
-        """The rails of the GPUs that take part: all, or, of some GPUs, those near them; None where that is not known."""
+        """Return the rails of the participating GPUs: all, or those near some GPUs; None if unknown."""
         rails, there = self.rails(host, hosts), len(self.fleet.facts[host].gpus or ())
         if gpus >= there:
             return rails
@@ -96,7 +96,7 @@ class Expectations:
         return [rail for rail in rails if near.get(rail.name, {}).get("bus_id") in first] or None
 
     def rate(self, hosts: Sequence[str], operation: str, gpus: int) -> Rate:
-        """What busbw should be. gpus: of each host."""
+        """Return the expected busbw. gpus: of each host."""
         settings = self.fleet.intents[hosts[0]]["collectives"]
         if len(hosts) == 1:
             return _alone(settings["nvlink_busbw_gbps"], gpus)
@@ -106,7 +106,7 @@ class Expectations:
         return least if least.gbps is None else _between(least, operation, len(hosts), gpus)
 
     def expected(self, hosts: Sequence[str], operation: str, gpus: int) -> dict[str, Any]:
-        """The option `expected` of rdma.cluster.nccl_test."""
+        """Return the option `expected` of rdma.cluster.nccl_test."""
         settings, rate = self.fleet.intents[hosts[0]]["collectives"], self.rate(hosts, operation, gpus)
         planned = {self.gpudirect(host) for host in hosts}
         return {
@@ -122,7 +122,7 @@ class Expectations:
         }
 
     def _all_rails(self, host: str, gpus: int) -> bool:
-        """Whether a run has to use all NICs of a host: not in a mesh, where NCCL's log does not tell which port of several it takes."""
+        """Return whether a run must use all NICs of a host. Not in a mesh: NCCL's log does not show which of several ports it uses."""
         everybody = gpus >= len(self.fleet.facts[host].gpus or ())
         return everybody and self.fleet.intents[host]["fabric"]["topology"] != MESH
 
@@ -135,7 +135,7 @@ class Expectations:
         }
 
     def _nics(self, host: str, hosts: Sequence[str], gpus: int) -> Rate:
-        """What the NICs of a host carry together to the others of a set."""
+        """Return the total rate of a host's NICs to the others of a set."""
         if not self._rails[host]:
             return Rate(None, reason=f"{host} has no compute rail")
         rails = self.taking_part(host, hosts, gpus)
@@ -150,7 +150,7 @@ class Expectations:
 
     @cached_property
     def _sums(self) -> dict[tuple[str, ...], Rate]:
-        """What has been added up: host and rails → rate."""
+        """The computed sums: host and rails → rate."""
         return {}
 
     def _sum(self, host: str, rails: Sequence[ResolvedRail]) -> Rate:
@@ -164,7 +164,7 @@ class Expectations:
 
 
 def _order(rate: Rate) -> tuple[bool, bool, float]:
-    """What is not known comes before what cannot be known, and that before figures."""
+    """Return a sort key: unknown rates, then rates without a figure, then figures."""
     return (rate.gbps is not None, bool(rate.no_limit), rate.gbps or 0.0)
 
 
@@ -177,7 +177,10 @@ def _alone(nvlink_gbps: float | None, gpus: int) -> Rate:
 
 
 def _between(nics: Rate, operation: str, hosts: int, gpus: int) -> Rate:
-    """All ranks of a host share its NICs. Of alltoall each rank sends (n - gpus) / n of its data out, and busbw counts (n - 1) / n."""
+    """Return the rate between hosts. All ranks of a host share its NICs.
+
+    In alltoall, each rank sends (n - gpus) / n of its data out, and busbw counts (n - 1) / n.
+    """
     if operation in BOUND_BY_ALL_NICS:
         return nics
     if operation != ALLTOALL or nics.gbps is None:

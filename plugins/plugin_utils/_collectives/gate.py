@@ -120,13 +120,13 @@ declare(
 )
 
 JITTER_CHECK, PAIRS_CHECK = "collective.jitter", "collective.pairs"
-#: As of the sum of the NICs: where two hosts reach less of what perftest reached, NCCL loses it and not the network.
+#: As a share of the NICs' sum. If two hosts reach less of perftest's bandwidth, the loss is in NCCL, not in the network.
 LEAST_OF_PAIRS = 0.80
 _PAIR = 2
 
 
 def climbed(runs: Sequence[Record], well: Sequence[str]) -> str:
-    """The steps of the ladder in words: "2 hosts 48.9, 4 hosts 48.7 GB/s"."""
+    """Return the steps of the ladder in words: "2 hosts 48.9, 4 hosts 48.7 GB/s"."""
     steps: dict[int, str] = {}
     for run in runs:
         if run["status"] == WELL and set(run["hosts"]) <= set(well):
@@ -136,7 +136,7 @@ def climbed(runs: Sequence[Record], well: Sequence[str]) -> str:
 
 
 def check_jitter(host: str, runs: Sequence[Record], well: Sequence[str]) -> Finding:
-    """`collective.jitter`: how far repeats of the last set lie apart; a warning where one of them is not well, else only told."""
+    """Return the finding `collective.jitter`: the spread of the repeats of the last set; a warning if one of them is bad."""
     same = [run for run in runs if set(run["hosts"]) == set(well)]
     expected = "the same in every repeat"
     figures = [run["gbytes_per_s"] for run in same if run["gbytes_per_s"] is not None]
@@ -154,7 +154,7 @@ def check_jitter(host: str, runs: Sequence[Record], well: Sequence[str]) -> Find
 
 
 def check_pairs(host: str, runs: Sequence[Record], pair_gbps: Callable[[Sequence[str]], float | None]) -> Iterator[Finding]:
-    """`collective.pairs`: the first two hosts of the ladder against what perftest reached between them on all their NICs."""
+    """Yield `collective.pairs`: the first two hosts of the ladder against perftest's bandwidth between them on all their NICs."""
     run = next((run for run in runs if len(run["hosts"]) == _PAIR and run["status"] == WELL and run["gbytes_per_s"] is not None), None)
     if run is None:
         return
@@ -180,13 +180,13 @@ LADDER_CHECK = "collective.ladder"
 EXPECTED = "a run that still holds"
 TOGETHER = "good together with the other hosts"
 NOT_STARTED = "See collective.exit of {host}. Check that the launcher reaches it, its GPUs are free and the programs start there."
-#: Findings of a run that are about one of its hosts, the others being about all of them.
+#: Findings of a run on one of its hosts; the others apply to all of them.
 _OF_A_HOST = (TRANSPORT_CHECK, HCAS_CHECK)
 
 
 @dataclass(frozen=True)
 class CollectiveGate:
-    """What the gate has before it. planned_hosts: of the play."""
+    """The inputs of the gate. planned_hosts: of the play."""
 
     folder: RunFolder
     plan: CollectivePlan
@@ -194,7 +194,7 @@ class CollectiveGate:
     planned_hosts: int
 
     def judge(self) -> dict[str, list[Finding]]:
-        """Findings for every host; what was well is recorded as proven."""
+        """Return findings for every host, and record good results as proofs."""
         findings = {host: self._of_host(host) for host in self.plan.fleet.hosts}
         if (self.ladder or self.alone) and not self.check_mode:
             self.folder.write_json(FILE, proofs.write(self._renewed(findings)))
@@ -202,7 +202,7 @@ class CollectiveGate:
 
     @cached_property
     def several(self) -> bool:
-        """Whether there is another host to run with, or one of the play may be it."""
+        """Whether there is another host to run with, or the play may have one."""
         return len(self.plan.able) > 1 or len(self.plan.fleet.hosts) < self.planned_hosts
 
     @cached_property
@@ -212,13 +212,13 @@ class CollectiveGate:
 
     @cached_property
     def alone(self) -> dict[str, Record]:
-        """host → its run by itself."""
+        """Host → its single-host run."""
         found = {host: self.folder.read_if_there(self.folder.host_file(ALONE_FOLDER, host)) for host in self.plan.able}
         return {host: run for host, run in found.items() if run is not None}
 
     @cached_property
     def well(self) -> list[str]:
-        """The hosts that this run has found well together."""
+        """The hosts that this run has found good together."""
         return list(self.ladder["well"]) if self.ladder else []
 
     @cached_property
@@ -227,13 +227,13 @@ class CollectiveGate:
 
     @cached_property
     def blocked(self) -> Mapping[str, str]:
-        """The hosts that were at work, when the runs were planned or when one would have begun, and at what."""
+        """The hosts that were busy when the runs were planned or would have begun, and with what."""
         files = {host: self.folder.read_if_there(self.folder.host_file(ALONE_FOLDER, host, REFUSED)) for host in self.plan.able}
         return {**(self.folder.read_if_there(BLOCKED) or {}), **{host: each["in_use"] for host, each in files.items() if each}}
 
     @cached_property
     def last(self) -> Record | None:
-        """The run on the last set that is well."""
+        """The run on the last good set."""
         return next((run for run in self._runs if set(run["hosts"]) == set(self.well) and run["status"] == WELL), None)
 
     @property
@@ -241,7 +241,7 @@ class CollectiveGate:
         return self.ladder["runs"] if self.ladder else ()
 
     def _of_host(self, host: str) -> list[Finding]:
-        """The findings of a host; where a run with it failed, a device that NCCL_IB_HCA names and it does not have comes first."""
+        """Return the findings of a host. If a run with it failed, a device in NCCL_IB_HCA that it does not have comes first."""
         found = list(self._ran_or_not(host))
         runs = [*self._runs, *([self.alone[host]] if host in self.alone else [])]
         failed = any(host in run["hosts"] and run["status"] != WELL for run in runs)
@@ -265,7 +265,7 @@ class CollectiveGate:
             yield self._unmeasured(host)
 
     def _climbed(self, host: str) -> Iterator[Finding]:
-        """A host of the last set."""
+        """Yield the findings of a host in the last set."""
         ladder = self.ladder or {}
         for run in [*([self.last] if self.last else []), *ladder["also"]]:
             yield from _of_run(run, host)
@@ -284,7 +284,7 @@ class CollectiveGate:
             yield from check_pairs(host, self._runs, self._pair_gbps)
 
     def _pair_gbps(self, hosts: Sequence[str]) -> float | None:
-        """What perftest has reached between two hosts over all rails between them, by the pairs stage's proofs; None without them all."""
+        """Return perftest's bandwidth between two hosts over all their rails, by the pairs stage's proofs; None if one is missing."""
         proven = proofs.read(self.folder.read_if_there(proofs.FILE))
         sums = []
         for host in hosts:
@@ -296,14 +296,14 @@ class CollectiveGate:
         return min(sums)
 
     def _fallen(self, host: str) -> Iterator[Finding]:
-        """A host that ran and is not in the last set: what its last run says of it, and why the ladder went on without it."""
+        """Yield the findings of a host that ran but is not in the last set: its last run, and why the ladder continued without it."""
         runs = [run for run in self._runs if host in run["hosts"] and run["status"] != WELL]
         if runs:
             yield from stopping(_of_run(runs[-1], host))
         yield self._left_out(host)
 
     def _left_out(self, host: str) -> Finding:
-        """Why the ladder went on without a host. One that it did not come to is not in error."""
+        """Return why the ladder continued without a host. A host that it did not reach is not an error."""
         blame = next((blame for blame in self.blames if host in blame.left_out), None)
         if blame is None:
             problem = (self.ladder or {}).get("problem") or "the ladder was interrupted"
@@ -313,12 +313,12 @@ class CollectiveGate:
         return Finding(STAGE, LADDER_CHECK, host, "ladder", ERROR if ran else UNKNOWN, blame.words, TOGETHER, remedy)
 
     def _never_ended(self, host: str) -> bool:
-        """Whether no run with a host came to an end: then it says nothing of the network."""
+        """Return whether no run with a host finished; such runs show nothing about the network."""
         runs = [stopping(findings_of(run)) for run in self._runs if host in run["hosts"] and run["status"] != WELL]
         return bool(runs) and all(any(each.check == EXIT_CHECK for each in found) for found in runs)
 
     def _unmeasured(self, host: str) -> Finding:
-        """A host that was not run with others."""
+        """Return the finding on a host that was not run with others."""
         standing = self.plan.standings[host]
         proof = standing.proof
         if proof is not None and standing.valid and self.several and not proof.partners:
@@ -346,7 +346,7 @@ class CollectiveGate:
         )
 
     def _renewed(self, findings: Mapping[str, list[Finding]]) -> Proofs:
-        """The proofs after this run: what took part and has no finding that stops is proven."""
+        """Return the proofs after this run: participating hosts without a stopping finding are proven."""
         ran = {host for run in self._runs for host in run["hosts"]} | set(self.alone)
         attempted = {host: {self.plan.operation(host)} for host in ran if host in self.plan.able}
         good: Proofs = {}
@@ -374,6 +374,6 @@ def _remedy(blame: Blame, host: str) -> str:
 
 
 def _of_run(run: Record, host: str) -> list[Finding]:
-    """What a run says of one of its hosts: what is about it, and what is about all of them."""
+    """Return the findings of a run on one of its hosts: its own, and those that apply to all of them."""
     found = findings_of(run)
     return [replace(each, host=host) for each in found if each.check not in _OF_A_HOST or each.host == host]

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The ladder of collectives: 2, 4, 8 … hosts, and who is to blame where a set of them is slow.
+"""The ladder of collectives: 2, 4, 8 … hosts, and the blame if a set of them is slow.
 
-What is to be run next is a function of what has been run: the whole ladder is climbed anew in every step, and stops at the first set that
-has no result yet. A set that is not well is one that is well plus what was added: the added part is halved, each half by itself or, where
-it is one host, beside one that is well. One bad host of N is named after at most 2·log2 N + 4 runs.
+The next run is a function of the previous runs: each step climbs the whole ladder again, and stops at the first set without a result. A bad
+set is a good one plus the added hosts. The added part is halved, each half by itself or, if it is a single host, with a good one. One bad
+host of N is named after at most 2·log2 N + 4 runs.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.runs imp
     TooManyRunsError,
 )
 
-#: So many pairs are tried in search of one that is well, before it is said that none is.
+#: The number of pairs to try before all are reported as bad.
 PAIRS = 5
 
 
 @dataclass(frozen=True)
 class Ladder:
-    """Where the ladder stands. step: which hosts are to be run next, None if it has ended; well: the largest set that is well, if any is.
+    """The state of the ladder. step: the hosts to run next, None at the end. well: the largest good set, if any.
 
-    left_out: hosts that it went on without, blamed or not.
+    left_out: hosts that it continued without, blamed or not.
     """
 
     step: Hosts | None
@@ -50,7 +50,7 @@ class Ladder:
 
 
 class _Climb:
-    """One way up."""
+    """One climb of the ladder."""
 
     def __init__(self, runs: Runs, hosts: Hosts) -> None:
         self.runs = runs
@@ -59,7 +59,7 @@ class _Climb:
         self.blames: list[Blame] = []
 
     def go(self, repeats: int) -> None:
-        """Raises MissingResultError at the first set without a result."""
+        """Climb. Raises MissingResultError at the first set without a result."""
         self._first_pair()
         while self.well and self.rest:
             added = self.rest[: len(self.well)]
@@ -76,7 +76,7 @@ class _Climb:
         self.rest = tuple(host for host in self.rest if host not in blame.left_out)
 
     def _first_pair(self) -> None:
-        """Two hosts that are well together: the others are held against them."""
+        """Find two hosts that are good together: the others are compared with them."""
         tried: list[Hosts] = []
         for pair in _pairs(self.rest):
             if self.runs.rung(pair) if not tried else self.runs.is_well(pair):
@@ -99,15 +99,17 @@ _PAIR = 2
 
 
 def _pairs(hosts: Hosts) -> Sequence[Hosts]:
-    """The pairs that are tried, in order: all three of the first three hosts, then others of which none was met before."""
+    """Return the pairs to try, in order: all three of the first three hosts, then pairs of hosts not tried before."""
     places = [(0, 1), (0, 2), (1, 2), *((at, at + 1) for at in range(3, len(hosts) - 1, 2))]
     return [(hosts[one], hosts[other]) for one, other in places if other < len(hosts)][:PAIRS]
 
 
 def climb(hosts: Sequence[str], results: Sequence[Result], repeats: int = 1, most_runs: int | None = None) -> Ladder:
-    """hosts: two at least, each well alone, in the order in which they are added; those of which it is known that they are well come first.
+    """Return the state of the ladder.
 
-    results: of what was run until now; repeats: how often the last set is run; most_runs: after so many the ladder ends where it stands.
+    hosts: at least two, each good by itself, in the order in which they are added; known good ones first.
+
+    results: of the previous runs. repeats: how often the last set is run. most_runs: the limit at which the ladder stops.
     """
     runs = Runs(results, tuple(hosts), most_runs_of(len(hosts), repeats) if most_runs is None else most_runs)
     way = _Climb(runs, tuple(hosts))
@@ -125,5 +127,5 @@ def climb(hosts: Sequence[str], results: Sequence[Result], repeats: int = 1, mos
 
 
 def most_runs_of(hosts: int, repeats: int) -> int:
-    """What a ladder may cost: enough to name several bad hosts, and not a run for each host of a cluster where all goes wrong."""
+    """Return the maximum number of runs: enough to name several bad hosts, but not one run for each host of a broken cluster."""
     return 10 + 8 * max(1, (hosts - 1).bit_length()) + repeats

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who takes part in collectives, what of them is proven, and how a run of them is started: pure, from intent, facts and proofs."""
+"""The participants of collectives, their proofs, and the arguments of a run; derived from intent, facts and proofs only."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import e
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.proofs import Basis, Proofs, Standing, standing
 
-#: Beside the runs, in the form of the proofs of pairs; in the place of a rail stands the operation.
+#: Beside the runs, in the form of the pairs' proofs, with the operation in place of the rail.
 FILE = "../proofs/collectives.json"
-#: A file of the run folder: the ladder; and a folder: a file for each host that was run alone.
+#: In the run folder: the file of the ladder, the folder with a file for each single-host run, and the file of busy hosts.
 LADDER, ALONE_FOLDER, BLOCKED = "collectives.json", "collectives", "collectives/blocked.json"
-#: Why a proof does not hold for several hosts.
+#: Why a proof is not valid for several hosts.
 ALONE_ONLY = "only run alone"
-#: How the names of the variables of NCCL's log begin.
+#: The prefix of the variables of NCCL's log.
 LOG = "NCCL_DEBUG"
-#: Of rdma_collectives, what does not change what a run shows.
+#: Keys of rdma_collectives that do not affect the result of a run.
 _NO_MATTER = ("repeats", "timeout_seconds", "address", "also")
 
 
 @dataclass(frozen=True)
 class CollectivePlan:
-    """What can be said before anything is run. proofs: of earlier runs; now: seconds since 1970."""
+    """The plan before any run. proofs: of earlier runs. now: seconds since 1970."""
 
     fleet: Fleet
     proofs: Proofs
@@ -51,7 +51,7 @@ class CollectivePlan:
 
     @cached_property
     def able(self) -> list[str]:
-        """The hosts with GPUs, of those whose intent and facts are known."""
+        """The hosts with GPUs among those with known intent and facts."""
         return [host for host in self.fleet.hosts if self.expectations.gpus(host)]
 
     def operation(self, host: str) -> str:
@@ -59,7 +59,7 @@ class CollectivePlan:
 
     @cached_property
     def standings(self) -> dict[str, Standing]:
-        """What the records say of each host that could be run."""
+        """The standing of each able host by the records."""
         return {host: self._standing(host) for host in self.able}
 
     def _standing(self, host: str) -> Standing:
@@ -69,7 +69,7 @@ class CollectivePlan:
         return standing(proof, self.basis(host), self.now, self.max_age_hours)
 
     def basis(self, host: str) -> Basis:
-        """What a host's runs depend on: that of its compute rails' measurements, and what NCCL is told there."""
+        """Return the basis of a host's runs: that of its compute rails' measurements, and NCCL's settings."""
         intent, facts = self.fleet.intents[host], self.fleet.facts[host]
         compute = {rail["name"] for rail in intent["rails"] if rail["role"] == "compute"}
         rails = {name: of for name, of in self.fleet.bases[host].items() if name in compute}
@@ -84,9 +84,9 @@ class CollectivePlan:
         }
 
     def chosen(self, anew: bool | None, left_out: Collection[str] = ()) -> list[str]:
-        """Who is to be run, known good ones first: all (anew), or those without a valid proof and as many that have one beside them.
+        """Return the hosts to run, known good ones first: all (anew), or those without a valid proof and as many with one.
 
-        None of them: anew is False, or all are proven.
+        None of them if anew is False, or all are proven.
         """
         there = [host for host in self.able if host not in left_out]
         if anew is False:
@@ -98,16 +98,16 @@ class CollectivePlan:
         return [*proven[: max(2, len(new))], *new] if new else []
 
     def address(self, host: str) -> str:
-        """Where a launcher reaches a host."""
+        """Return the address of a host for the launcher."""
         told = self.fleet.intents[host]["collectives"]["address"]
         return str(told or session_address(self.fleet.facts[host].session) or host)
 
     def subject(self, hosts: Sequence[str], operation: str) -> str:
-        """What findings call a run."""
+        """Return the name of a run in findings."""
         return f"{PROGRAMS[operation]} on {f'{len(hosts)} hosts' if len(hosts) > 1 else 'one host'}"
 
     def missing_devices(self, host: str) -> tuple[str, str]:
-        """What NCCL_IB_HCA names in a run on a host and the host does not have, and where that is set; two "" where nothing is missing."""
+        """Return the devices in NCCL_IB_HCA that a host does not have, and where the variable is set; two "" if none is missing."""
         intent, facts = self.fleet.intents[host], self.fleet.facts[host]
         environment = intent["collectives"]["environment"]
         value = str(environment[HCA]) if HCA in environment else effective_variables(intent, facts).get(HCA)
@@ -120,7 +120,7 @@ class CollectivePlan:
         return (words, where) if missing else ("", "")
 
     def arguments(self, hosts: Sequence[str], launcher: str, operation: str) -> dict[str, Any]:
-        """What rdma.cluster.nccl_test is given for a run on these hosts. launcher: the host on which it is started."""
+        """Return the arguments of rdma.cluster.nccl_test for a run on these hosts. launcher: the host that starts it."""
         settings = self.fleet.intents[launcher]["collectives"]
         gpus = min(self.expectations.gpus(host) for host in hosts)
         several = len(hosts) > 1
@@ -146,13 +146,13 @@ class CollectivePlan:
 
 
 def _installed(intent: Intent) -> str | None:
-    """Where rdma_nccl.install has put nccl-tests, None if it installs none."""
+    """Return the nccl-tests folder of rdma_nccl.install, None if it installs none."""
     tests = (intent["nccl"].get("install") or {}).get("tests")
     return f"{tests['folder']}/build" if tests else None
 
 
 def _told(intent: Intent, facts: RunFacts) -> dict[str, str]:
-    """What NCCL is told on a host, without its log, which a run sets for itself."""
+    """Return NCCL's settings on a host, without its log, which each run sets."""
     return {name: value for name, value in effective_variables(intent, facts).items() if not name.startswith(LOG)}
 
 

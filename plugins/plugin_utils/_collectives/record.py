@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The runs of a collectives stage as they stand in the run folder, and what the ladder makes of each."""
+"""The runs of a collectives stage as stored in the run folder, and their results for the ladder."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.ladder i
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.runs import FAILED, SETUP_FAULT, SLOW, WELL, Result
 
 SCHEMA = 1
-#: Beyond any bandwidth in GB/s and any time in seconds.
+#: Above any bandwidth in GB/s and any time in seconds.
 MOST = 1e9
-#: How CommandError begins where there is nothing to run: no other set of hosts does away with that.
+#: The beginnings of CommandError if there is nothing to run; no other set of hosts avoids that.
 _NOTHING_TO_RUN = ("command not found", "cannot run")
 
 #: One run: {"operation", "hosts", "status", "gbytes_per_s", "seconds", "argv", "log", "findings"}.
@@ -34,9 +34,9 @@ Record = dict[str, Any]
 
 
 def record(hosts: Sequence[str], operation: str, said: Mapping[str, Any]) -> Record:
-    """A run from the result of rdma.cluster.nccl_test.
+    """Return a run from the result of rdma.cluster.nccl_test.
 
-    Raises KeyError, TypeError or ValueError for a result that makes no sense.
+    Raises KeyError, TypeError or ValueError for an invalid result.
     """
     findings = [Finding.from_dict(each) for each in said["findings"]]
     busbw, log = said["busbw_gbytes_per_s"], said["log"]
@@ -53,14 +53,14 @@ def record(hosts: Sequence[str], operation: str, said: Mapping[str, Any]) -> Rec
 
 
 def _amount(value: Any) -> float:
-    """A figure that is not negative, and not infinite."""
+    """Return a figure that is neither negative nor infinite."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < MOST:
         raise ValueError(f"expected a number from 0, got {str(value)[:80]!r}")
     return float(value)
 
 
 def brief(run: Record) -> Record:
-    """A run of which only what is not ok is kept: a ladder has dozens of runs, each with findings of every host."""
+    """Return a run with only the findings that are not ok: a ladder has dozens of runs, each with findings of every host."""
     return {**run, "findings": [each for each in run["findings"] if each["status"] != OK]}
 
 
@@ -69,7 +69,7 @@ def findings_of(run: Record) -> list[Finding]:
 
 
 def status_of(findings: Sequence[Finding]) -> str:
-    """What the ladder makes of a run's findings."""
+    """Return the status of a run for the ladder, from its findings."""
     bad = stopping(findings)
     if not bad:
         return WELL
@@ -81,7 +81,7 @@ def status_of(findings: Sequence[Finding]) -> str:
 
 
 def result_of(run: Record) -> Result:
-    """A run as the ladder takes it."""
+    """Return a run as the ladder uses it."""
     bad = [each for each in findings_of(run) if each.status == ERROR]
     accused = frozenset(each.host for each in bad if each.check in (TRANSPORT_CHECK, HCAS_CHECK))
     why = "; ".join(dict.fromkeys(f"{each.check}: {each.observed}" for each in bad[:3]))
@@ -89,7 +89,7 @@ def result_of(run: Record) -> Result:
 
 
 def ladder_data(ladder: Ladder, runs: Sequence[Record], others: Sequence[Record], launcher: str, problem: str = "") -> dict[str, Any]:
-    """What stands in collectives.json. others: runs of other operations on the last set; problem: why the ladder was interrupted."""
+    """Return the content of collectives.json. others: runs of other operations on the last set. problem: why the ladder was interrupted."""
     last = [place for place, run in enumerate(runs) if set(run["hosts"]) == set(ladder.well) and run["status"] == WELL]
     return {
         "schema": SCHEMA,
@@ -105,6 +105,6 @@ def ladder_data(ladder: Ladder, runs: Sequence[Record], others: Sequence[Record]
 
 
 def blame_of(data: Mapping[str, Any]) -> Blame:
-    """The inverse for one blame."""
+    """Return one blame from collectives.json."""
     hosts = {key: tuple(data[key]) for key in ("hosts", "others", "left_out")}
     return Blame(kind=data["kind"], by_itself=data["by_itself"], **hosts)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The runs of a ladder: what they said of a set of hosts, and which set has to be run before more can be said."""
+"""The runs of a ladder: their results for sets of hosts, and the set to run next."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 Hosts = tuple[str, ...]
-#: What a run said of its hosts. SETUP_FAULT: of none of them, but of how it was launched, which no other set of hosts does away with.
+#: The result of a run. SETUP_FAULT: it shows nothing about its hosts, but a launch fault that no other set of hosts avoids.
 WELL, SLOW, FAILED, SETUP_FAULT = "well", "slow", "failed", "setup"
 
 
 @dataclass(frozen=True)
 class Result:
-    """One run. gbytes_per_s: busbw of its large sizes; named: hosts that its own output accuses (sockets, wrong devices); why: in words."""
+    """One run. gbytes_per_s: busbw of its large sizes. named: hosts that its own output accuses (sockets, wrong devices). why: in words."""
 
     hosts: Hosts
     status: str
@@ -26,7 +26,7 @@ class Result:
 
 
 class MissingResultError(Exception):
-    """This set has to be run first."""
+    """This set must be run first."""
 
     def __init__(self, hosts: Hosts) -> None:
         super().__init__(", ".join(hosts))
@@ -34,7 +34,7 @@ class MissingResultError(Exception):
 
 
 class SetupFaultError(Exception):
-    """A run that says nothing of its hosts."""
+    """A run that shows nothing about its hosts."""
 
     def __init__(self, hosts: Hosts) -> None:
         super().__init__(", ".join(hosts))
@@ -42,11 +42,11 @@ class SetupFaultError(Exception):
 
 
 class TooManyRunsError(Exception):
-    """More runs would be needed than the ladder may cost."""
+    """The ladder would exceed its maximum number of runs."""
 
 
 class Runs:
-    """What there is until now. order: of all hosts; most: how many runs there may be."""
+    """The previous runs. order: of all hosts. most: the maximum number of runs."""
 
     def __init__(self, results: Sequence[Result], order: Hosts, most: int) -> None:
         self._of: dict[frozenset[str], list[Result]] = {}
@@ -56,22 +56,22 @@ class Runs:
         self._left = most - len(results)
 
     def is_well(self, hosts: Hosts) -> bool:
-        """Whether a set was well in any of its runs. Raises MissingResultError."""
+        """Return whether a set was good in any of its runs. Raises MissingResultError."""
         return any(result.status == WELL for result in self.of(hosts))
 
     def rung(self, hosts: Hosts) -> bool:
-        """The same of a set by which much is decided: one that is not well is run twice, for once may be chance."""
+        """Return the same for a decisive set: a bad one is run twice, because once may be chance."""
         return self.is_well(hosts) or any(result.status == WELL for result in self.repeated(hosts, 2))
 
     def repeated(self, hosts: Hosts, times: int) -> list[Result]:
-        """The results of a set that is run so many times. Raises MissingResultError."""
+        """Return the results of a set that is run this many times. Raises MissingResultError."""
         told = self.of(hosts)
         if len(told) < times:
             self._need(hosts)
         return told
 
     def of(self, hosts: Hosts) -> list[Result]:
-        """The results of a set, one at least. Raises MissingResultError, and SetupFaultError for one that is of no set."""
+        """Return the results of a set, at least one. Raises MissingResultError, or SetupFaultError for a run that shows nothing."""
         told = self._of.get(frozenset(hosts))
         if not told:
             self._need(hosts)
@@ -81,7 +81,7 @@ class Runs:
         return told
 
     def named(self, hosts: Hosts, among: Hosts) -> Hosts:
-        """Those of `among` that the run of a set accuses by itself, none if it accuses all of the set."""
+        """Return those of `among` that the run of a set accuses itself; none if it accuses all of the set."""
         accused = {host for result in self.of(hosts) for host in result.named}
         return tuple(host for host in among if host in accused) if set(hosts) - accused else ()
 

@@ -2,4 +2,4 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the driver stage may do on a host, and what stops it."""
+"""The allowed actions of the driver stage on a host, and their obstacles."""

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Swapping the driver in a running host: what has to be unloaded, in which order, and what stands in the way."""
+"""Replace the driver of a running host: the modules to unload, their order, and the obstacles."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ Modules = Mapping[str, Module]
 
 
 def reload_plan(intent: Intent, facts: Facts, *, changes: bool) -> dict[str, Any]:
-    """What a reload of the driver is about: needed, why, live (nothing is in its way), obstacles in words, modules (top first).
+    """Return the reload of the driver: needed, why, live (no obstacles), obstacles in words, modules (top first).
 
-    changes: whether modules are about to be installed or removed; then it is told by what is loaded now, until facts are read again.
-    always: an option of a module differs, so that it is reloaded although it is the one on disk.
+    changes: whether modules are about to be installed or removed. Then the loaded modules decide until facts are read again. always: an
+    option of a module differs, so it is reloaded although it is the one on disk.
     """
     stack = stack_of(facts)
     modules = stack.modules
@@ -57,7 +57,7 @@ def reload_plan(intent: Intent, facts: Facts, *, changes: bool) -> dict[str, Any
 
 
 def told_obstacles(findings: Sequence[Finding], intent: Intent, facts: Facts) -> list[Finding]:
-    """The findings, with what is in the way of a reload added to the remedy of each error that asks for one (driver.loaded)."""
+    """Return the findings. The remedy of each error that requires a reload (driver.loaded) also has the obstacles."""
     obstacles = reload_plan(intent, facts, changes=False)["obstacles"]
     words = f" It cannot be reloaded on the running host: {'; '.join(obstacles)}."
     asks = [bool(obstacles) and finding.check == "driver.loaded" and finding.status == ERROR for finding in findings]
@@ -65,9 +65,9 @@ def told_obstacles(findings: Sequence[Finding], intent: Intent, facts: Facts) ->
 
 
 def differing(modules: Modules) -> list[str]:
-    """The modules that are loaded and not the ones on disk, and OFED's base where it is gone from the disk.
+    """Return the loaded modules that differ from the ones on disk, and OFED's base if its file is gone.
 
-    The base stays where something on it has no file either: that could not be loaded again.
+    The base stays if a module on it has no file either, because that could not be loaded again.
     """
     others = {name for name, module in modules.items() if compare(module) == ERROR}
     base = modules.get(COMPAT)
@@ -76,7 +76,7 @@ def differing(modules: Modules) -> list[str]:
 
 
 def options_that_differ(intent: Intent, facts: Facts) -> dict[str, list[str]]:
-    """The loaded modules that have not taken the options of the intent: name → each in words, "mlx5_core.prof_sel is 2, expected 3"."""
+    """Return the loaded modules without the options of the intent: name → words, "mlx5_core.prof_sel is 2, expected 3"."""
     modules = stack_of(facts).modules
     found: dict[str, list[str]] = {}
     for each in check_options("", intent, facts):
@@ -87,7 +87,7 @@ def options_that_differ(intent: Intent, facts: Facts) -> dict[str, list[str]]:
 
 
 def unsigned_replacements(stack: Stack) -> list[str]:
-    """One sentence, or none, of the modules on disk that are to replace loaded ones, and that Secure Boot would not let in."""
+    """Return a sentence, or none, on modules on disk that would replace loaded ones but that Secure Boot would reject."""
     if not stack.secure_boot:
         return []
     modules = stack.modules
@@ -96,9 +96,9 @@ def unsigned_replacements(stack: Stack) -> list[str]:
 
 
 def _replaced(intent: Intent, modules: Modules) -> list[str]:
-    """The loaded modules that an installation or a removal will replace, as far as that can be told before it.
+    """Return the loaded modules that an installation or a removal will replace, as far as it is known in advance.
 
-    OFED's core stands on mlx_compat; where it does not, the core is the kernel's, Soft-RoCE stands on it, and it stays.
+    OFED's core needs mlx_compat. Without it, the core is the kernel's, Soft-RoCE uses it, and it stays.
     """
     drivers = [name for name in (*OFED_DRIVERS, COMPAT) if name in modules]
     core_stays = COMPAT in modules and "ib_core" not in modules[COMPAT].holders
@@ -119,7 +119,7 @@ def _obstacles(order: Sequence[str], intent: Intent, facts: Facts) -> Iterator[s
 
 
 def _session(facts: Facts, swapped: Collection[str]) -> Iterator[str]:
-    """Whether our own session would be cut: its interface, or those below a bond, a bridge or a VLAN, are of a driver that goes."""
+    """Yield whether Ansible's session would be cut: its interface, or one below its bond, bridge or VLAN, uses a replaced driver."""
     name = _session_netdev(facts)
     if name is None:
         yield "the interface of Ansible's session is unknown"
@@ -146,12 +146,12 @@ def _below_session(facts: Facts) -> list[str]:
 
 
 def _driver(netdev: Netdev) -> str:
-    """The module."""
+    """Return the module of an interface."""
     return module_of(netdev.driver or "")
 
 
 def _others(intent: Intent, facts: Facts, swapped: Collection[str]) -> Iterator[str]:
-    """The interfaces of a driver that goes which are up, carry an address, and are neither rails nor below our own session."""
+    """Yield other interfaces of a replaced driver that are up and carry an address, except rails and those of Ansible's session."""
     told = {*_below_session(facts), *(rail.netdev for rail in resolve(intent.get("rails") or [], facts))}
     for name, netdev in facts.netdevs.items():
         if name not in told and _driver(netdev) in swapped and netdev.admin_up is not False:
@@ -159,7 +159,7 @@ def _others(intent: Intent, facts: Facts, swapped: Collection[str]) -> Iterator[
 
 
 def _carried(name: str, netdev: Netdev, netdevs: Mapping[str, Netdev]) -> Iterator[str]:
-    """What one interface carries. That of a bond or a bridge is in the facts only where it is read."""
+    """Yield the use of one interface. A bond or bridge is in the facts only if it is read."""
     what, master = f"{name} ({_driver(netdev)})", netdev.master
     above = [other for other in netdevs if other == master or other.startswith(f"{name}.")]
     addresses = [each.partition("/")[0] for other in (name, *above) for each in netdevs[other].ipv4 or ()]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An action that starts a long build on a host and waits for it: a sign of life, the log brought home if it fails."""
+"""An action that starts a long build on a host and waits for it: shows progress, and fetches the log if it fails."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from ansible.errors import AnsibleError
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_report import OPTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
-#: How often a line tells that it goes on.
+#: The interval of progress lines.
 SAY_SECONDS = 30.0
 RETRY_SECONDS = 15.0
-#: How long after its own limit an answer of the host is waited for.
+#: The time to wait for an answer after the host's own limit.
 GRACE_SECONDS = 180.0
-#: So much of each log is brought home.
+#: The maximum size of each fetched log.
 MOST_CHARACTERS = 16 * 1024 * 1024
 
 
 class BuildAction(RunAction):
-    """Give MODULE, WHAT and, besides COMMON, the arguments of the module, which has `collect` and `poll_seconds`."""
+    """Define MODULE, WHAT and, in addition to COMMON, the arguments of the module, which has `collect` and `poll_seconds`."""
 
     MODULE: ClassVar[str]
-    #: What is done, in words.
+    #: The action in words.
     WHAT: ClassVar[str]
     COMMON: ClassVar[Mapping[str, Any]] = {**OPTIONS, "folder": {"type": "str"}}
 
@@ -56,12 +56,12 @@ class BuildAction(RunAction):
 
     def _failure(self, said: Mapping[str, Any], words: str, stored: str | None = None) -> dict[str, Any]:
         where = f"\nThe full log is {stored} on the control node." if stored else ""
-        # What is stored need not be shown as well.
+        # Stored text need not be shown too.
         kept = {key: value for key, value in said.items() if key != "log" or not stored}
         return {**kept, "failed": True, "msg": f"{self.host}: {words}{where}", "stored": stored}
 
     def _bring_log(self, said: Mapping[str, Any]) -> str:
-        """Keep the logs of a failure in the run's folder; what cannot be read any more is replaced by what the module has quoted."""
+        """Store the logs of a failure in the run folder. If one can no longer be read, store the module's excerpt."""
         pieces = {path: self._slurp(path) for path in said.get("log_files") or []}
         text = "\n".join(f"==== {path}\n{piece}" for path, piece in pieces.items() if piece)
         name = self.folder.host_file("driver", self.host, ".log")
@@ -79,7 +79,7 @@ class BuildAction(RunAction):
         return done
 
     def _ask_twice(self, **arguments: Any) -> dict[str, Any]:
-        """What the module says; of a host that does not answer, at the second attempt. An end that is a failure is an answer."""
+        """Return the module's answer; if a host does not answer, that of a second attempt. A failed build is an answer."""
         said = self._ask(**arguments)
         if said.get("failed") and not said.get("finished") and (said.get("lost") or arguments["collect"]):
             time.sleep(RETRY_SECONDS)

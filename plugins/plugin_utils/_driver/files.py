@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The files that make NVIDIA's repository of DOCA one of a host: its key, the entry that is bound to that key, and what of it is kept out.
+"""The files that add NVIDIA's DOCA repository to a host: its key, an entry bound to that key, and the excluded packages.
 
 Sources: sources.list(5) (deb822, Signed-By), apt_preferences(5), dnf.conf(5) (gpgcheck, priority, excludepkgs).
 """
@@ -21,9 +21,9 @@ APT_KEY, APT_ENTRY, APT_PIN = (
 DNF_KEY, DNF_ENTRY = "/etc/pki/rpm-gpg/RPM-GPG-KEY-rdma-cluster-doca", "/etc/yum.repos.d/rdma-cluster-doca.repo"
 PATHS = (APT_KEY, APT_ENTRY, APT_PIN, DNF_KEY, DNF_ENTRY)
 KEY_OF = {"debian": APT_KEY, "rpm": DNF_KEY}
-#: DOCA's own copies of what the distribution has: its dkms differs from the one that other modules were built with.
+#: DOCA's copies of distribution packages: its dkms differs from the one that built other modules.
 KEPT_OUT = ("dkms",)
-#: doca-ofed itself depends on DOCA's openmpi; whoever takes less keeps the distribution's.
+#: doca-ofed itself depends on DOCA's openmpi; smaller profiles keep the distribution's.
 MPI, NEEDS_MPI = "openmpi", ("doca-ofed", "doca-all", "doca-ofed-userspace", "doca-all-userspace")
 HEADER = "# Managed by rdma.cluster.\n"
 _APT_ENTRY = """\
@@ -32,14 +32,14 @@ URIs: {url}
 Suites: ./
 Signed-By: {key}
 """
-# Below 500, which other repositories have: theirs is taken where there is one, and nothing is lost that comes from the same mirror.
-# The rest keeps 500: apt 2.6 does not install DOCA-OFED if the versions that it depends on have a lower priority than the distribution's.
+# Below 500, the priority of other repositories: their packages are preferred, and packages of the same mirror stay available. The rest
+# keeps 500: apt 2.6 does not install DOCA-OFED if its dependencies have a lower priority than the distribution's.
 _APT_PIN = """\
 Package: {packages}
 Pin: origin "{origin}"
 Pin-Priority: 100
 """
-# rdma-core of DOCA and of the distribution are packages of one name: the lower number wins.
+# rdma-core of DOCA and of the distribution have the same package name: the lower number wins.
 _DNF_ENTRY = """\
 {header}[rdma-cluster-doca]
 name=DOCA {version}
@@ -53,12 +53,12 @@ excludepkgs={packages}
 
 
 def kept_out(profile: str) -> list[str]:
-    """The packages of the repository that are not to be taken for a profile."""
+    """Return the packages of the repository that are excluded for a profile."""
     return [*KEPT_OUT, *(() if profile in NEEDS_MPI else (MPI,))]
 
 
 def repository_files(family: str, *, url: str, version: str, profile: str, key: str | None) -> list[ManagedFile]:
-    """The files for the package manager of a family ("debian" | "rpm"). key: the text of the key; None where it is there already."""
+    """Return the files for the package manager of a family ("debian" | "rpm"). key: the text of the key; None if it is already there."""
     packages = kept_out(profile)
     if family == "rpm":
         entry = _DNF_ENTRY.format(header=HEADER, version=version, url=url, key=DNF_KEY, packages=",".join(packages), signed=_signed(url))
@@ -72,15 +72,15 @@ def repository_files(family: str, *, url: str, version: str, profile: str, key: 
 
 
 def _signed(url: str) -> str:
-    """The line that makes dnf verify the lists of packages, where the way there does not: over http anybody on it can send old ones.
+    """Return the line that makes dnf verify the package lists, if the transport does not: over http, old lists could be injected.
 
-    apt verifies its lists in any case (Signed-By).
+    apt always verifies its lists (Signed-By).
     """
     return "repo_gpgcheck=1\n" if urlsplit(url).scheme == "http" else ""
 
 
 def no_repository() -> list[ManagedFile]:
-    """None of the files, of either package manager."""
+    """Return the removal of all these files, for both package managers."""
     return [ManagedFile(path, None) for path in PATHS]
 
 
@@ -116,9 +116,9 @@ _BY_NOBODY = 'why="install MLNX_OFED or DOCA-OFED again for it: run the driver s
 
 
 def hook_files(family: str | None, *, wished: bool, dkms: bool = True) -> list[ManagedFile]:
-    """The hook for the package manager of a family, and for no other. family: "debian" | "rpm"; None, or not wished: none at all.
+    """Return the hook for the package manager of a family, and for no other. family: "debian" | "rpm". None, or not wished: no hook.
 
-    dkms: whether DKMS has the modules; without it nothing can be built for a kernel that does not run, and the hook only warns.
+    dkms: whether DKMS has the modules. Otherwise they cannot be built for a kernel that is not running, and the hook only warns.
     """
     own = {"debian": DEBIAN, "rpm": RPM}.get(family or "", ()) if wished else ()
     text = _BODY.format(arguments=_ARGUMENTS[str(family)], tries=_BY_DKMS if dkms else _BY_NOBODY) if own else None

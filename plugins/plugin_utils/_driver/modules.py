@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the driver stage derives from the intent."""
+"""The driver stage's values derived from the intent."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.nics import DRI
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve, soft_device_name
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import dkms_versions
 
-#: What verbs and RDMA-CM need, in the order of their dependencies.
+#: The modules of verbs and RDMA-CM, in the order of their dependencies.
 CORE_MODULES = ("ib_core", "ib_uverbs", "rdma_cm", "rdma_ucm")
 SOFT_MODULES = ("rdma_rxe",)
-#: What MLNX_OFED and DOCA-OFED are judged by, and loaded where those are planned, whatever the cards are. Theirs brings mlx_compat along.
-#: A kept stack loads nothing that the rails do not need.
+#: The modules that are checked and loaded for a planned MLNX_OFED or DOCA-OFED, for any card. They load mlx_compat. A kept stack loads only
+#: modules that the rails need.
 ADD_ON_MODULES = ("mlx5_core",)
 #: Subnet management and IP over InfiniBand.
 INFINIBAND_MODULES = ("ib_umad", "ib_ipoib")
-#: Taken where nothing tells of the card: its driver is not loaded yet.
+#: Used if the card is unknown because its driver is not loaded yet.
 USUAL_DRIVER = "mlx5_core"
 
 
 def needed_modules(intent: Intent, facts: Facts) -> list[str]:
-    """The kernel modules that must be loaded for these rails, in order; those of a card by the driver that the facts name."""
+    """Return the kernel modules that must be loaded for these rails, in order; those of a card by the driver in the facts."""
     soft = any(rail["soft"] for rail in intent["rails"])
     drivers = dict.fromkeys(_driver(rail, facts) for rail in resolve(intent["rails"], facts) if not rail.rail["soft"])
     cards = [name for driver in drivers for name in modules_of(driver)]
@@ -43,7 +43,7 @@ def needed_modules(intent: Intent, facts: Facts) -> list[str]:
 
 
 def _driver(rail: ResolvedRail, facts: Facts) -> str:
-    """The driver of a rail's card: of its RDMA device, else of its interface if that is one for RDMA."""
+    """Return the driver of a rail's card: that of its RDMA device, else of its interface if it is an RDMA driver."""
     device = facts.devices[rail.device] if rail.device is not None else None
     if device is not None and device.driver and not device.software:
         return module_of(device.driver)
@@ -52,28 +52,30 @@ def _driver(rail: ResolvedRail, facts: Facts) -> str:
 
 
 def boot_modules(intent: Intent) -> list[str]:
-    """Those of them that nothing else loads at boot: udev and rdma-core load the rest when the device appears."""
+    """Return those modules that must be loaded explicitly at boot: udev and rdma-core load the rest when the device appears."""
     return list(SOFT_MODULES) if any(rail["soft"] for rail in intent["rails"]) else []
 
 
 def soft_links(intent: Intent) -> list[dict[str, Any]]:
-    """The Soft-RoCE links of a host, in the shape that rdma.cluster.soft_links takes."""
+    """Return the Soft-RoCE links of a host, in the shape of rdma.cluster.soft_links."""
     return [{"name": soft_device_name(rail), "type": "rxe", "nic": rail["nic"]} for rail in intent["rails"] if rail["soft"]]
 
 
 def has_sources(stack: Stack) -> bool:
-    """Whether DKMS has OFED's own modules to build from."""
+    """Return whether DKMS has the sources of OFED's modules."""
     return any(entry.name in OFED and entry.state != BROKEN for entry in stack.dkms)
 
 
 def can_build(stack: Stack, kernel: str) -> bool:
-    """Whether DKMS has OFED's modules, and has not installed them for a kernel; of headers nothing is said."""
+    """Return whether DKMS has OFED's modules, but has not installed them for a kernel. Headers are not checked."""
     return has_sources(stack) and not dkms_versions(stack, kernel)
 
 
 def before_reboot(stack: Stack, newest: str) -> tuple[str | None, str | None]:
-    """What a reboot into the newest kernel waits for: the release that DKMS has to build for, or why that cannot be; both None if it
-    has the driver."""
+    """Return what must precede a reboot into the newest kernel: the release to build with DKMS, or the obstacle.
+
+    Both are None if that kernel has the driver.
+    """
     lacks = _lacks_driver(stack, newest)
     if lacks is False:
         return None, None
@@ -92,7 +94,7 @@ def before_reboot(stack: Stack, newest: str) -> tuple[str | None, str | None]:
 
 
 def _lacks_driver(stack: Stack, kernel: str) -> bool | None:
-    """Whether a kernel would load its own driver, or an older add-on; None: not known."""
+    """Return whether a kernel would load its own driver, or an older add-on; None if unknown."""
     if kernel in (stack.driver_files or {}):
         file = (stack.driver_files or {})[kernel]
         return file is None or is_stock(file) or _is_older(stack, kernel)
@@ -100,6 +102,6 @@ def _lacks_driver(stack: Stack, kernel: str) -> bool | None:
 
 
 def _is_older(stack: Stack, kernel: str) -> bool:
-    """Whether DKMS has other versions of OFED installed for a kernel than for the one that runs."""
+    """Return whether DKMS has other versions of OFED installed for a kernel than for the running one."""
     there, here = dkms_versions(stack, kernel), dkms_versions(stack, stack.kernel)
     return bool(there and here) and not there & here

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the driver stage does to a host: decided before anything is touched, by the intent and the facts alone."""
+"""The driver stage's plan for a host, made before any change from the intent and the facts only."""
 
 from __future__ import annotations
 
@@ -49,8 +49,10 @@ NONE, INSTALL, UPGRADE, DOWNGRADE, SWITCH, REBUILD = "none", "install", "upgrade
 
 @dataclass(frozen=True)
 class Change:
-    """kind: one of the six; why: a sentence; remove: the stack that is uninstalled first; replaces: installed packages are removed, by the
-    stack's uninstaller or by the installer of the new one."""
+    """kind: one of the six. why: a sentence. remove: the stack to uninstall first.
+
+    replaces: whether installed packages are removed, by the stack's uninstaller or by the installer of the new one.
+    """
 
     kind: str
     why: str
@@ -59,7 +61,7 @@ class Change:
 
 
 def wished_change(intent: Intent, stack: Stack, state: OfedState) -> Change:
-    """The change from what is installed to what is wished. state: ofed_state of the stack of the facts."""
+    """Return the change from the installed to the requested state. state: ofed_state of the stack in the facts."""
     planned, version = planned_stack(intent), (intent.get("driver") or {}).get("version")
     seen = " ".join(filter(None, (state.stack, state.version)))
     if is_kept(intent):
@@ -77,7 +79,7 @@ def wished_change(intent: Intent, stack: Stack, state: OfedState) -> Change:
 
 
 def _fresh(planned: str, version: str | None, stack: Stack) -> Change:
-    """An installation where no stack is known. It replaces add-on modules, and packages of a stack, that are there all the same."""
+    """Return an installation without a known stack. It replaces existing add-on modules and packages of a stack."""
     vendor = sorted(stack.distribution.vendor or {})
     why = f"{planned} {version} is requested, and neither MLNX_OFED nor DOCA-OFED is installed."
     if not vendor and kept_stack(stack)[0] == INBOX:
@@ -86,7 +88,7 @@ def _fresh(planned: str, version: str | None, stack: Stack) -> Change:
 
 
 def _other_version(intent: Intent, stack: Stack, state: OfedState) -> Change | None:
-    """The change to the wished version of the stack that is installed; None if it is there."""
+    """Return the change to the requested version of the installed stack; None if it is already there."""
     driver, planned = intent["driver"], planned_stack(intent)
     wished = driver.get("version")
     if planned == DOCA:
@@ -102,7 +104,7 @@ def _other_version(intent: Intent, stack: Stack, state: OfedState) -> Change | N
         why = f"{planned} is installed in an unknown version; {wished} is requested."
         return Change(INSTALL, why, replaces=True)
     kind = UPGRADE if version_key(wished) > version_key(state.version) else DOWNGRADE
-    # mlnxofedinstall removes an older or newer one itself, after it has looked at its own archive and the free space.
+    # mlnxofedinstall removes an older or newer one itself, after it has checked its own archive and the free space.
     why = f"{planned} {state.version} is installed, and {wished} is requested."
     return Change(kind, why, None if planned == MLNX_OFED else planned, True)
 
@@ -123,23 +125,24 @@ ENDED = "MLNX_OFED ended with 24.10; DOCA-OFED is its successor."
 def plan(
     intent: Intent, facts: Facts, *, reboot_allowed: bool, switch_allowed: bool = False, removal: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The plan of one host. facts: the whole tree; what they do not tell is taken for the worse. removal: what rdma.cluster.driver_removal
-    has read on the host just now, without which no installed stack is removed.
+    """Return the plan of one host. facts: the whole tree; unknown values count as the worse case.
+
+    removal: the current answer of rdma.cluster.driver_removal, without which an installed stack is not removed.
 
     Keys: stack, version, kernel; installed {stack, version, packages}; change "none", "install", "upgrade", "downgrade", "switch" or
-    "rebuild", and why; refused: None or why nothing may be changed; remove: None or the stack to uninstall first; distribution_packages;
-    installer: whether mlnxofedinstall, or DOCA's packages, are to bring the change; flags (of mlnxofedinstall); dkms_build: None or the
-    kernel that DKMS shall build for instead; doca: None or {packages, generation, repository, kernel_support}; busy: who uses the host,
-    "" for nobody; reload {needed, why, live, obstacles, modules, always}; reboot {needed, first, why, withheld, drainable, build_first},
-    as reboot_plan has it; hold {packages, differs}; hook: later kernels are built for, hook_dkms: by DKMS.
+    "rebuild", and why; refused: None or why no change is possible; remove: None or the stack to uninstall first; distribution_packages;
+    installer: whether mlnxofedinstall or DOCA's packages make the change; flags (of mlnxofedinstall); dkms_build: None or the kernel to
+    build with DKMS instead; doca: None or {packages, generation, repository, kernel_support}; busy: the use of the host, "" if idle; reload
+    {needed, why, live, obstacles, modules, always}; reboot {needed, first, why, withheld, drainable, build_first}, as in reboot_plan; hold
+    {packages, differs}; hook: whether later kernels are built, hook_dkms: by DKMS.
 
-    As long as something is to be installed nothing is reloaded or rebooted, but for a kernel that has to run first: an installation that
-    failed may have left a host without a driver. reload then tells what is expected; facts that were read afterwards tell what is so.
+    While an installation is pending, nothing is reloaded or rebooted, except for a kernel that must run first: a failed installation may
+    have left a host without a driver. reload then has the expected state; facts read afterwards have the real one.
 
     switch {needed, withheld, reason, packages, dependants, lists, allow}: the change removes packages of an installed stack, or is a first
-    installation that removes the distribution's by force, or that a host in use has to wait for. Where it is withheld, change and why
-    tell what is planned, and everything else is left as it is. lists: the packages that driver_removal asks for; allow: what permits it.
-    files: whether repository and hook are managed.
+    installation that removes the distribution's by force, or must wait because the host is in use. If it is withheld, change and why
+    describe the plan, and everything else is unchanged. lists: the packages for driver_removal. allow: what permits it. files: whether
+    repository and hook are managed.
     """
     stack = stack_of(facts)
     intent = with_kept_stack(intent, stack)
@@ -154,7 +157,7 @@ def plan(
     settled = change.kind == NONE
     by_dkms = change.kind == REBUILD and _can_build(stack, packages)
     options = flags(driver, rpm=is_rpm(stack.distribution)) if planned == MLNX_OFED else []
-    # A first installation that comes after a reboot asks again then: the reboot drains the host first.
+    # A first installation after a reboot checks again then: the reboot drains the host first.
     reboots_before = newest is not None and not settled and reboot_allowed and not change.replaces
     in_use = [] if reboots_before else stack_uses(stack, facts.load)
     kind = "" if by_dkms else _switch_kind(planned, change, options, in_use)
@@ -164,7 +167,7 @@ def plan(
         in_use = list(dict.fromkeys([*((removal or {}).get("in_use") or ()), *in_use]))
     switch = _switch(facts, change, kind, allowed=switch_allowed, removal=removal, in_use=in_use, stops=stops, forced=forced)
     waits = switch["withheld"] is not None
-    # A stack that stays is no reason to fail its host; a first installation that cannot work is, also while it waits.
+    # A kept stack does not fail its host; an impossible first installation does, even while it waits.
     refused = (
         [] if settled or (waits and change.replaces) else _refused(intent, facts, change, by_dkms=by_dkms, reboot_allowed=reboot_allowed)
     )
@@ -195,12 +198,12 @@ def plan(
     }
 
 
-#: Why a change has to wait or be allowed: it replaces a stack, it removes the distribution's packages by force, or only the host's users.
+#: Why a change must wait or be allowed: it replaces a stack, it removes the distribution's packages by force, or the host is in use.
 REPLACES, FORCED, WAITS = "replaces", "forced", "waits"
 
 
 def _switch_kind(planned: str, change: Change, options: Sequence[str], in_use: Sequence[str]) -> str:
-    """REPLACES, FORCED or WAITS; "" for a change that nothing is in the way of."""
+    """Return REPLACES, FORCED or WAITS; "" for a change without obstacles."""
     if change.replaces:
         return REPLACES
     if change.kind != INSTALL or planned == INBOX:
@@ -221,10 +224,10 @@ def _switch(
     stops: bool,
     forced: Sequence[str],
 ) -> dict[str, Any]:
-    """Whether the change has to wait or be allowed, which packages it removes, and what withholds it. kind: of _switch_kind.
+    """Return whether the change must wait or be allowed, the packages that it removes, and what withholds it. kind: of _switch_kind.
 
-    stops: the installer removes nothing that other packages depend on; forced: packages of the distribution that it removes all the same.
-    in_use is what the host said just now, and what the facts say: one of them is enough.
+    stops: whether the installer stops if other packages depend on those to remove. forced: packages of the distribution that it removes
+    anyway. in_use combines the host's current answer and the facts: one of them is enough.
     """
     vendor = stack_of(facts).distribution.vendor
     if not kind:
@@ -261,16 +264,16 @@ def _versions(packages: Mapping[str, str]) -> str:
 
 
 def _of_packages(planned: str, change: Change, packages: Sequence[str]) -> Change:
-    """The change, or for inbox the installation of what the distribution's stack lacks."""
+    """Return the change; for inbox, the installation of missing packages of the distribution's stack."""
     if planned != INBOX or change.kind != NONE or not packages:
         return change
     return Change(INSTALL, f"Packages of the distribution that may be missing: {', '.join(packages)}.")
 
 
 def _can_build(stack: Stack, packages: Sequence[str]) -> bool:
-    """Whether DKMS can build for the kernel that runs, once the packages are there.
+    """Return whether DKMS can build for the running kernel once the packages are there.
 
-    What an installer has left that failed is not built again: the next run of the installer brings it anew.
+    The remains of a failed installer are not built again: the next run of the installer replaces them.
     """
     kernel, failed = stack.kernel, stack.last_build
     if kernel is None or not can_build(stack, kernel) or (failed is not None and failed.source == BUNDLE):
@@ -284,7 +287,7 @@ def _refused(intent: Intent, facts: Facts, change: Change, *, by_dkms: bool, reb
 
 
 def _vendor(stack: Stack) -> dict[str, str]:
-    """The installed packages of MLNX_OFED and DOCA, name → version."""
+    """Return the installed packages of MLNX_OFED and DOCA, name → version."""
     return dict(stack.distribution.vendor or {})
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a host is rebooted for its driver: what asks for it, what has to come first, and what withholds it."""
+"""The reboot of a host for its driver: the reasons, the steps before it, and what withholds it."""
 
 from __future__ import annotations
 
@@ -19,26 +19,25 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.wishes import firmware_pending
 
-#: What a boot that is not older than this has not brought, the next one does not bring either.
+#: A setting that is still pending after a boot in this time will not be applied by the next boot either.
 JUST_BOOTED_SECONDS = 1800
 
 
 def newer_kernel(stack: Stack) -> str | None:
-    """The newest kernel of the running one's flavour, if that is another."""
+    """Return the newest kernel of the running one's flavor, if it is another one."""
     return stack.newest if stack.kernel is not None and stack.newest != stack.kernel else None
 
 
 def reboot_plan(
     intent: Intent, facts: Facts, reload: Mapping[str, Any], *, newest: str | None, first: bool, settled: bool
 ) -> dict[str, Any]:
-    """Keys: needed and why: for the newest kernel, since the driver cannot be swapped live, or for firmware settings that wait for it.
+    """Return the reboot plan: needed and why: for the newest kernel, because the driver cannot be swapped live, or for pending firmware.
 
-    first: it comes before anything is built. withheld: None, or why it must not be now: work on the host (needed stays True), or a boot
-    that would leave it without its driver; drainable: it is work alone, which a drained host has not. build_first: None, or the kernel
-    that DKMS has to build for before.
-    newest: the kernel that the next boot takes, None if that is the one that runs or nothing is built. For a kept stack nothing is built:
-    such a kernel asks for no reboot, and withholds one if it lacks the stack; settled: nothing is to be
-    installed, without which only first asks for a reboot.
+    first: it comes before any build. withheld: None, or why it cannot happen now: the host is busy (needed stays True), or it would boot
+    without its driver. drainable: whether a drained host could reboot. build_first: None, or the kernel to build with DKMS first. newest:
+    the kernel of the next boot, None if that is the running one or nothing is built. For a kept stack nothing is built: such a kernel is no
+    reason for a reboot, and withholds one if it lacks the stack. settled: whether no installation is pending; otherwise only `first` is a
+    reason for a reboot.
     """
     stack, busy = stack_of(facts), busy_words(facts.load)
     kept = is_kept(intent)
@@ -66,7 +65,7 @@ def reboot_plan(
 
 
 def _swap(facts: Facts, reload: Mapping[str, Any], busy: str) -> tuple[list[str], list[str]]:
-    """Why the driver needs a reboot, and what is noted besides. Work on the host is no reason, nor is what a reboot does not mend."""
+    """Return why the driver needs a reboot, and notes. A busy host is no reason, nor is a fault that a reboot does not fix."""
     passing = {busy, *unsigned_replacements(stack_of(facts))}
     obstacles = [each for each in reload["obstacles"] if each not in passing]
     if not reload["needed"] or not obstacles:
@@ -77,7 +76,7 @@ def _swap(facts: Facts, reload: Mapping[str, Any], busy: str) -> tuple[list[str]
 
 
 def _firmware(intent: Intent, facts: Facts) -> tuple[list[str], list[str]]:
-    """The firmware settings that wait for a reboot; those that one has just not brought are noted only."""
+    """Return the firmware settings that need a reboot. Those that a recent boot has not applied are only noted."""
     waiting = ", ".join(_waiting(intent, facts))
     if not waiting:
         return [], []

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Why the driver stage leaves a host as it is, each with what to do: asked before anything is touched."""
+"""The reasons for refusing a change on a host, each with its remedy; evaluated before any change."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.pre
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.supplies import RHEL_LIKE, architecture, doca
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
 
-#: The distributions that the last line of MLNX_OFED, 24.10, is for; of the RHEL family all that are like 9.
+#: The distributions supported by the last MLNX_OFED, 24.10; of the RHEL family, all that are like 9.
 MLNX_OFED_SYSTEMS = {"debian": ("12",), "ubuntu": ("22.04", "24.04")}
 _RELEASE = re.compile(r"([0-9]+)\.([0-9]+)")
 _BUNDLE = re.compile(r"MLNX_OFED_LINUX-([0-9.]+-[0-9.]+)-([a-z]+)[0-9._sp]*-(x86_64|aarch64)(?:[-.].*)?")
@@ -45,10 +45,10 @@ def refusals(
     removes: str | None = None,
     by_dkms: bool = False,
 ) -> list[str]:
-    """Each reason against a change, in a sentence or two; none where nothing is changed.
+    """Return each reason against a change, in a sentence or two; none without a change.
 
-    touched: the packages of NVIDIA's that would be replaced or removed, name → version. removes: the stack to uninstall, if one is.
-    by_dkms: DKMS builds again what is installed, and no installer runs.
+    touched: NVIDIA's packages that would be replaced or removed, name → version. removes: the stack to uninstall, if any. by_dkms: DKMS
+    rebuilds the installed stack, and no installer runs.
     """
     stack, host = stack_of(facts), facts.boot.hostname or "the host"
     found = [*_held(host, stack, touched), *_removal(host, stack, removes)]
@@ -66,7 +66,7 @@ def refusals(
 
 
 def has_no_uninstaller(stack: Stack, removes: str | None) -> bool:
-    """Whether the stack to remove came without ofed-scripts, as DOCA's userspace does: then only its packages can be removed."""
+    """Return whether the stack to remove came without ofed-scripts, like DOCA's userspace. Then only its packages can be removed."""
     return removes is not None and stack.ofed_version is None
 
 
@@ -102,7 +102,7 @@ def _system(host: str, intent: Intent, stack: Stack) -> Iterator[str]:
 
 
 def _bundle(host: str, intent: Intent, stack: Stack) -> Iterator[str]:
-    """NVIDIA's bundles have names that tell what they are for; a name of another form tells nothing."""
+    """Yield mismatches of a bundle. The names of NVIDIA's bundles show their target; other names show nothing."""
     if planned_stack(intent) != MLNX_OFED:
         return
     source = next(iter((intent["driver"].get("source") or {}).values()), "")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the planned driver stack takes: NVIDIA's repository for this host, packages of the distribution, the installer's options."""
+"""The supplies of the planned driver stack: NVIDIA's repository for this host, distribution packages, installer options."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned impor
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
 
 REPOSITORY = "https://linux.mellanox.com/public/repo/doca"
-#: How its folders name architectures.
+#: The names of architectures in the repository's folders.
 DOCA_ARCHITECTURES = {"x86_64": "x86_64", "aarch64": "arm64-sbsa"}
-#: What kernels and packages call an architecture → what `uname -m` calls it.
+#: The name of an architecture in kernels and packages → its name in `uname -m`.
 ARCHITECTURES = {"amd64": "x86_64", "x86_64": "x86_64", "arm64": "aarch64", "aarch64": "aarch64"}
 RHEL_LIKE = frozenset({"rhel", "rocky", "almalinux", "centos"})
-#: What modules are built with, beside the headers. MLNX_OFED's installer makes RPMs of its sources first.
+#: The build tools in addition to the headers. MLNX_OFED's installer first builds RPMs from its sources.
 BUILD_DEB = ("dkms", "gcc", "make")
 BUILD_RPM = ("elfutils-libelf-devel", "gcc", "make")
 BUNDLE_RPM = (
     *("autoconf", "automake", "createrepo_c", "gcc-gfortran", "kernel-rpm-macros", "libtool", "lsof", "patch", "perl"),
     *("python3-devel", "rpm-build", "tcl", "tk"),
 )
-#: The packages that bring the next kernel on the RPM family.
+#: The packages that install the next kernel on the RPM family.
 KERNELS_RPM = ("kernel", "kernel-core", "kernel-devel", "kernel-modules", "kernel-modules-core")
-#: mlnxofedinstall's options by the key of rdma_driver, in the order in which they are given.
+#: mlnxofedinstall's options by the key of rdma_driver, in their order on the command line.
 OPTIONS = {
     "add_kernel_support": "--add-kernel-support",
     "with_nvmf": "--with-nvmf",
@@ -53,17 +53,16 @@ _WORD = re.compile(r"[a-z0-9_]+")
 
 
 def architecture(stack: Stack) -> str | None:
-    """What `uname -m` says: by arch of the facts, else by the kernel's release (Ubuntu's does not tell) or what DKMS has built for;
-    None: not told."""
+    """Return the output of `uname -m`: from arch in the facts, else the kernel release (not on Ubuntu) or DKMS builds; None if unknown."""
     words = _WORD.findall(stack.kernel or "")
     told = [stack.arch] if stack.arch else [*words, *(each.arch or "" for each in stack.dkms)]
     return next((ARCHITECTURES[word] for word in told if word in ARCHITECTURES), None)
 
 
 def flags(driver: Mapping[str, Any], *, rpm: bool) -> list[str]:
-    """The options of mlnxofedinstall in order, those of the site last, none twice.
+    """Return the options of mlnxofedinstall in order, those of the site last, none twice.
 
-    rpm: whether the host keeps RPMs. On Debian's family --add-kernel-support installs again --without-dkms (mlnxofedinstall_deb.pl).
+    rpm: whether the host uses RPMs. On the Debian family --add-kernel-support reinstalls with --without-dkms (mlnxofedinstall_deb.pl).
     """
     adds = driver.get("add_kernel_support")
     wished = {**driver, "add_kernel_support": rpm if adds is None else adds}
@@ -72,9 +71,10 @@ def flags(driver: Mapping[str, Any], *, rpm: bool) -> list[str]:
 
 
 def doca(intent: Intent, stack: Stack) -> dict[str, Any] | None:
-    """What of DOCA is installed, and from where; repository is None where NVIDIA has none for this host and the site names none.
+    """Return the DOCA packages and their source. repository is None if NVIDIA has none for this host and the site sets none.
 
-    generation: "dkms" since 3.2, "packages" before; kernel_support: doca-kernel-support makes packages for the running kernel first.
+    generation: "dkms" since 3.2, "packages" before. kernel_support: whether doca-kernel-support builds packages for the running kernel
+    first.
     """
     if planned_stack(intent) != DOCA:
         return None
@@ -95,7 +95,7 @@ def _derived(version: str | None, stack: Stack, *, dkms: bool) -> str | None:
 
 
 def _doca_system(distribution: Distribution, *, dkms: bool) -> str | None:
-    """The folder of a distribution. Before 3.2 there is one for each minor release."""
+    """Return the folder of a distribution. Before 3.2, there is one for each minor release."""
     name, version = distribution.id, distribution.version_id or ""
     if name == "ubuntu" and version in ("22.04", "24.04"):
         return f"ubuntu{version}"
@@ -107,11 +107,11 @@ def _doca_system(distribution: Distribution, *, dkms: bool) -> str | None:
 
 
 def distribution_packages(intent: Intent, stack: Stack, kernel: str | None, *, changes: bool, removes: bool = False) -> list[str]:
-    """The packages of the distribution to install: those of inbox that are missing, headers that are, and tools where something is built.
+    """Return the distribution packages to install: missing ones of inbox, missing headers, and tools if something is built.
 
-    kernel: the one that modules shall be built for; changes: whether something is built now. Which tools are there, the facts do not tell.
-    removes: whether another stack is removed first: it takes its own rdma-core and perftest along, whatever is installed now.
-    Where the packages of a kept stack cannot be read, nothing is installed.
+    kernel: the kernel to build modules for. changes: whether something is built now. The facts do not have the installed tools. removes:
+    whether another stack is removed first: that removes its rdma-core and perftest, whatever is installed now. If the packages of a kept
+    stack cannot be read, nothing is installed.
     """
     rpm = is_rpm(stack.distribution)
     if planned_stack(intent) == INBOX:
@@ -130,9 +130,9 @@ def distribution_packages(intent: Intent, stack: Stack, kernel: str | None, *, c
 
 
 def hold(intent: Intent, stack: Stack) -> dict[str, Any]:
-    """The packages that would bring the next kernel, where the site wants them held. differs: one of them is not known to be.
+    """Return the packages that would install the next kernel, if the site wants them held. differs: one of them is not known to be held.
 
-    What RPM's versionlock holds the facts do not tell. Nothing is released that somebody has held.
+    The facts do not have the holds of RPM's versionlock. Existing holds are not released.
     """
     if planned_stack(intent) == INBOX or not intent["driver"].get("hold_kernel"):
         return {"packages": [], "differs": False}
@@ -142,7 +142,7 @@ def hold(intent: Intent, stack: Stack) -> dict[str, Any]:
 
 
 def kernel_packages(stack: Stack) -> list[str]:
-    """The meta-packages that pull in newer kernels of the running one's flavour: "6.1.0-10-cloud-amd64" → linux-image-cloud-amd64, …"""
+    """Return the meta-packages of newer kernels of the running one's flavor: "6.1.0-10-cloud-amd64" → linux-image-cloud-amd64, …"""
     if is_rpm(stack.distribution):
         return list(KERNELS_RPM)
     if stack.kernel is None:

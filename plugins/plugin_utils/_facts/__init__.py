@@ -2,4 +2,4 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Facts on the control node: admitted, digested, known of every host of a run."""
+"""Facts on the control node: validated, digested, and available for every host of a run."""

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Parts of the tree of a host's facts, in the tree's own shape: what Ansible keeps of every host, and what hosts are compared by.
+"""Parts of a host's facts tree, in the same shape: those that Ansible keeps, and those that hosts are compared by.
 
-Roles act on the plan of a host and checks judge it; both are made of the whole tree, which the run's folder keeps.
+Roles act on the plan of a host and checks judge it; both are made from the whole tree, which is stored in the run folder.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from typing import Any
 DEVICE = ("driver", "software", "firmware", "board_id", "node_guid", "node_type", "numa_node", "function")
 PCI = ("address", "speed_gtps", "width", "narrowest")
 PORT = ("state", "physical_state", "link_layer", "rate_gbps", "width", "netdev", "rocev2")
-#: Of a port, what bounds a measurement besides its rate.
+#: The values of a port that limit a measurement, besides its rate.
 PORT_LIMITS = ("speed", "active_mtu_bytes")
 LINK = ("address", "speed_gtps", "width")
-#: Meaningless on Ethernet; the P_Keys tell whom a port reaches.
+#: Meaningless on Ethernet. The P_Keys determine which ports a port reaches.
 INFINIBAND = ("lid", "sm_lid", "pkeys")
 NETDEV = ("driver", "mac", "mtu_bytes", "carrier", "admin_up", "dev_port", "pci", "function", "ipv4")
 NETDEV_LIMITS = ("max_mtu_bytes", "numa_node")
 MODULE = ("version", "srcversion")
 STACK = ("kind", "kernel")
 DISTRIBUTION = ("id", "version_id", "like", "packages", "family")
-#: Queue pairs of a host at work are many.
+#: A busy host has many queue pairs.
 LOAD = ("gpu_processes", "jobs")
 #: The host's time of day, and the control node's before and after it was read.
 CLOCK = ("clock_seconds", "between_seconds")
 
 
 def digest(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What Ansible keeps of a host, as ansible_facts.rdma: at most 10 KB of JSON for a host with 8 NICs."""
+    """Return the facts that Ansible keeps of a host, as ansible_facts.rdma: at most 10 KB of JSON for a host with 8 NICs."""
     stack = facts["stack"]
     return {
         **_kept(facts, ("schema", "boot", "units")),
@@ -50,18 +50,18 @@ def digest(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _session(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Where our session comes in, and by which name or address the control node reaches the host; nothing without a session."""
+    """Return the address of Ansible's session, and the name or address that reaches the host; nothing without a session."""
     session = facts.get("session") or {}
     return {**_kept(facts, ("session", "reached_at"))} if session.get("address") else {}
 
 
 def comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The digest and what else is compared between hosts, or tells what a pair of them can reach.
+    """Return the digest and all values that are compared between hosts, or determine the limits of a pair.
 
-    Of each interface its speed, the most that it can do, its largest MTU and whether its NIC has priorities; of each port speed ("NDR")
-    and active_mtu_bytes, on InfiniBand its P_Keys; of each device its MRRS and the bridges ("hops") that it shares with another one; the
-    host's clock; GPUs, how far each is from each device, and the paths of GPUDirect; NCCL, its files and the session that its sockets
-    follow; the addresses of all interfaces, without 127.0.0.0/8.
+    For each interface: its speed, its maximum speed, its largest MTU and whether its NIC has priorities. For each port: speed ("NDR") and
+    active_mtu_bytes, on InfiniBand its P_Keys. For each device: its MRRS and the bridges ("hops") shared with another one. Also the host's
+    clock; GPUs, their distance to each device, and the paths of GPUDirect; NCCL, its files and the session that its sockets follow; the
+    addresses of all interfaces, without 127.0.0.0/8.
     """
     kept = digest(facts)
     for name, netdev in facts["netdevs"].items():
@@ -89,7 +89,7 @@ def comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _addresses(interfaces: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the interfaces that have addresses, those that no other host has on lo."""
+    """Return the interfaces with addresses, without addresses that other hosts also have on lo."""
     found = {name: [address for address in each.get("ipv4") or () if not address.startswith("127.")] for name, each in interfaces.items()}
     return {name: {"ipv4": addresses} for name, addresses in found.items() if addresses}
 
@@ -100,7 +100,7 @@ def _speeds(ethtool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shared_hops(devices: Mapping[str, Any]) -> set[str]:
-    """The addresses of the bridges that several devices have above them."""
+    """Return the addresses of the bridges above several devices."""
     paths = [device["pci"].get("hops") or () for device in devices.values() if device["pci"]]
     users = Counter(hop["address"] for hops in paths for hop in hops)
     return {address for address, count in users.items() if count > 1}
@@ -118,7 +118,7 @@ def _device(device: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _asked(distribution: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the packages that were asked for, those that are installed."""
+    """Return the installed ones of the requested packages."""
     asked = distribution.get("asked")
     return {} if asked is None else {"asked": _told(asked)}
 

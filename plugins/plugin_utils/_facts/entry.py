@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The door through which a host's facts enter the control node: every value has its type and its bounds, or the facts are refused."""
+"""Validate a host's facts where they enter the control node: every value must have its type and bounds, else the facts are rejected."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ EXPECTED = "facts in the form that this collection's reader produces"
 #: The kernel's largest counters have 64 bits.
 LARGEST_INTEGER = 2**64
 LONGEST_TEXT, LONGEST_NAME = 2**20, 4096
-#: Lists and dictionaries with more entries than this are refused, and so is a whole tree of more values.
+#: Larger lists and dictionaries are rejected, and so is a tree with more values.
 MOST_ENTRIES, MOST_VALUES = 50_000, 500_000
 SHOWN = 60
 
 
 class FactsError(ValueError):
-    """Facts that are refused. The message says where, what was expected and what is there."""
+    """Facts were rejected. The message has the place, the expected and the actual value."""
 
 
 def _ipv4(text: str) -> bool:
@@ -85,7 +85,7 @@ def _matches(pattern: str) -> Callable[[str], bool]:
 
 _PCI = (_matches(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"), "a PCI address")
 _IPV4 = (_ipv4, "an IPv4 address")
-#: Texts that the fleet's comparisons take apart: (class, field) → whether a text has the form, and the form in words.
+#: Texts that the fleet's comparisons parse: (class, field) → whether a text has the form, and the form in words.
 FORMS: dict[tuple[type, str], tuple[Callable[[str], bool], str]] = {
     (PciFunction, "address"): _PCI,
     (PciHop, "address"): _PCI,
@@ -100,7 +100,7 @@ FORMS: dict[tuple[type, str], tuple[Callable[[str], bool], str]] = {
 
 @dataclasses.dataclass(frozen=True)
 class _Shape:
-    """A dictionary that has no dataclass of its own: its keys and their types. optional: keys that may be missing."""
+    """A dictionary without a dataclass: its keys and their types. optional: keys that may be missing."""
 
     keys: Mapping[str, Any]
     optional: frozenset[str] = frozenset()
@@ -108,7 +108,7 @@ class _Shape:
 
 @dataclasses.dataclass(frozen=True)
 class _Names:
-    """A dictionary of any names: the shape of each value, which may be None."""
+    """A dictionary with free names: the shape of each value, which may be None."""
 
     each: _Shape
 
@@ -127,13 +127,13 @@ PARTS: Mapping[str, _Shape] = {"qos": _QOS, "files": _FILE, "firmware": _CARD}
 
 @cache
 def fields_of(cls: type) -> tuple[tuple[str, Any], ...]:
-    """The names of a dataclass's fields and their types."""
+    """Return the names of a dataclass's fields and their types."""
     hints = typing.get_type_hints(cls)
     return tuple((field.name, hints[field.name]) for field in dataclasses.fields(cls))
 
 
 def admitted(tree: Any) -> dict[str, Any]:
-    """A copy of the tree of to_dict as a host returned it, without keys that no reader makes.
+    """Return a copy of a host's tree of to_dict, without keys that no reader produces.
 
     Raises FactsError for another schema, and for the first value that is missing, of another type or out of bounds.
     """
@@ -145,7 +145,7 @@ def admitted(tree: Any) -> dict[str, Any]:
 
 
 def facts_finding(stage: str, host: str, problem: str) -> Finding:
-    """The finding on a host whose facts are refused or cannot be used. problem: where, and what."""
+    """Return the finding on a host whose facts are rejected or cannot be used. problem: the place and the fault."""
     remedy = (
         f"1. Check {host}: a hardware fault, another Python, or a changed file can produce such facts. "
         f"2. Fix {host}, or exclude it with `--limit '!{host}'`. 3. Run the stage again."
@@ -154,7 +154,7 @@ def facts_finding(stage: str, host: str, problem: str) -> Finding:
 
 
 def place_of(error: BaseException) -> str:
-    """An exception in words: its kind, its message, and the file and line of this collection that raised it."""
+    """Return an exception in words: its type, its message, and the file and line of this collection that raised it."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/plugins/" in frame.filename]
     where = f" at {frames[-1].filename.rpartition('/plugins/')[2]}:{frames[-1].lineno}" if frames else ""
     return f"{type(error).__name__}{where}: {_shown(str(error))}"
@@ -167,7 +167,7 @@ class _Door:
         self._values = 0
 
     def value(self, value: Any, hint: Any, where: str) -> Any:
-        """The value, if it is of this type. Raises FactsError."""
+        """Return the value if it has this type. Raises FactsError."""
         self._values += 1
         if self._values > MOST_VALUES:
             raise FactsError(f"more than {MOST_VALUES} values")
@@ -249,7 +249,7 @@ def _sized(value: Any, kind: Any, words: str, where: str) -> None:
 
 
 def _name(name: Any, of_names: type, where: str) -> Any:
-    """The name of an entry. JSON makes text of integers, and they stay text."""
+    """Return the name of an entry. JSON converts integers to text, and they stay text."""
     if not isinstance(name, of_names if isinstance(name, int) else str) or (isinstance(name, str) and len(name) > LONGEST_NAME):
         raise FactsError(f"{_place(where)}: expected names of at most {LONGEST_NAME} characters, got {_shown(name)}")
     if of_names is int and isinstance(name, str) and not re.fullmatch(r"[0-9]{1,9}", name):
@@ -258,7 +258,7 @@ def _name(name: Any, of_names: type, where: str) -> Any:
 
 
 def _place(where: str) -> str:
-    """A path in the tree, printable and short."""
+    """Return a path in the tree, printable and short."""
     text = where.removeprefix(".") or "facts"
     text = text if text.isprintable() else ascii(text)
     return text if len(text) <= 2 * SHOWN else f"{text[:SHOWN]}…{text[-SHOWN:]}"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is known of every host of a run: its intent and its facts, as far as they can be used."""
+"""The known hosts of a run: intent and usable facts of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import Ru
 
 @dataclass(frozen=True)
 class Known:
-    """A host's normalised intent and its facts, None where there are none. problem: why its facts cannot be used; "" otherwise."""
+    """A host's normalized intent and its facts, None if there are none. problem: why its facts cannot be used, else ""."""
 
     intent: Intent | None
     facts: RunFacts | None
@@ -27,11 +27,11 @@ class Known:
 
 
 def known_hosts(folder: RunFolder, stage: str, use: Callable[[Mapping[str, Known]], object] | None = None) -> dict[str, Known]:
-    """Intent and facts of every host that has begun a stage, one file of the run at a time: what hosts are compared by.
+    """Return intent and facts of every host that has begun a stage, one file of the run at a time.
 
-    use: what is done with all hosts at once, tried on each host alone first.
+    use: the processing of all hosts at once, which is first tried on each host alone.
     """
-    # All of it is kept. Python would look through it for garbage again and again as it grows.
+    # All of it is kept. Python would scan it for garbage again and again as it grows.
     was_enabled = gc.isenabled()
     gc.disable()
     try:

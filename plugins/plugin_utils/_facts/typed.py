@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The tree of a host's facts as the dataclasses that its readers return: what checks, plans and comparisons read on the control node."""
+"""A host's facts as the dataclasses of its readers, for checks, plans and comparisons on the control node."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class RunTime(Time):
 
 @dataclasses.dataclass(frozen=True)
 class RunFacts(Facts):
-    """Facts as they lie in the run's folder, with what the control node adds.
+    """Facts in the run folder, with the additions of the control node.
 
-    since: what counters have done since an earlier run; reached_at: by which name or address Ansible reaches the host.
+    since: the increase of counters since an earlier run. reached_at: the name or address that reaches the host.
     """
 
     time: RunTime | None = None
@@ -41,17 +41,17 @@ class RunFacts(Facts):
 
 
 def from_dict(tree: Mapping[str, Any] | None) -> RunFacts:
-    """The facts of a tree of the run's folder, or of a part of one.
+    """Return the facts in a tree of the run folder, or in a part of one.
 
-    What the tree lacks is None; a list or a dictionary is empty, unless its type says that it can be None. A tree that comes from a host
-    goes through `admitted` first, which refuses values of other types.
+    Missing values are None; a missing list or dictionary is empty, unless its type allows None. A tree from a host goes through `admitted`
+    first, which rejects values of other types.
     """
     facts: RunFacts = _maker(RunFacts)(tree)
     return facts
 
 
 def stack_of(facts: Facts) -> Stack:
-    """The driver stack of a host. Raises FactsError where it was not read: then nothing of its driver can be told."""
+    """Return the driver stack of a host. Raises FactsError if it was not read, because nothing is then known of its driver."""
     if facts.stack is None:
         raise FactsError("stack: not read")
     return facts.stack
@@ -59,7 +59,7 @@ def stack_of(facts: Facts) -> Stack:
 
 @cache
 def _maker(hint: Any) -> _Maker:
-    """What makes a value of a type of its JSON; _same for values that JSON has itself."""
+    """Return a function that makes a value of a type from JSON; _same for JSON's own types."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if dataclasses.is_dataclass(hint):
         return _dataclass_maker(hint)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""rdma_plan: for each concern of a host whether a role has something to do, and with which options. Derived on the control node."""
+"""rdma_plan: for each concern of a host, whether its role has work, and with which options. Derived on the control node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.differs import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import runs_subnet_manager
 
-#: What a plan depends on besides intent and facts: whether the user allows an effect.
+#: The inputs of a plan besides intent and facts: the effects that the user allows.
 NCCL_CONF, PCIE_ACS, PCIE_MRRS = "nccl_conf_replace_allowed", "pcie_acs_write_allowed", "pcie_mrrs_allowed"
 LINK_TOGGLE = "roce_qos_link_toggle_allowed"
 PERMITS = (NCCL_CONF, PCIE_ACS, PCIE_MRRS, LINK_TOGGLE)
@@ -32,9 +32,9 @@ Permits = Mapping[str, bool]
 
 
 def host_plan(name: str, intent: Intent, facts: RunFacts, permits: Permits) -> dict[str, Any]:
-    """The plan of a host: concern → whether its role has something to do, true where the facts do not prove that it has not.
+    """Return the plan of a host: concern → whether its role has work; true unless the facts prove the opposite.
 
-    "settings" has the options of the roles' modules. facts: the whole tree. permits: of each of PERMITS whether it is allowed.
+    "settings" has the options of the roles' modules. facts: the whole tree. permits: whether each of PERMITS is allowed.
     """
     down, install = netdevs_down(intent, facts), nccl_install(intent, facts)
     pcie = {"acs_allowed": permits[PCIE_ACS], "mrrs_allowed": permits[PCIE_MRRS]}
@@ -85,6 +85,6 @@ def host_plan(name: str, intent: Intent, facts: RunFacts, permits: Permits) -> d
 
 
 def netdevs_down(intent: Intent, facts: RunFacts) -> list[str]:
-    """The rails' interfaces that are administratively down."""
+    """Return the rails' interfaces that are administratively down."""
     names = [rail.netdev for rail in resolve(intent["rails"], facts) if rail.netdev is not None]
     return [name for name in names if not facts.netdevs[name].admin_up]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan of a host in the run's folder: observe writes it, and the lookup reads it."""
+"""The plan of a host in the run folder: observe writes it, and the lookup reads it."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.plan impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 
 FOLDER = "plan"
-#: A plan, and what it was made of besides the host's facts.
+#: A plan, and its inputs besides the host's facts.
 Stored = dict[str, Any]
 
 
 def permits_of(setting: Callable[[str, bool], Any]) -> dict[str, bool]:
-    """Which effects are allowed. setting: the value of a variable by its name, or the second argument."""
+    """Return the allowed effects. setting: returns the value of a variable by name, or its second argument."""
     return {name: bool(boolean(setting(name, False), strict=False)) for name in PERMITS}  # type: ignore[no-untyped-call]
 
 
 def make(host: str, intent: Intent, facts: RunFacts, permits: Permits) -> Stored:
-    """A plan to store."""
+    """Return a plan to store."""
     return {"permits": permits, "intent": _sum(intent), "plan": host_plan(host, intent, facts, permits)}
 
 
@@ -38,13 +38,13 @@ def write(folder: RunFolder, host: str, plan: Stored) -> None:
 
 
 def holds(folder: RunFolder, host: str, intent: Intent, permits: Permits) -> bool:
-    """Whether the stored plan is of this intent and these permissions."""
+    """Return whether the stored plan is for this intent and these permissions."""
     stored = folder.read_if_there(folder.host_file(FOLDER, host)) or {}
     return stored.get("permits") == permits and stored.get("intent") == _sum(intent)
 
 
 def read(folder: RunFolder, host: str, permits: Permits) -> dict[str, Any] | None:
-    """The plan of a host; None if this run has none. Where a role or task allows something else than the play, it is made anew."""
+    """Return the plan of a host; None if this run has none. If a role or task allows other effects than the play, it is made again."""
     stored: Stored | None = folder.read_if_there(folder.host_file(FOLDER, host))
     if stored is None or stored["permits"] == permits:
         return stored and stored["plan"]

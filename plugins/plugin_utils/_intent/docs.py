@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""docs/intent.md, written from the schema."""
+"""Generate docs/intent.md from the schema."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ UNREAD = "No stage reads it yet."
 
 
 def render() -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = [HEAD, *(_section(name, section) for name, section in SECTIONS.items()), RUN_HEAD + "\n" + _table(RUN)]
     return "\n".join(parts)
 
@@ -62,7 +62,7 @@ def _table(rows: Mapping[str, Key]) -> str:
 
 
 def _inner(key: Key, prefix: str = "") -> Iterator[tuple[str, Key]]:
-    """The keys below a key, by their path: "nic.pci", "planes.NAME.ratio", "members"."""
+    """Yield the keys below a key, by their path: "nic.pci", "planes.NAME.ratio", "members"."""
     if key.each is not None and key.names is not None:
         place = f"{prefix}NAME" if prefix else "ID"
         yield from _inner(key.each, f"{place}.") if key.each.keys else [(place, key.each)]
@@ -99,7 +99,7 @@ def _plain(value: Any) -> str:
 
 
 def _limits(key: Key) -> str:
-    """The range of a number, or what a text looks like, as a sentence."""
+    """Return the range of a number, or the form of a text, as a sentence."""
     if key.minimum is not None and key.maximum is not None:
         return f"From {key.minimum} to {key.maximum}."
     if key.minimum is not None:

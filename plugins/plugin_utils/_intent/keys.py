@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the schema of the intent is made of: keys, the forms of their values, and short ways to write them."""
+"""The parts of the intent's schema: keys, the forms of their values, and shorthand functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Form:
-    """What a value looks like. words: for a person; parse: the value in its one spelling, or ValueError."""
+    """The form of a value. words: for a person. parse: returns the value in its normal form, or raises ValueError."""
 
     words: str
     parse: Callable[[Any], str]
@@ -25,13 +25,12 @@ class Form:
 
 @dataclass(frozen=True)
 class Key:
-    """One key. A value has one of `types`; None and a missing key are the same, and stand for `default`.
+    """One key. A value has one of `types`. None and a missing key are the same, and mean `default`.
 
-    minimum, maximum: of a number. form: of a string; a string without form and choices is one line of printable text.
-    keys: the closed keys of a dictionary, of which exactly one is given where one_of is set.
-    names, each: what the free names of a dictionary look like, and its values; each alone: the elements of a list.
-    optional: a dictionary of closed keys that is None where it is absent, instead of one of defaults.
-    read: whether a stage reads it yet.
+    minimum, maximum: of a number. form: of a string; a string without form and choices is one line of printable text. keys: the closed keys
+    of a dictionary; with one_of, exactly one must be given. names, each: the form of the free names of a dictionary, and its values; each
+    alone: the elements of a list. optional: a dictionary of closed keys that is None if absent, not one of defaults. read: whether a stage
+    reads it yet.
     """
 
     types: tuple[type, ...]
@@ -52,14 +51,14 @@ class Key:
 
 @dataclass(frozen=True)
 class Section:
-    """One variable of the intent. stages: who reads it, ("every",) for all of them, () for none yet."""
+    """One variable of the intent. stages: its readers; ("every",) for all stages, () for none yet."""
 
     key: Key
     stages: tuple[str, ...] = ()
 
 
 def is_form(form: Form, value: Any) -> bool:
-    """Whether a value has a form."""
+    """Return whether a value has a form."""
     try:
         form.parse(value)
     except ValueError:
@@ -68,7 +67,7 @@ def is_form(form: Form, value: Any) -> bool:
 
 
 def matching(pattern: str, words: str, *, lower: bool = False) -> Form:
-    """A form by a regular expression for the whole value, ASCII only."""
+    """Return a form by a regular expression for the whole value, ASCII only."""
     compiled = re.compile(pattern, re.ASCII)
 
     def parse(value: Any) -> str:
@@ -80,7 +79,7 @@ def matching(pattern: str, words: str, *, lower: bool = False) -> Form:
 
 
 def parse_address(value: Any) -> str:
-    """ "192.168.100.1/24": an address that a host can have, with the length of its prefix."""
+    """ "192.168.100.1/24": an address that a host can have, with its prefix length."""
     if not isinstance(value, str) or "/" not in value:
         raise ValueError("no prefix length")
     address = ipaddress.IPv4Interface(value)
@@ -93,7 +92,7 @@ def parse_address(value: Any) -> str:
 
 
 def parse_date(value: Any) -> str:
-    """ "2026-12-31", which YAML reads as a date where it has no quotes."""
+    """ "2026-12-31", which YAML reads as a date if it is not quoted."""
     if isinstance(value, date) and not isinstance(value, datetime):
         return value.isoformat()
     if not isinstance(value, str) or re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value) is None:
@@ -112,7 +111,7 @@ INTERFACE = matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}", "an interface name: let
 VERSION = matching(r"[0-9]{1,3}\.[0-9]{1,4}(\.[0-9]{1,4})?", "a version in quotes ('2.20.5')")
 SYSCTL_NAME = matching(rf"{_SEGMENT}([./]{_SEGMENT})+", "a kernel parameter (net.ipv4.conf.all.rp_filter)")
 SYSCTL_VALUE = matching(r"[A-Za-z0-9._:/-][A-Za-z0-9._:/ -]*", "a number, or one line of letters, digits, spaces and . _ : / -")
-# nccl:src/misc/param.cc: name and value have 1023 characters at most, and nothing is quoted.
+# nccl:src/misc/param.cc: name and value have at most 1023 characters, and there is no quoting.
 NCCL_NAME = matching(r"(NCCL|UCX)_[A-Z0-9_]{1,250}", "the name of an NCCL or UCX variable (NCCL_IB_QPS_PER_CONNECTION)")
 NCCL_VALUE = matching(r"[A-Za-z0-9_.,:/=^%+@-]{0,1023}", "a number, or letters, digits and _ . , : / = ^ % + @ -")
 ENVIRONMENT_NAME = matching(r"[A-Za-z_][A-Za-z0-9_]{0,254}", "a variable name (LD_LIBRARY_PATH)")
@@ -146,7 +145,7 @@ def keys(meaning: str, **of: Key) -> Key:
 
 
 def optional(key: Key) -> Key:
-    """A dictionary of closed keys that may be absent as a whole."""
+    """Return a dictionary of closed keys that may be absent as a whole."""
     return replace(key, optional=True)
 
 

@@ -49,9 +49,9 @@ KEY, TYPE, VALUE, RAILS, ADDRESS = "intent.key", "intent.type", "intent.value", 
 
 @dataclass(frozen=True)
 class IntentProblem:
-    """One thing that is wrong. where: the variable's path ("rdma_rails[0].name"); message goes on from there; check: its id.
+    """One problem. where: the variable's path ("rdma_rails[0].name"), which message continues. check: its id.
 
-    expected and observed: the same for a finding; origin: "hosts.yml:12", or "" where it is not known.
+    expected and observed: the texts of the finding. origin: "hosts.yml:12", or "" if unknown.
     """
 
     where: str
@@ -66,7 +66,7 @@ class IntentProblem:
 
 
 class IntentError(ValueError):
-    """The inventory cannot be built as it stands; `problems` has every reason."""
+    """The inventory is invalid. `problems` has all reasons."""
 
     def __init__(self, problems: Sequence[IntentProblem]) -> None:
         super().__init__("The intent cannot be built:\n" + "\n".join(f"  - {problem}" for problem in problems))
@@ -74,7 +74,7 @@ class IntentError(ValueError):
 
 
 def where_of(value: Any) -> str:
-    """Where the inventory has a value or a key: "hosts.yml:12", or "" where Ansible does not tell (before 2.19, or not from a file)."""
+    """Return the place of a value or key in the inventory: "hosts.yml:12", or "" if unknown (before Ansible 2.19, or not from a file)."""
     try:
         from ansible._internal._datatag._tags import Origin
 
@@ -89,7 +89,7 @@ def where_of(value: Any) -> str:
 
 
 def findings(host: str, problems: Iterable[IntentProblem], stage: str = "preflight") -> list[Finding]:
-    """One error for each problem of a host."""
+    """Return one error for each problem of a host."""
     return [
         Finding(
             stage, problem.check, host, problem.where, ERROR, problem.observed or problem.message, problem.expected,

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The reader of the intent: what the inventory says the cluster should be, by the closed schema of `schema/table.py`."""
+"""Read the intent from the inventory, by the closed schema of `schema/table.py`."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.common 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import OURS, OURS_PREFIX, RUN, SECTIONS
 
 TYPE_WORDS = {str: "a string", int: "an integer", float: "a number", bool: "true or false", dict: "a dictionary", list: "a list"}
-#: The texts that `-e name=value` makes of a truth value, as Ansible reads them.
+#: The texts for truth values in `-e name=value`, as Ansible reads them.
 TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
 def normalise(variables: Mapping[str, Any]) -> Intent:
-    """The normalised intent of one host, complete with defaults: {"rails": [...], "fabric": {...}, "driver": {...}, ...}.
+    """Return the normalized intent of one host, complete with defaults: {"rails": [...], "fabric": {...}, "driver": {...}, ...}.
 
-    variables: those of the host's variables whose names begin with rdma_, templated. The result has a key for each
-    section of the schema. Raises IntentError with every problem found.
+    variables: the host's variables whose names begin with rdma_, templated. The result has a key for each section of the schema. Raises
+    IntentError with every problem found.
     """
     reader = _Reader()
     reader.top_level(variables)
@@ -42,7 +42,7 @@ def normalise(variables: Mapping[str, Any]) -> Intent:
 
 
 class _Reader:
-    """Reads values by their keys of the schema, and collects what is wrong."""
+    """Reads values by the keys of the schema, and collects problems."""
 
     def __init__(self) -> None:
         self.problems: list[IntentProblem] = []
@@ -52,7 +52,7 @@ class _Reader:
         self.problems.append(IntentProblem(where, f"must be {expected}; got {seen}", check, expected, seen, origin))
 
     def top_level(self, variables: Mapping[str, Any]) -> None:
-        """Names beginning with rdma_ that nobody knows."""
+        """Report unknown names that begin with rdma_."""
         known = (*SECTIONS, *RUN)
         for name in variables:
             text = str(name)
@@ -64,17 +64,17 @@ class _Reader:
                 )
 
     def run(self, variables: Mapping[str, Any]) -> None:
-        """The variables of a run, of which `-e name=value` makes texts. They are no part of the intent."""
+        """Check the variables of a run, which `-e name=value` makes text. They are not part of the intent."""
         for name, key in RUN.items():
             if name in variables:
                 self.read(name, _from_text(variables[name], key), key, _origin(variables, name))
 
     def value(self, where: str, given: Mapping[Any, Any], name: Any, key: Key) -> Any:
-        """The value of a key in a dictionary, or its default."""
+        """Return the value of a key in a dictionary, or its default."""
         return self.read(where, given.get(name), key, _origin(given, name))
 
     def read(self, where: str, value: Any, key: Key, origin: str) -> Any:
-        """A value by its key. What is returned for a wrong one means nothing: there is a problem then."""
+        """Return a value by its key. For a wrong value the result is meaningless, and there is a problem."""
         if value is None:
             return self._absent(where, key, origin)
         if not isinstance(value, key.types) or (isinstance(value, bool) and bool not in key.types):
@@ -174,7 +174,7 @@ def _type_words(key: Key) -> str:
 
 
 def _from_text(value: Any, key: Key) -> Any:
-    """What `-e name=value` meant; a value that is no such text stays as it is."""
+    """Return the value meant by `-e name=value`; other texts are unchanged."""
     if key.choices and isinstance(value, (bool, str)):
         truth = TRUTHS.get(str(value).lower())
         return value if truth is None else str(truth).lower()
@@ -187,7 +187,7 @@ def _from_text(value: Any, key: Key) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """A value for a message. An integer of thousands of digits has no text at all in Python."""
+    """Return a value for a message. Python cannot print an integer of thousands of digits."""
     try:
         words = repr(without_passwords(value))
     except ValueError:
@@ -196,5 +196,5 @@ def _shown(value: Any) -> str:
 
 
 def _origin(given: Mapping[Any, Any], name: Any) -> str:
-    """Where a key stands: its value's place, or its own, or that of the dictionary."""
+    """Return the origin of a key: the place of its value, else of the key, else of the dictionary."""
     return where_of(given.get(name)) or next((where_of(key) for key in given if key == name), "") or where_of(given)

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the nccl stage derives from intent and facts: NCCL's variables, and the files that hold them.
+"""The nccl stage's values derived from intent and facts: NCCL's variables, and the files with them.
 
-Left alone is what NCCL finds better by itself, NCCL_IB_SL, which is the priority of a VLAN tag and nothing where DSCP is trusted, and
-NCCL_DEBUG, which is for a check and not for every job (the profile debug_first_run sets it until one has passed).
+Not set: variables that NCCL finds better by itself; NCCL_IB_SL, which is the priority of a VLAN tag and has no effect if DSCP is trusted;
+and NCCL_DEBUG, which is for a check and not for every job (the profile debug_first_run sets it until one has passed).
 """
 
 from __future__ import annotations
@@ -77,20 +77,19 @@ declare(
 
 GID_INDEX = "NCCL_IB_GID_INDEX"
 TRAFFIC_CLASS = "NCCL_IB_TC"
-#: From here on NCCL looks for the RoCE v2 GID of each port; before, it takes index 0 unless told otherwise.
+#: From this version on, NCCL finds the RoCE v2 GID of each port. Older versions use index 0 by default.
 FINDS_GID_SINCE = (2, 21)
 
 
 def nccl_variables(intent: Intent, facts: RunFacts) -> dict[str, str]:
-    """NCCL's variables for a host, by name; those of the user (rdma_nccl.variables) win.
+    """Return NCCL's variables for a host, by name; those of the user (rdma_nccl.variables) override the others.
 
-    NCCL_IB_HCA names exactly the devices of the compute rails, in the order of the rails; it is absent if none has a device.
-    NCCL_IB_TC is the traffic class of the RoCE profile, where there is one and a compute rail is RoCE.
-    NCCL_IB_PKEY is the index of the ports' partition, where it is not the first and the same on all rails; NCCL_COLLNET_ENABLE is 1
-    where SHARP runs on the planes of all rails; NCCL_CROSS_NIC is 0 where no network joins the compute rails. NCCL_TOPO_FILE is for
-    virtual machines: elsewhere NCCL sees the PCI tree itself. NCCL_SOCKET_IFNAME is rdma_nccl.socket_ifname, else the interface of
-    Ansible's session.
-    What the profile (rdma_nccl.profile) sets comes on top.
+    NCCL_IB_HCA names exactly the devices of the compute rails, in the order of the rails; it is absent if none has a device. NCCL_IB_TC is
+    the traffic class of the RoCE profile, if there is one and a compute rail is RoCE. NCCL_IB_PKEY is the index of the ports' partition, if
+    it is not the first and the same on all rails. NCCL_COLLNET_ENABLE is 1 if SHARP runs on the planes of all rails. NCCL_CROSS_NIC is 0 if
+    no network connects the compute rails. NCCL_TOPO_FILE is for virtual machines; on other hosts NCCL sees the PCI tree itself.
+    NCCL_SOCKET_IFNAME is rdma_nccl.socket_ifname, else the interface of Ansible's session. The settings of the profile (rdma_nccl.profile)
+    are added.
     """
     nccl = intent["nccl"]
     derived: dict[str, str] = {}
@@ -116,14 +115,14 @@ def nccl_variables(intent: Intent, facts: RunFacts) -> dict[str, str]:
 
 
 def session_interface(intent: Intent, facts: RunFacts) -> tuple[str | None, str]:
-    """The interface for NCCL's sockets, which is that of Ansible's SSH session, and why it is this one or none."""
+    """Return the interface for NCCL's sockets, that of Ansible's SSH session, and why it is this one or none."""
     address, name = (facts.session.address, facts.session.netdev) if facts.session else (None, None)
     why_not = _no_session_interface(intent, facts, address, name)
     return (None, why_not) if why_not else (name, f"{name}, the interface of Ansible's session")
 
 
 def _no_session_interface(intent: Intent, facts: RunFacts, address: str | None, name: str | None) -> str:
-    """Why the session's interface is not for NCCL's sockets; "" if it is."""
+    """Return why the session's interface is not for NCCL's sockets; "" if it is."""
     if not any(rail["role"] == "compute" for rail in intent["rails"]):
         return "no compute rail is planned"
     if address is None:
@@ -143,7 +142,7 @@ def _no_session_interface(intent: Intent, facts: RunFacts, address: str | None, 
 
 
 def check_socket(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
-    """Finding `nccl.socket_ifname`: where NCCL_SOCKET_IFNAME comes from, or why it is not set. nccl.lint judges its value."""
+    """Return the finding `nccl.socket_ifname`: the source of NCCL_SOCKET_IFNAME, or why it is not set. nccl.lint judges its value."""
     nccl, check, expected = intent["nccl"], "nccl.socket_ifname", "an interface that connects the hosts and is not a rail"
     if nccl["socket_ifname"] or SOCKET_IFNAME in nccl["variables"]:
         return [Finding(STAGE, check, host, SOCKET_IFNAME, NOT_APPLICABLE, "set by rdma_nccl; nccl.lint judges it", expected)]
@@ -157,20 +156,20 @@ def check_socket(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
 
 
 def files_to_ask(intent: Intent) -> list[str]:
-    """The files that the facts shall tell of, beside those in places of the collection's own."""
+    """Return the files to read for the facts, in addition to those of the collection."""
     nccl = intent["nccl"]
     topology = nccl["variables"].get(TOPOLOGY) or nccl["topology_file"]
     return [nccl["conf_file"], nccl["environment_file"], *([str(topology)] if topology else [])]
 
 
 def alike_variables(intent: Intent, facts: RunFacts) -> dict[str, str]:
-    """Those of them that like hosts have alike: whether its first collectives have passed each host knows for itself."""
+    """Return those variables that are equal on like hosts: only the host itself knows whether its first collectives have passed."""
     own = (DEBUG, DEBUG_SUBSYS) if intent["nccl"]["profile"] == FIRST_RUN else ()
     return {name: value for name, value in effective_variables(intent, facts).items() if name not in own}
 
 
 def alike_kind(intent: Intent, facts: RunFacts) -> Kind:
-    """What of a host's rails decides which hosts its variables are compared with."""
+    """Return the properties of a host's rails that decide with which hosts its variables are compared."""
     compute = [rail for rail in intent["rails"] if rail["role"] == "compute"]
     return Kind(
         link_layers=frozenset(rail["link_layer"] for rail in compute),
@@ -181,11 +180,11 @@ def alike_kind(intent: Intent, facts: RunFacts) -> Kind:
 
 
 def nccl_files(intent: Intent, facts: RunFacts, replace_allowed: bool = False) -> list[ManagedFile]:
-    """nccl.conf, the environment file and those of launchers, in this order; none where no rail is NCCL's and the user sets nothing.
+    """Return nccl.conf, the environment file and those of launchers, in this order; none without NCCL rails and user settings.
 
-    A variable that a line of others sets to another value in nccl.conf is in none of them, so that this line holds. replace_allowed: it
-    becomes a comment instead. Files of launchers that are not wanted any more, and the mark of a first run, are removed (content None).
-    Raises ValueError for a variable that cannot be written to a file.
+    A variable that a foreign line in nccl.conf sets to another value is in none of them, so that this line applies. replace_allowed: the
+    line becomes a comment instead. Files of removed launchers, and the mark of a first run, are removed (content None). Raises ValueError
+    for a variable that cannot be written to a file.
     """
     nccl, wanted = intent["nccl"], nccl_variables(intent, facts)
     kept = kept_variables(intent, facts)
@@ -204,35 +203,35 @@ def nccl_files(intent: Intent, facts: RunFacts, replace_allowed: bool = False) -
 
 
 def _in_block(path: str, text: str, replaced: Sequence[str] = ()) -> ManagedFile:
-    """A file with these lines: a block of it, or the whole file in the collection's own folder."""
+    """Return a file with these lines: a block of it, or the whole file in the collection's own folder."""
     return ManagedFile(path, text, block=True, replaced=replaced) if is_shared(path) else ManagedFile(path, HEADER + text)
 
 
 def _without(variables: Mapping[str, str], facts: RunFacts, path: str) -> dict[str, str]:
-    """The variables that no line of others in a file sets to another value."""
+    """Return the variables that no foreign line in a file sets to another value."""
     others = others_of(facts.files, path)
     return {name: value for name, value in variables.items() if others.get(name, value) == value}
 
 
 def kept_variables(intent: Intent, facts: RunFacts) -> dict[str, tuple[str, str]]:
-    """The variables that lines of others in nccl.conf set to another value than the intent: name → (theirs, the intent's)."""
+    """Return the variables that foreign lines in nccl.conf set to another value than the intent: name → (theirs, the intent's)."""
     others, wanted = others_of(facts.files, intent["nccl"]["conf_file"]), nccl_variables(intent, facts)
     return {name: (value, wanted[name]) for name, value in sorted(others.items()) if wanted.get(name, value) != value}
 
 
 def kept_words(intent: Intent, facts: RunFacts) -> list[str]:
-    """The same as sentences, for the role."""
+    """Return the same as sentences, for the role."""
     conf_file = intent["nccl"]["conf_file"]
     return [f"{conf_file} sets {name}={theirs}, the intent {name}={ours}" for name, (theirs, ours) in kept_variables(intent, facts).items()]
 
 
 def effective_variables(intent: Intent, facts: RunFacts) -> dict[str, str]:
-    """NCCL's variables for the jobs of a host: those of the intent, with the lines of others in nccl.conf that are kept."""
+    """Return NCCL's variables for the jobs of a host: those of the intent, with the kept foreign lines in nccl.conf."""
     return {**nccl_variables(intent, facts), **{name: theirs for name, (theirs, _ours) in kept_variables(intent, facts).items()}}
 
 
 def passed_files(intent: Intent, facts: RunFacts) -> list[ManagedFile]:
-    """What is written when the collectives of a host with the profile debug_first_run have passed for the first time; nothing else."""
+    """Return the files to write when collectives have passed for the first time on a host with the profile debug_first_run."""
     if intent["nccl"]["profile"] != FIRST_RUN or has_passed(facts):
         return []
     mark = ManagedFile(PASSED, HEADER)
@@ -241,27 +240,27 @@ def passed_files(intent: Intent, facts: RunFacts) -> list[ManagedFile]:
 
 
 def nccl_passed(intent: Intent, facts: RunFacts) -> list[dict[str, Any]]:
-    """The same in the shape that rdma.cluster.managed_files takes."""
+    """Return the same in the shape of rdma.cluster.managed_files."""
     return [_as_options(file) for file in passed_files(intent, facts)]
 
 
 def nccl_differs(intent: Intent, facts: RunFacts, replace_allowed: bool = False) -> bool:
-    """Whether any of the files differs from the plan, or the facts do not tell. replace_allowed: as for nccl_files.
+    """Return whether any of the files differs from the plan, or is unknown. replace_allowed: as for nccl_files.
 
-    False where a compute rail has no device now: its files would say less than they shall, and the driver stage comes first.
+    False if a compute rail has no device now: its files would be incomplete, and the driver stage comes first.
     """
     return not missing_devices(intent, facts) and files_differ(nccl_files(intent, facts, replace_allowed), facts.files)
 
 
 def missing_devices(intent: Intent, facts: RunFacts) -> list[str]:
-    """The names of the compute rails that have no device."""
+    """Return the names of the compute rails without a device."""
     return [rail.name for rail in _planned_rails(intent, facts) if rail.device is None]
 
 
 def told_missing(findings: Sequence[Finding], host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
-    """The findings of a gate, and that devices of compute rails are missing: that alone is what is wrong with files that wait for them.
+    """Return the findings of a gate, plus one for missing devices of compute rails. Files that wait for them are then not an error.
 
-    Where the user names the devices (rdma_nccl.variables), an error of one of these says it already.
+    If the user names the devices (rdma_nccl.variables), an error on one of these already reports it.
     """
     names = missing_devices(intent, facts)
     if not names:
@@ -281,7 +280,7 @@ def _waiting(finding: Finding, words: str) -> Finding:
 
 
 def files_to_write(intent: Intent, facts: RunFacts, replace_allowed: bool = False) -> list[dict[str, Any]]:
-    """The files that differ from the plan, in the shape that rdma.cluster.managed_files takes. replace_allowed: as for nccl_files."""
+    """Return the files that differ from the plan, in the shape of rdma.cluster.managed_files. replace_allowed: as for nccl_files."""
     return [_as_options(file) for file in nccl_files(intent, facts, replace_allowed) if differs(file, facts.files)]
 
 
@@ -291,12 +290,12 @@ def _as_options(file: ManagedFile) -> dict[str, Any]:
 
 
 def check_pkey(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
-    """Finding `nccl.pkey`, as _nccl_fabric has it."""
+    """Return the finding `nccl.pkey` (_nccl/fabric.py)."""
     return fabric.check_pkey(host, intent, facts, _compute_rails(intent, facts))
 
 
 def check_gid_index(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
-    """Finding `nccl.gid_index`: NCCL before 2.21 takes one GID index for all rails of a host, so they must have the same."""
+    """Return the finding `nccl.gid_index`: NCCL before 2.21 uses one GID index for all rails of a host, so it must be the same on all."""
     version, check, expected = intent["nccl"]["version"], "nccl.gid_index", "one GID index for all RoCE rails"
     indexes = _gid_indexes(intent, facts)
     why = ""
@@ -318,22 +317,22 @@ def check_gid_index(host: str, intent: Intent, facts: RunFacts) -> list[Finding]
 
 
 def _compute_rails(intent: Intent, facts: RunFacts) -> list[ResolvedRail]:
-    """The rails for NCCL that have a device."""
+    """Return the rails for NCCL with a device."""
     return [rail for rail in _planned_rails(intent, facts) if rail.device is not None]
 
 
 def _planned_rails(intent: Intent, facts: RunFacts) -> list[ResolvedRail]:
-    """The rails for NCCL; storage is not its business."""
+    """Return the rails for NCCL, without storage rails."""
     return [rail for rail in resolve(intent["rails"], facts) if rail.rail["role"] == "compute"]
 
 
 def roce_computes(intent: Intent) -> bool:
-    """Whether a rail for NCCL is RoCE."""
+    """Return whether a rail for NCCL is RoCE."""
     return any(rail["link_layer"] == "roce" for rail in intent["rails"] if rail["role"] == "compute")
 
 
 def _gid_indexes(intent: Intent, facts: RunFacts) -> dict[str, int | None]:
-    """The index of the RoCE v2 GID of each RoCE rail's address, by the rail's name; None if it has no such GID."""
+    """Return rail name → the index of the RoCE v2 GID for its address; None if it has no such GID."""
     indexes = {}
     for rail in _compute_rails(intent, facts):
         if rail.rail["link_layer"] == "roce" and rail.device and rail.port:
@@ -342,5 +341,5 @@ def _gid_indexes(intent: Intent, facts: RunFacts) -> dict[str, int | None]:
 
 
 def _needs_gid_index(version: str | None) -> bool:
-    """version: of NCCL ("2.20.5"); None is taken for a recent one."""
+    """Return whether NCCL needs a GID index. version: of NCCL ("2.20.5"); None means a recent one."""
     return not knows(version, FINDS_GID_SINCE)

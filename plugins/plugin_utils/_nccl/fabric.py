@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What NCCL must be told of a fabric: whether rails meet, the entry of the P_Key table, and whether switches reduce (SHARP)."""
+"""NCCL's settings for a fabric: whether rails are connected, the P_Key index, and reduction in switches (SHARP)."""
 
 from __future__ import annotations
 
@@ -32,35 +32,35 @@ declare(
 )
 
 PKEY, COLLNET, CROSS_NIC = "NCCL_IB_PKEY", "NCCL_COLLNET_ENABLE", "NCCL_CROSS_NIC"
-#: The entry of the table that a queue pair takes unless it is told another one.
+#: The table entry that a queue pair uses by default.
 FIRST = 0
-#: Of what cannot be told without a device: one cause is one finding.
+#: For values that need a device: one cause is one finding.
 SAID_BY_HCA = "see nccl.hca"
 
 
 def pkey_index(intent: Intent, facts: Facts, rails: Sequence[ResolvedRail]) -> str | None:
-    """The value of NCCL_IB_PKEY: None where it is the first entry anyway, not known, or not the same on all rails.
+    """Return the value of NCCL_IB_PKEY: None if it is the first entry, unknown, or different between rails.
 
-    rails: those for NCCL that have a device.
+    rails: those for NCCL with a device.
     """
     indexes = set(_indexes(intent, facts, rails).values())
     return str(indexes.pop()) if len(indexes) == 1 and not indexes & {None, FIRST} else None
 
 
 def collnet(intent: Intent) -> bool:
-    """Whether every rail for NCCL is on a plane whose subnet manager runs SHARP's aggregation manager."""
+    """Return whether every rail for NCCL is on a plane whose subnet manager runs SHARP's aggregation manager."""
     planes = {rail["plane"] for rail in intent["rails"] if rail["role"] == "compute"}
     managers = [subnet_manager_of(intent, plane) for plane in planes]
     return bool(managers) and all(manager is not None and manager["sharp"] for manager in managers)
 
 
 def rails_apart(intent: Intent) -> bool:
-    """Whether no network joins the NICs of different compute rails: they are on different planes, and not cables of a mesh."""
+    """Return whether no network connects the NICs of different compute rails: they are on different planes, and not mesh cables."""
     return intent["fabric"]["topology"] != MESH and len({rail["plane"] for rail in intent["rails"] if rail["role"] == "compute"}) > 1
 
 
 def check_pkey(host: str, intent: Intent, facts: Facts, rails: Sequence[ResolvedRail]) -> list[Finding]:
-    """Finding `nccl.pkey`: NCCL takes one entry of the P_Key table for all ports, so the partition must have the same on each."""
+    """Return the finding `nccl.pkey`: NCCL uses one P_Key index for all ports, so the partition must have the same index on each."""
     expected = "the partition at the same index on all InfiniBand rails"
 
     def found(status: str, observed: str, remedy: str = "") -> list[Finding]:
@@ -89,7 +89,7 @@ def check_pkey(host: str, intent: Intent, facts: Facts, rails: Sequence[Resolved
 
 
 def no_device_words(rails: Sequence[str]) -> str:
-    """rails: their names."""
+    """Return words for rails without a device. rails: their names."""
     return f"{', '.join(rails)} {'has' if len(rails) == 1 else 'have'} no RDMA device"
 
 
@@ -100,7 +100,7 @@ def _words(intent: Intent, facts: Facts, rail: ResolvedRail) -> str:
 
 
 def _indexes(intent: Intent, facts: Facts, rails: Sequence[ResolvedRail]) -> dict[str, int | None]:
-    """Where the table of each InfiniBand port has its partition, by the rail's name; None of a full member of none."""
+    """Return rail name → the index of its partition in the port's table; None if the port is not a full member of any."""
     tables = {rail.name: _port(facts, rail) for rail in rails}
     return {
         name: place.pkey_index if (place := partition_place(port, intent)) is not None else None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the nccl stage has to install on a host: packages, and nccl-tests."""
+"""The nccl stage's installation on a host: packages, and nccl-tests."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution 
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl_host import nccl_tests_due, packages_to_install
 
-#: Where what is sent or fetched lies on a host.
+#: The folder on a host for copied or downloaded files.
 FOLDER = "/var/lib/rdma-cluster/nccl"
 
 
 def nccl_install(intent: Intent, facts: Facts) -> dict[str, Any]:
-    """{differs, family, packages, files, tests} for the role.
+    """Return {differs, family, packages, files, tests} for the role.
 
-    packages: as apt or dnf take them (libnccl2=2.30.7-1+cuda13.0); files: {source, path, checksum} of packages that are given as files;
-    tests: None where nothing is to be done, else {source, timeout_seconds} and the options of rdma.cluster.nccl_tests_install.
+    packages: as for apt or dnf (libnccl2=2.30.7-1+cuda13.0). files: {source, path, checksum} of package files. tests: None if there is
+    nothing to do, else {source, timeout_seconds} and the options of rdma.cluster.nccl_tests_install.
     """
     nccl = intent["nccl"]
     install, family = nccl["install"], facts.stack.distribution.family if facts.stack else None
@@ -49,13 +49,13 @@ def _specification(name: str, version: str | None, family: str | None) -> str:
 
 
 def _package(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The same of a package, always in our folder: a file elsewhere could be exchanged between its checksum and its installation."""
+    """Return the same for a package, always in our folder: a file elsewhere could be replaced between checksum and installation."""
     (place,) = given["source"].values()
     return {**_file(given), "path": f"{FOLDER}/{str(place).rpartition('/')[2]}"}
 
 
 def _file(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Where a given file lies on the host: where it is already, or where it is brought."""
+    """Return the path of a given file on the host: its existing one, or that of the copy."""
     source = given["source"]
     (place,) = source.values()
     path = place if "host_file" in source else f"{FOLDER}/{str(place).rpartition('/')[2]}"

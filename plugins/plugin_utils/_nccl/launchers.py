@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Files that hand NCCL's variables on to jobs, one for each way of starting them; LAUNCHERS is the place for others.
+"""Files that pass NCCL's variables to jobs, one for each launcher; add others to LAUNCHERS.
 
-Whatever sets a variable in a job's environment wins over nccl.conf. So a file whose variables travel with the job, from the host where it
-is started to all others, has none that is one host's own, such as the names of its devices: these each host has in its nccl.conf.
+A variable in a job's environment overrides nccl.conf. So a file whose variables are passed from the starting host to all others must not
+have host-specific ones, such as device names: each host has these in its nccl.conf.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SITE_FILE = "/etc/nccl.conf"
 
 @dataclass(frozen=True)
 class Launcher:
-    """render: variables → the file's text; travels: whether what it sets goes on to other hosts."""
+    """render: variables → the file's text. travels: whether its settings are passed to other hosts."""
 
     path: str
     render: Callable[[Mapping[str, str]], str]
@@ -32,24 +32,24 @@ class Launcher:
 
 
 def render_login(variables: Mapping[str, str]) -> str:
-    """Lines for /etc/profile.d, which every POSIX shell sources for a login; what is set already stays."""
+    """Return lines for /etc/profile.d, which every POSIX shell sources at login. Variables that are already set are unchanged."""
     return "".join(f"{_unless_set(name)} || export {name}={_quoted(value)}\n" for name, value in sorted(variables.items()))
 
 
 def render_task_prolog(variables: Mapping[str, str]) -> str:
-    """A program for Slurm's TaskProlog (slurm.conf, or srun --task-prolog): of what it prints, "export NAME=value" is set for the task.
+    """Return a program for Slurm's TaskProlog (slurm.conf, or srun --task-prolog): each printed "export NAME=value" sets a task variable.
 
-    slurmstepd runs it on each host, as the user, with the task's environment: what is set there stays.
+    slurmstepd runs it on each host, as the user, with the task's environment. Variables that are already set are unchanged.
     """
     lines = (f"{_unless_set(name)} || printf '%s\\n' {_quoted(f'export {name}={value}')}\n" for name, value in sorted(variables.items()))
     return "".join([*lines, "exit 0\n"])
 
 
 def render_tune(variables: Mapping[str, str]) -> str:
-    """Lines of a file for Open MPI's `mpirun --tune` (4.1.4 read it), which passes them on to all hosts; a later -x wins.
+    """Return the lines of a file for Open MPI's `mpirun --tune` (tested with 4.1.4), which passes them to all hosts; a later -x wins.
 
-    Not mca_base_env_list in openmpi-mca-params.conf: with it Open MPI refuses every `mpirun -x`. Nothing is quoted there, and an empty
-    value, which NCCL takes for none, is no line at all. Raises ValueError for a value that cannot be said.
+    Not mca_base_env_list in openmpi-mca-params.conf: with it, Open MPI rejects every `mpirun -x`. The file has no quoting, and an empty
+    value, which NCCL treats as unset, is omitted. Raises ValueError for a value that cannot be written.
     """
     wrong = [name for name, value in sorted(variables.items()) if set(value) & set(" \t\"'\\")]
     if wrong:
@@ -73,7 +73,7 @@ def _text(render: Callable[[Mapping[str, str]], str]) -> Callable[[Mapping[str, 
     return lambda variables: HEADER + render(variables)
 
 
-#: By the word in rdma_nccl.launchers.
+#: By the name in rdma_nccl.launchers.
 LAUNCHERS: dict[str, Launcher] = {
     "profile_d": Launcher("/etc/profile.d/rdma-cluster-nccl.sh", _text(render_login), travels=True),
     "slurm": Launcher("/etc/rdma-cluster/nccl-task-prolog.sh", _program(render_task_prolog), travels=False, mode=0o755),
@@ -82,7 +82,7 @@ LAUNCHERS: dict[str, Launcher] = {
 
 
 def launcher_file(name: str, variables: Mapping[str, str], conf_file: str) -> ManagedFile:
-    """The file of a launcher. conf_file: where nccl.conf is; NCCL is told if that is not where it looks by itself.
+    """Return the file of a launcher. conf_file: the path of nccl.conf, passed to NCCL if it is not the default.
 
     Raises ValueError for a variable that cannot be written to a file.
     """

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Lint of NCCL's variables on the control node: what the intent says about them, and what facts tell of the sources."""
+"""Lint of NCCL's variables on the control node: the intent's side of them, and the sources in the facts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.fabric import C
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.gpudirect import NONE, gpudirect_path
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 
-#: What of the intent the variables follow from that neither somebody asks for nor a profile sets.
+#: The part of the intent from which variables follow that are neither requested nor set by a profile.
 FOLLOWS_FROM = {
     HCA: "rdma_rails",
     GID_INDEX: "rdma_rails",
@@ -50,7 +50,7 @@ FOLLOWS_FROM = {
 
 
 def origins(intent: Intent, facts: Facts) -> dict[str, str]:
-    """Each variable that the intent may set → the part of the intent that says so."""
+    """Return each variable that the intent may set → the responsible part of the intent."""
     nccl = intent["nccl"]
     by_profile = {setting.name: "rdma_nccl.profile" for setting, _value in profile_settings(intent, facts)}
     asked_for = dict.fromkeys(nccl["variables"], "rdma_nccl.variables")
@@ -58,20 +58,20 @@ def origins(intent: Intent, facts: Facts) -> dict[str, str]:
 
 
 def written(intent: Intent, facts: RunFacts) -> dict[str, Mapping[str, str]]:
-    """The variables that the nccl stage writes, as facts would tell of them: nccl.conf and the environment file, each by its path."""
+    """Return the variables that the nccl stage writes, in the form of the facts: nccl.conf and the environment file, by path."""
     ours = (intent["nccl"]["conf_file"], intent["nccl"]["environment_file"])
     return {file.path: parse_nccl_conf(file.text).variables for file in nccl_files(intent, facts) if file.path in ours and file.content}
 
 
 SITE, ROOTS = NCCL_FILES
-#: Rules that the finding nccl.hca has too, of each device that NCCL_IB_HCA names.
+#: Rules that the finding nccl.hca also covers, for each device in NCCL_IB_HCA.
 _OF_HCA = ("devices_not_known", "hca_missing", "hca_unused")
-#: Rules about which file is read, whatever is in it.
+#: Rules about which file is read, independent of its content.
 _OF_FILES = ("shadowed", "not_read")
 
 
 def nccl_lint_plan(intent: Intent, facts: Facts) -> dict[str, Any]:
-    """What NCCL's variables of a host depend on, in the shape that rdma.cluster.nccl_lint takes as plan; None: not known or not planned."""
+    """Return the inputs of a host's NCCL variables, in the shape of the plan of rdma.cluster.nccl_lint; None: unknown or not planned."""
     rails = intent["rails"]
     profile = roce_profile(intent) if roce_computes(intent) else None
     return {
@@ -86,7 +86,7 @@ def nccl_lint_plan(intent: Intent, facts: Facts) -> dict[str, Any]:
 
 
 def _leave_out(intent: Intent, facts: Facts) -> dict[str, str]:
-    """Devices that are none of a compute rail → what they are; none where the intent names no compute rail."""
+    """Return devices that do not belong to a compute rail → their role; none if the intent has no compute rail."""
     rails = resolve(intent["rails"], facts)
     compute = {rail.device for rail in rails if rail.rail["role"] == "compute"}
     others = {rail.device: f"{rail.rail['role']}, {rail.name}" for rail in rails if rail.rail["role"] != "compute"}
@@ -108,9 +108,9 @@ def nccl_lint(
     plan: Mapping[str, Any] | None = None,
     path: str = SITE,
 ) -> list[dict[str, str]]:
-    """Problems of variables by name, or of the text of an nccl.conf.
+    """Return problems of variables by name, or of the text of an nccl.conf.
 
-    facts: a tree of rdma_facts, or a part of it; path: the file that it is, or will be.
+    facts: a tree of rdma_facts, or a part of it. path: the file that it is, or will be.
     """
     if isinstance(variables, str):
         conf = parse_nccl_conf(variables)
@@ -121,9 +121,10 @@ def nccl_lint(
 
 
 def host_problems(intent: Intent, facts: RunFacts) -> list[dict[str, str]] | None:
-    """Problems of the files that rdma_facts has read on a host; None if it has read none of them.
+    """Return problems of the files that rdma_facts has read on a host; None if it has read none of them.
 
-    What other findings of the gate tell is worth a note only. What the intent has is corrected there, and told once of all our files.
+    A problem that other findings of the gate report is only a note. Variables of the intent are corrected there, and reported once for all
+    our files.
     """
     files = facts.nccl_files
     if files is None:
@@ -136,7 +137,7 @@ def host_problems(intent: Intent, facts: RunFacts) -> list[dict[str, str]] | Non
 
 
 def _told(facts: Facts) -> dict[str, Any]:
-    """What rules read of facts, in the shape of their tree."""
+    """Return the parts of the facts that rules read, in the shape of their tree."""
 
     def told(port: Port) -> dict[str, Any]:
         return {"state": port.state, "link_layer": port.link_layer, "rocev2": port.rocev2}
@@ -147,9 +148,9 @@ def _told(facts: Facts) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Ours:
-    """What the nccl stage writes: path → name → value, as the file has it. origins: name → what of the intent says so.
+    """The nccl stage's files: path → name → value, as in the file. origins: name → the responsible part of the intent.
 
-    stale: whether a file differs from the plan, which is the finding nccl.file. others: names that lines of others set in these files.
+    stale: whether a file differs from the plan, which is the finding nccl.file. others: names that foreign lines in these files set.
     """
 
     written: Mapping[str, Mapping[str, str]]
@@ -160,7 +161,7 @@ class _Ours:
 
     @classmethod
     def of(cls, intent: Intent, facts: RunFacts, there: Mapping[str, Mapping[str, str]]) -> _Ours:
-        """there: the facts' nccl_files."""
+        """Return the stage's files. there: the facts' nccl_files."""
         files = {path: _shown_by_facts(variables) for path, variables in written(intent, facts).items()}
         others = {path: dict(others_of(facts.files, path)) for path in files}
         stale = any(there.get(path) != {**others[path], **variables} for path, variables in files.items())
@@ -168,19 +169,19 @@ class _Ours:
         return cls(files, origins(intent, facts), intent["nccl"]["environment_file"], stale, kept)
 
     def marked(self, source: Source, there: Mapping[str, str]) -> Source:
-        """A source whose variables that are as the intent has them are known to come from it, so that two files say one thing once."""
+        """Return a source that marks the variables from the intent, so that two files do not report the same problem twice."""
         wanted = self.written.get(_file_of(source), {})
         same = {name for name, value in there.items() if wanted.get(name) == value}
         return replace(source, origins={name: self.origins.get(name, "rdma_nccl") for name in sorted(same)})
 
     def told_elsewhere(self, problem: Problem, sources: Sequence[Source]) -> bool:
-        """Whether another finding of the gate has it: nccl.hca of devices that are named, nccl.file of what the stage writes anew."""
+        """Return whether another finding of the gate reports it: nccl.hca for named devices, nccl.file for rewritten files."""
         if problem.rule in _OF_HCA and problem.where == self.origins[HCA]:
             return any(_names_devices(source.variables[HCA]) for source in sources if HCA in source.origins)
         return self.stale and problem.rule not in (*_OF_FILES, "value_form") and self._is_written_anew(problem, sources)
 
     def _is_written_anew(self, problem: Problem, sources: Sequence[Source]) -> bool:
-        """Whether it is about what a file of ours has and the intent does not, or about what none has and the intent does."""
+        """Return whether it is about a variable in our file that the intent does not have, or one that only the intent has."""
         ours = {source.place for source in sources if _file_of(source) in self.written}
         owners = {EVERYBODY, *(source.owner for source in sources)}
         wanted, names = {name for variables in self.written.values() for name in variables}, set(problem.variable.split(", "))

@@ -2,4 +2,4 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The RoCE profile that follows from rdma_roce, for hosts and for switches."""
+"""The RoCE profile from rdma_roce, for hosts and for switches."""

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the QoS stage does on a host: which NICs get the profile, and whether one lacks something of it."""
+"""The QoS stage's work on a host: the NICs with the profile, and whether one of them differs."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import 
 
 
 def qos_nics(intent: Intent) -> list[dict[str, str]]:
-    """The NIC of each RoCE rail, each once: {"pci"} or {"mac"}; none without rdma_roce."""
+    """Return the NIC of each RoCE rail, each once: {"pci"} or {"mac"}; none without rdma_roce."""
     nics = [dict(rail["nic"]) for rail in intent["rails"] if rail["link_layer"] == "roce"]
     return [nic for number, nic in enumerate(nics) if nic not in nics[:number]] if intent["roce"] is not None else []
 
 
 def qos_differs(intent: Intent, facts: Facts, *, toggle_allowed: bool = False) -> bool:
-    """Whether a NIC of the host is not as the profile says, or would not be after a boot; True where the facts do not prove it is.
+    """Return whether a NIC differs from the profile, now or after a boot; True unless the facts prove that it does not.
 
-    What is withheld, since a link would go down for it, is no reason to try. Where nothing is planned, only files or
-    units of ours that the facts show differ.
+    Settings that are withheld because a link would go down are not a reason to try. Without a plan, only our files or units in the facts
+    differ.
     """
     profile, nics = roce_profile(intent), qos_nics(intent)
     if profile is None or not nics:
@@ -50,5 +50,5 @@ def _has_files(facts: Facts) -> bool:
 
 
 def _enabled_units(facts: Facts) -> set[str]:
-    """The units of interfaces that a boot or a hot-plug starts."""
+    """Return the units of interfaces that a boot or a hot-plug starts."""
     return {name for name, state in (facts.units or {}).items() if name.startswith(UNIT_PREFIX) and state.enabled}

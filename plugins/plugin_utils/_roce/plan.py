@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan of the RoCE profile: what NICs and switches are to be set to, from the intents of hosts alone, as text and files."""
+"""The plan of the RoCE profile: the settings of NICs and switches, from the hosts' intents only, as text and files."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import I
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.switch_config import SUFFIXES, render, switches_of
 
-#: The column of the NIC's side.
+#: The width of the NIC column.
 WIDTH = 46
 
 
 @dataclass(frozen=True)
 class SwitchFile:
-    """A switch's file. hosts: those whose intent has the switch."""
+    """A switch's file. hosts: those with the switch in their intent."""
 
     name: str
     suffix: str
@@ -31,7 +31,7 @@ class SwitchFile:
 
 @dataclass(frozen=True)
 class RocePlan:
-    """profiles: each with the hosts that have it, in the order of the first; without: hosts that have none."""
+    """profiles: each with its hosts, in the order of the first. without: hosts without a profile."""
 
     profiles: list[tuple[dict[str, Any], list[str]]]
     without: list[str]
@@ -39,7 +39,7 @@ class RocePlan:
 
 
 def make_plan(intents: Mapping[str, Intent]) -> RocePlan:
-    """Raises ValueError where two hosts would have one switch set in two ways, with every such switch."""
+    """Return the plan. Raises ValueError with every switch for which two hosts have different settings."""
     profiles: list[tuple[dict[str, Any], list[str]]] = []
     without: list[str] = []
     of: dict[str, dict[str, list[str]]] = {}
@@ -73,11 +73,13 @@ def _refuse(of: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
         if len(texts) > 1
     ]
     if problems:
-        raise ValueError("Hosts need the same settings for a switch (rdma_roce, and the rates of their RoCE rails):\n" + "\n".join(problems))
+        raise ValueError(
+            "Hosts need the same settings for a switch (rdma_roce, and the rates of their RoCE rails):\n" + "\n".join(problems)
+        )
 
 
 def plan_text(plan: RocePlan) -> str:
-    """Both sides for a person: each NIC's profile, and beside it the file of each switch that has it; without a line break at the end."""
+    """Return both sides for a person: each NIC profile, and beside it the file of each switch with it; without a final line break."""
     parts = ["The RoCE profile: the planned settings of NICs and switches. Nothing was changed."]
     for profile, hosts in plan.profiles:
         left = [f"NICs of {len(hosts)} host{'' if len(hosts) == 1 else 's'}:", *_wrapped(hosts), "", *nic_lines(profile)]
@@ -91,7 +93,7 @@ def plan_text(plan: RocePlan) -> str:
 
 
 def _wrapped(hosts: Sequence[str]) -> list[str]:
-    """Names in the column of the NIC's side."""
+    """Return names in the NIC column."""
     lines = [""]
     for host in hosts:
         joined = f"{lines[-1]}, {host}" if lines[-1] else f"  {host}"
@@ -104,7 +106,7 @@ def side_by_side(left: Sequence[str], right: Sequence[str]) -> str:
 
 
 def nic_lines(profile: Mapping[str, Any]) -> list[str]:
-    """The profile as a NIC has it, a line a setting."""
+    """Return the profile for a NIC, one line per setting."""
     lossless = [str(priority) for priority, on in enumerate(profile["pfc"]) if on]
     rows = [
         ("trust", profile["trust"]),

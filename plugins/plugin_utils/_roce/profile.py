@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The RoCE profile: everything that follows from rdma_roce, derived in this one place for NICs, switches, NCCL, RDMA-CM and perftest."""
+"""The RoCE profile: everything that follows from rdma_roce, derived in one place for NICs, switches, NCCL, RDMA-CM and perftest."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from ansible_collections.rdma.cluster.plugins.module_utils._qos.sysfs import NP_
 
 SCHEMA = 1
 PRIORITIES = range(8)
-#: Where everybody else's traffic goes.
+#: The traffic class of all other traffic.
 OTHERS_TC = 0
-#: The two bits of ECN beside the DSCP in the traffic class: the packet may be marked (ECT(0), RFC 3168).
+#: The two ECN bits beside the DSCP in the traffic class: the packet may be marked (ECT(0), RFC 3168).
 ECN_CAPABLE = 0b10
-#: The traffic class is a field of IP: only RoCE v2 has it. The kernel's name (drivers/infiniband/core/cma_configfs.c).
+#: The traffic class is an IP field, so only RoCE v2 has it. The name is the kernel's (drivers/infiniband/core/cma_configfs.c).
 ROCE_MODE = "RoCE v2"
 
 
 def roce_profile(intent: Intent) -> dict[str, Any] | None:
-    """The profile of a host, of plain JSON types; None where the inventory has no rdma_roce. intent: normalised.
+    """Return the profile of a host, in plain JSON types; None if the inventory has no rdma_roce. intent: normalized.
 
-    pfc, priority_to_tc: by priority; tsa ("ets" or "strict", IEEE 802.1Qaz) and bandwidth_percent: by traffic class, a strict one has 0.
-    dscp_to_priority: what must be there, the DSCP as text; any other DSCP keeps the NIC's own map (DSCP >> 3).
-    np, rp: values of OFED's files in ecn/roce_np and ecn/roce_rp; what is not named is the firmware's. Without ECN both are empty.
-    traffic_class: the byte of IP for NCCL_IB_TC, perftest's --tclass and tc/PORT/traffic_class; rdma_cm.tos is the same.
+    pfc, priority_to_tc: by priority. tsa ("ets" or "strict", IEEE 802.1Qaz) and bandwidth_percent: by traffic class; a strict one has 0.
+    dscp_to_priority: the required mappings, with the DSCP as text; any other DSCP keeps the NIC's own map (DSCP >> 3). np, rp: values of
+    OFED's files in ecn/roce_np and ecn/roce_rp; missing ones are the firmware's. Without ECN both are empty. traffic_class: the IP byte for
+    NCCL_IB_TC, perftest's --tclass and tc/PORT/traffic_class; rdma_cm.tos is the same.
     """
     roce = intent["roce"]
     if roce is None:
@@ -54,12 +54,12 @@ def roce_profile(intent: Intent) -> dict[str, Any] | None:
 
 
 def _traffic_class(roce: Mapping[str, Any]) -> int:
-    """DSCP and the bits of ECN: 106 for DSCP 26 with ECN."""
+    """Return DSCP and ECN bits: 106 for DSCP 26 with ECN."""
     return int(roce["dscp"]) << 2 | (ECN_CAPABLE if roce["ecn"] else 0)
 
 
 def _classes(roce: Mapping[str, Any]) -> dict[str, Any]:
-    """RDMA and CNPs have a traffic class each, of the number of their priority; all others share one. CNPs go before the rest."""
+    """Return the classes: RDMA and CNPs have one each, numbered like their priority; all others share one. CNPs are served first."""
     rdma, cnp = roce["priority"], roce["cnp_priority"]
     percent = {rdma: roce["rdma_percent"], OTHERS_TC: 100 - roce["rdma_percent"]}
     return {

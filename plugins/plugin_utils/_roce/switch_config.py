@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The RoCE profile as a plain table, for a switch whose language nobody here speaks."""
+"""The RoCE profile as a plain table, for a switch of another vendor."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import I
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.switch_nvue import render_nvue
 
-#: In glass and copper, as SONiC reckons (sonic-swss, cfgmgr/buffer_headroom_*.lua).
+#: In glass and copper, as in SONiC (sonic-swss, cfgmgr/buffer_headroom_*.lua).
 METRES_PER_SECOND = 198_000_000
-#: What the other side may take to obey, in quanta of 512 bits by rate in 10^9 bit/s: IEEE 802.3, 31B.3.7, as SONiC lists it.
+#: The maximum response time to a pause frame, in quanta of 512 bits by rate in 10^9 bit/s: IEEE 802.3, 31B.3.7, as listed in SONiC.
 PAUSE_QUANTA = {10: 67, 25: 80, 40: 118, 50: 147, 100: 394, 200: 453, 400: 905}
 QUANTUM_BYTES = 64
-#: Beside the MTU: the Ethernet header with a VLAN tag, and the check sum.
+#: In addition to the MTU: the Ethernet header with a VLAN tag, and the checksum.
 FRAME_BYTES = 22
 #: The pause frame itself, with preamble and gap.
 PAUSE_FRAME_BYTES = 64 + 20
 
 
 def headroom_bytes(cable_length_m: float, rate_gbps: float, mtu_bytes: int) -> int | None:
-    """The headroom of one lossless priority of one port; None for a rate of which no time to obey is known here.
+    """Return the headroom of one lossless priority of one port; None for a rate with an unknown response time.
 
-    The parts, as in IEEE 802.1Q's annex on buffers for PFC: what is in the cable while the pause frame travels there and the last
-    bits travel back; a frame of ours that the pause frame has to wait for, and one of theirs that has just begun; the pause frame;
-    the time to obey. What the switch's own MAC and PHY take is its maker's to add.
+    The parts, as in IEEE 802.1Q's annex on buffers for PFC: the data in the cable while the pause frame travels there and the last bits
+    travel back; one of our frames that delays the pause frame, and one of theirs that has just begun; the pause frame; the response time.
+    The vendor of the switch must add the delay of its MAC and PHY.
     """
     quanta = PAUSE_QUANTA.get(int(rate_gbps)) if float(rate_gbps).is_integer() else None
     if quanta is None:
@@ -46,7 +46,7 @@ WIDTH = 21
 
 
 def render_table(profile: Profile, switch: Switch) -> str:
-    """Every value that the ports need, a line each."""
+    """Return all values for the ports, one per line."""
     rows = [
         ("ports", ", ".join(switch["ports"])),
         ("MTU", f"{switch['mtu_bytes']} bytes"),
@@ -76,7 +76,7 @@ def _map(profile: Profile) -> str:
 
 
 def _classes(profile: Profile) -> list[tuple[str, str]]:
-    """The traffic classes with their priorities and shares. Their numbers are the NIC's; a switch may have others."""
+    """Return the traffic classes with their priorities and shares. The numbers are the NIC's; a switch may use others."""
     rows = []
     for tc in sorted(set(profile["priority_to_tc"])):
         priorities = ", ".join(str(priority) for priority, of in enumerate(profile["priority_to_tc"]) if of == tc)
@@ -86,7 +86,7 @@ def _classes(profile: Profile) -> list[tuple[str, str]]:
 
 
 def _headroom(profile: Profile, switch: Switch) -> list[str]:
-    """The bytes and how they come about, or what is missing to tell."""
+    """Return the bytes and their parts, or the missing inputs."""
     if not any(profile["pfc"]):
         return ["none: nothing is lossless"]
     cable_length_m, rate_gbps = switch["cable_length_m"], switch["rate_gbps"]
@@ -106,13 +106,15 @@ def _headroom(profile: Profile, switch: Switch) -> list[str]:
 
 """{"name", "ports", "mtu_bytes", "cable_length_m" or None, "rate_gbps" or None}"""
 RENDERERS: dict[str, Callable[[Profile, Switch], str]] = {"nvue": render_nvue, "table": render_table}
-#: What a file's name ends with.
+#: The file name suffixes.
 SUFFIXES = {"nvue": ".nv", "table": ".txt"}
 
 
 def switches_of(intent: Intent) -> dict[str, dict[str, Any]]:
-    """The switches of a host's intent by name, complete: the length of cables is rdma_roce's, and the rate that of the host's RoCE
-    rails, where the switch has none of its own. The rate is None where rails have several, or none is planned.
+    """Return the complete switches of a host's intent, by name.
+
+    Without its own values, a switch has the cable length of rdma_roce, and the rate of the host's RoCE rails. The rate is None if the rails
+    have several, or none is planned.
     """
     roce = intent["roce"]
     if roce is None:
@@ -131,12 +133,12 @@ def switches_of(intent: Intent) -> dict[str, dict[str, Any]]:
 
 
 def render(profile: Profile, switch: Switch) -> str:
-    """The file of a switch, with a line break at its end."""
+    """Return the file of a switch, with a final line break."""
     return RENDERERS[switch["syntax"]](profile, switch)
 
 
 def switch_config(intent: Intent, name: str) -> str:
-    """The file of one of the switches of a host's intent. Raises ValueError for a name that rdma_roce.switches does not have."""
+    """Return the file of one switch of a host's intent. Raises ValueError for a name that is not in rdma_roce.switches."""
     profile, switches = roce_profile(intent), switches_of(intent)
     if profile is None or name not in switches:
         raise ValueError(f"rdma_roce.switches has no {name}; it has {', '.join(switches) or 'none'}")

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The RoCE profile as commands of NVUE, for Spectrum switches with Cumulus Linux.
+"""The RoCE profile as NVUE commands, for Spectrum switches with Cumulus Linux.
 
 The commands are those of NVIDIA's user guide for Cumulus Linux 5.10 to 5.16, "RDMA over Converged Ethernet - RoCE" and "Quality of
-Service": `nv set qos roce mode` is there since 5.0, the single settings since 5.3 (NVUE reference, "QoS"). None was run on a switch.
+Service": `nv set qos roce mode` exists since 5.0, the single settings since 5.3 (NVUE reference, "QoS"). None was run on a switch.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 Profile = Mapping[str, Any]
 Switch = Mapping[str, Any]
-#: What the RoCE mode of NVUE brings ("Default RoCE Configuration"): RDMA in priority 3, CNPs in 6, both by DSCP >> 3; RDMA in traffic
-#: class 3 with half of the link, CNPs in 6, strict; the buffers of RoCE and ECN belong to these classes, whatever the priorities are.
+#: The settings of NVUE's RoCE mode ("Default RoCE Configuration"): RDMA in priority 3, CNPs in 6, both by DSCP >> 3; RDMA in traffic class
+#: 3 with half of the link, CNPs in 6, strict. The buffers of RoCE and ECN belong to these classes, independent of the priorities.
 PRIORITY, CNP_PRIORITY = 3, 6
 RDMA_TC, CNP_TC, OTHERS_TC = 3, 6, 0
 RDMA_PERCENT = 50
@@ -35,7 +35,7 @@ SHORT = """\
 
 
 def render_nvue(profile: Profile, switch: Switch) -> str:
-    """The commands of one switch: the mode alone where NVUE's own values are the profile's, else each setting by its name."""
+    """Return the commands of one switch: only the mode if NVUE's defaults match the profile, else each setting by name."""
     mode = "lossless" if any(profile["pfc"]) else "lossy"
     short = _classes_are_nvue_s(profile)
     lines = [
@@ -50,7 +50,7 @@ def render_nvue(profile: Profile, switch: Switch) -> str:
 
 
 def _comments(profile: Profile, switch: Switch, *, short: bool) -> list[str]:
-    """What the file is, and what the mode brings of which no command tells."""
+    """Return comments on the file, and on the mode's settings without a command."""
     what = f"{'lossless (PFC)' if any(profile['pfc']) else 'lossy (no PFC)'}, ECN {'on' if profile['ecn'] else 'off'}"
     lines = HEADER.format(name=switch["name"], what=what).splitlines()
     if short:
@@ -66,7 +66,7 @@ def _cable(profile: Profile, switch: Switch, of: str) -> Iterator[str]:
 
 
 def _classes_are_nvue_s(profile: Profile) -> bool:
-    """Whether priorities, DSCPs and shares are those that the RoCE mode brings."""
+    """Return whether priorities, DSCPs and shares are those of the RoCE mode."""
     own = all(int(dscp) >> 3 == priority for dscp, priority in profile["dscp_to_priority"].items())
     same = (profile["priority"], profile["cnp_priority"]) == (PRIORITY, CNP_PRIORITY)
     return own and same and profile["bandwidth_percent"][profile["priority"]] == RDMA_PERCENT
@@ -81,14 +81,14 @@ def _pfc(profile: Profile, switch: Switch) -> Iterator[str]:
 
 
 def _map(profile: Profile) -> Iterator[str]:
-    """`both` is what the RoCE mode sets itself: of a packet with an IP header the DSCP counts."""
+    """Yield the map. `both` is the RoCE mode's own setting: for a packet with an IP header, the DSCP counts."""
     yield "nv set qos mapping default-global trust both"
     for dscp, priority in sorted(profile["dscp_to_priority"].items(), key=lambda pair: int(pair[0])):
         yield f"nv set qos mapping default-global dscp {dscp} switch-priority {priority}"
 
 
 def _queues(profile: Profile) -> Iterator[str]:
-    """NVUE's numbers of classes and not the NIC's: they mean nothing on the wire, and the switch's buffers hang on them."""
+    """Yield the queues, with NVUE's class numbers, not the NIC's: they mean nothing on the wire, and the switch's buffers use them."""
     classes = {profile["cnp_priority"]: CNP_TC, profile["priority"]: RDMA_TC}
     for priority in range(8):
         tc = classes.get(priority, OTHERS_TC)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a host runs of the planes' subnet managers: from its intent, its facts, and for partitions from the facts of their members."""
+"""The subnet managers planned on a host: from its intent, its facts, and for partitions the facts of their members."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.fabric 
     members_of,
 )
 
-#: Of the first host; those that stand by come after it. 15 is left to whoever must take over by hand.
+#: The priority of the first host; the standby follows. 15 is reserved for a manual takeover.
 PRIORITY = 14
 NOT_READ = "not read in this run"
 DROPPED = "not read again, because it failed or did not answer in this run"
@@ -58,10 +58,10 @@ class PlanePort:
 
 @dataclass
 class ManagerPlan:
-    """flavour: of _subnet_manager.service.FLAVOURS; instances: in the shape of the module; problems: why it cannot be, as sentences.
+    """flavour: of _subnet_manager.service.FLAVOURS. instances: in the shape of the module. problems: why it is impossible, as sentences.
 
-    starts_at_install: whether the distribution's package may start opensm as soon as it is installed. With a vendor's stack the flavour is
-    the vendor's, and the package may still be the distribution's.
+    starts_at_install: whether the distribution's package may start opensm at installation. With a vendor's stack the flavor is the
+    vendor's, but the package may still be the distribution's.
     """
 
     flavour: str
@@ -72,14 +72,14 @@ class ManagerPlan:
 
 
 def priority_of(manager: Mapping[str, Any], host: str) -> int:
-    """What one of a plane's manager hosts runs opensm with."""
+    """Return the opensm priority of one of a plane's manager hosts."""
     return PRIORITY - list(manager["hosts"]).index(host)
 
 
 def plan_managers(
     host: str, fleet: Mapping[str, Known], inventory: Sequence[str], keys: Mapping[str, Mapping[str, str | None]]
 ) -> ManagerPlan:
-    """The plan of one host. fleet: hosts of the run; inventory: all names; keys: plane → m_key, sm_key, sa_key."""
+    """Return the plan of one host. fleet: hosts of the run. inventory: all names. keys: plane → m_key, sm_key, sa_key."""
     intent = fleet[host].intent
     if intent is None:
         raise ValueError(f"{host} has no intent")
@@ -116,7 +116,7 @@ def plan_managers(
 
 
 def _named_managers(plane: str, manager: Mapping[str, Any], fleet: Mapping[str, Known]) -> dict[str, Any]:
-    """The ports of the hosts that run a plane's subnet manager, as far as they are known: any of them may be its master.
+    """Return the known ports of the hosts that run a plane's subnet manager: any of them may be its master.
 
     An opensm on one of these hosts is ours only if the host has our file for the plane.
     """
@@ -134,24 +134,24 @@ def _files(facts: Facts | None) -> Mapping[str, Any]:
 
 
 def fleet_ports(fleet: Mapping[str, Known]) -> dict[str, str]:
-    """The GUIDs of all InfiniBand ports that are known → "node3 mlx5_0"."""
+    """Return the GUIDs of all known InfiniBand ports → "node3 mlx5_0"."""
     return {guid: f"{host} {name}" for guid, host, name in _claims(fleet)}
 
 
 def _claims(fleet: Mapping[str, Known]) -> Iterator[tuple[str, str, str]]:
-    """GUID, host and device of each InfiniBand port that is known."""
+    """Yield GUID, host and device of each known InfiniBand port."""
     for host, known in fleet.items():
         for name, device in known.facts.devices.items() if known.facts else ():
             for port in device.ports.values():
                 if port.link_layer != "Ethernet" and (guid := port_guid(port)) is not None:
                     yield guid, host, name
         for plane in {rail["plane"] for rail in (known.intent["rails"] if known.intent else ())}:
-            # By the intent it is InfiniBand, whatever the host calls it.
+            # The intent has it as InfiniBand, whatever the host reports.
             yield from ((port.guid, host, port.device) for port in plane_ports(known, plane))
 
 
 def shared_guids(fleet: Mapping[str, Known]) -> list[str]:
-    """The GUIDs that more than one host claims, as problems: a port would get the partitions of another host."""
+    """Return GUIDs on more than one host, as problems: a port would get the partitions of another host."""
     owners: dict[str, dict[str, str]] = {}
     for guid, host, name in _claims(fleet):
         owners.setdefault(guid, {}).setdefault(host, name)
@@ -168,9 +168,9 @@ def _named(claimed: Mapping[str, str]) -> str:
 
 
 def busy_hosts(fleet: Mapping[str, Known], unread: Sequence[str], dropped: Sequence[str] = ()) -> dict[str, str]:
-    """The hosts that are in use → what runs there, or why that is not known.
+    """Return the hosts in use → by what, or why that is unknown.
 
-    unread: hosts that this run does not read; dropped: those of the play that have failed, so that their facts are of before.
+    unread: hosts that this run does not read. dropped: failed hosts of the play, whose facts are outdated.
     """
     words = {host: busy_words(known.facts.load) if known.facts else NOT_READ for host, known in fleet.items()}
     in_use = {host: each for host, each in words.items() if each}
@@ -178,20 +178,20 @@ def busy_hosts(fleet: Mapping[str, Known], unread: Sequence[str], dropped: Seque
 
 
 def runs_subnet_manager(intent: Intent, host: str, facts: Facts) -> bool:
-    """Whether a host runs one by the intent, or has our files of one."""
+    """Return whether a host runs one by the intent, or has our files for one."""
     planned = any(host in (plane["subnet_manager"] or {}).get("hosts", ()) for plane in _planes(intent).values())
     return planned or any(path.startswith(config_path("")[: -len(".conf")]) for path in _files(facts))
 
 
 def managers_of(intent: Intent) -> list[str]:
-    """The hosts that run the subnet managers of the planes that a host has InfiniBand rails on."""
+    """Return the hosts that run the subnet managers of a host's InfiniBand planes."""
     own = {rail["plane"] for rail in intent["rails"] if rail["link_layer"] == "infiniband"}
     planes = _planes(intent)
     return [host for name in sorted(own & set(planes)) for host in (planes[name]["subnet_manager"] or {}).get("hosts", ())]
 
 
 def waiting(intent: Intent, facts: Facts) -> list[str]:
-    """The rails whose cable carries and whose port no subnet manager has made active yet, of planes that have one of ours."""
+    """Return the rails with link but without a port activated by a subnet manager, on planes with one of ours."""
     if not managers_of(intent):
         return []
     ports = {rail.name: _port(rail, facts) for rail in resolve(intent["rails"], facts) if _is_ours(rail, intent)}
@@ -213,7 +213,7 @@ def _planes(intent: Intent) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _flavour(intent: Intent, facts: Facts | None) -> tuple[str, str | None]:
-    """The flavour of opensm, and the family of the distribution."""
+    """Return the flavor of opensm, and the family of the distribution."""
     stack = facts.stack if facts is not None else None
     family = stack.distribution.family if stack is not None else None
     if with_kept_stack(intent, stack)["driver"]["stack"] in OFED:
@@ -222,7 +222,7 @@ def _flavour(intent: Intent, facts: Facts | None) -> tuple[str, str | None]:
 
 
 def _missing_keys(intent: Intent, planes: Mapping[str, Mapping[str, Any]], keys: Mapping[str, Any]) -> Iterator[str]:
-    """A protection without a key protects nothing."""
+    """Yield missing keys: protection without a key has no effect."""
     for name, manager in planes.items():
         level = manager["m_key_protection_level"]
         if level and not keys.get(name, {}).get("m_key"):
@@ -250,7 +250,7 @@ def _instance(host: str, name: str, manager: Mapping[str, Any], port: PlanePort,
 
 
 def plane_ports(known: Known, plane: str) -> list[PlanePort]:
-    """The InfiniBand ports of a host on a plane, in the order of its rails, as far as their GUIDs are known."""
+    """Return the InfiniBand ports of a host on a plane with known GUIDs, in the order of its rails."""
     if not known.intent or not known.facts:
         return []
     found = []
@@ -264,7 +264,7 @@ def plane_ports(known: Known, plane: str) -> list[PlanePort]:
 def plane_partitions(
     plane: str, partitions: Mapping[str, Mapping[str, Any]], fleet: Mapping[str, Known]
 ) -> tuple[list[Partition], list[str]]:
-    """The partitions of a plane with the ports of their members, and whose ports are not known: those would silently be left out."""
+    """Return the partitions of a plane with the ports of their members, and hosts with unknown ports, which would be missing in them."""
     found, unknown = [], []
     for name, partition in partitions.items():
         ports, hosts = _partition_ports(plane, partition, fleet)
@@ -306,7 +306,7 @@ def _planned(intent: Intent, plane: str) -> bool:
 
 
 class Place(NamedTuple):
-    """pkey: of 15 bits; pkey_index: where the port's table has it. Both are None where there are no partitions, or no table was read."""
+    """pkey: of 15 bits. pkey_index: its index in the port's table. Both are None without partitions, or if no table was read."""
 
     pkey: int | None
     pkey_index: int | None
@@ -316,10 +316,10 @@ NO_PARTITION = Place(None, None)
 
 
 def partition_place(port: Port, intent: Intent) -> Place | None:
-    """The partition that a port is measured in, None if it is a full member of none. intent: normalised.
+    """Return the partition in which a port is measured, None if it is not a full member of any. intent: normalized.
 
-    Of several the default one comes first, then those of rdma_partitions in their order, then the rest by their keys: the order is the
-    same on every host, whatever the order of its table.
+    The default partition comes first, then those of rdma_partitions in their order, then the rest by key: the order is the same on every
+    host, independent of its table.
     """
     if port.pkeys is None:
         return NO_PARTITION
@@ -330,12 +330,12 @@ def partition_place(port: Port, intent: Intent) -> Place | None:
 
 
 def limited_places(port: Port) -> dict[int, int]:
-    """The partitions of which a port is a limited member: key of 15 bits → where its table has it."""
+    """Return the partitions of which a port is a limited member: key of 15 bits → index in its table."""
     return {key: int(index) for index, key in reversed(list((port.pkeys or {}).items())) if not key & FULL_BIT}
 
 
 def limited_only(port: Port, intent: Intent) -> str:
-    """Why a port cannot be measured, if it is that it reaches no port like itself; "" else."""
+    """Return why a port cannot be measured, if it is a limited member only; else ""."""
     if partition_place(port, intent) is not None:
         return ""
     keys = ", ".join(f"0x{key:04x}" for key in (port.pkeys or {}).values()) or "nothing"

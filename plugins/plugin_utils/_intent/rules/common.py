@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The rules of a whole intent: what shows only between the values of one host."""
+"""The rules for a whole intent: conflicts between the values of one host."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.nccl im
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.roce import nccl_problems, rail_problems, roce_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import SECTIONS
 
-#: By stack: what it cannot do without, as paths of keys.
+#: By stack: its required keys, as paths.
 NEEDED = {
     "keep": (),
     "inbox": (),
     "doca": ("version", "repository.key", "repository.key_checksum"),
     "mlnx_ofed": ("version", "source", "checksum"),
 }
-#: Keys whose value would do nothing with any other stack.
+#: Keys that have no effect with any other stack.
 OF_ONE = {"source": "mlnx_ofed", "checksum": "mlnx_ofed", "flags": "mlnx_ofed", "repository.url": "doca", "repository.key": "doca"}
 WORDS = {
     "version": "a version like '24.10-1.1.4.0' for MLNX_OFED, or a release like '3.2.0' for DOCA",
@@ -39,7 +39,7 @@ WORDS = {
 
 
 def driver_problems(driver: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """(key's path below rdma_driver, what is wrong with it, what is expected) of a driver section that is sound by itself."""
+    """Yield (key's path below rdma_driver, problem, expected) for a driver section that is valid by itself."""
     stack = driver["stack"]
     for path in NEEDED[stack]:
         if _at(driver, path) is None:
@@ -70,7 +70,7 @@ def _at(driver: Mapping[str, Any], path: str) -> Any:
     return value
 
 
-#: The sections with rules of their own, each by a method of Rules.
+#: The sections with rules of their own, each in a method of Rules.
 RULED = (
     "rdma_fabric", "rdma_driver", "rdma_roce", "rdma_partitions", "rdma_nccl", "rdma_gate", "rdma_checks", "rdma_pairs",
     "rdma_collectives",
@@ -78,7 +78,7 @@ RULED = (
 
 
 class Rules:
-    """What shows only between the values of one host. A section with a problem of its own is left out."""
+    """Conflicts between the values of one host. A section with other problems is skipped."""
 
     def __init__(self, intent: Intent, given: Mapping[str, Any], problems: list[IntentProblem]) -> None:
         self.intent, self.given, self.problems = intent, given, problems
@@ -101,12 +101,12 @@ class Rules:
                 getattr(self, name.removeprefix("rdma_"))()
 
     def place(self, index: int, key: str) -> Any:
-        """A rail's value as the inventory has it, for its origin."""
+        """Return a rail's value in the inventory, for its origin."""
         given = self.given["rdma_rails"][index]
         return given.get(key, given)
 
     def alike(self, key: str, check: str) -> None:
-        """Names and NICs that occur twice."""
+        """Report duplicate names and NICs."""
         seen: dict[str, int] = {}
         for index, rail in enumerate(self.intent["rails"]):
             value = next(iter(rail["nic"].values())) if key == "nic" else rail["name"]
@@ -116,7 +116,7 @@ class Rules:
             seen.setdefault(value, index)
 
     def rails(self) -> None:
-        """RoCE needs an address, and Soft-RoCE is RoCE; an address occurs once."""
+        """Report RoCE rails without an address, Soft-RoCE rails that are not RoCE, and duplicate addresses."""
         seen: dict[str, str] = {}
         for index, rail in enumerate(self.intent["rails"]):
             where = f"rdma_rails[{index}]"
@@ -133,7 +133,7 @@ class Rules:
             seen.setdefault(address, rail["name"])
 
     def subnets(self) -> None:
-        """Two rails of a host in one subnet: then the kernel answers and sends by any of them (ARP flux)."""
+        """Report two rails of a host in one subnet: the kernel would answer and send through any of them (ARP flux)."""
         seen: dict[str, str] = {}
         for index, rail in enumerate(self.intent["rails"]):
             if rail["address"] is None or self.intent["fabric"]["shared_subnet"]:
@@ -145,7 +145,7 @@ class Rules:
             seen.setdefault(network, rail["name"])
 
     def planes(self) -> None:
-        """A rail's plane is one of the fabric's, where those are given."""
+        """Report rails on a plane that is not in the fabric, if planes are given."""
         known = self.intent["fabric"]["planes"]
         for index, rail in enumerate(self.intent["rails"]):
             if known and rail["plane"] not in known:
@@ -230,7 +230,7 @@ class Rules:
             self.carried(mtu_bytes)
 
     def collectives(self) -> None:
-        """Sizes of a run; one that is not given has a default."""
+        """Report conflicting sizes of a run; a size that is not given has a default."""
         given, sizes = self.given.get("rdma_collectives") or {}, self.intent["collectives"]
         if sizes["min_bytes"] <= sizes["max_bytes"]:
             return
@@ -242,7 +242,7 @@ class Rules:
         self.add(f"rdma_collectives.{name}", message, VALUE, expected, given.get(name))
 
     def carried(self, mtu_bytes: int) -> None:
-        """An RDMA MTU that the interface of a RoCE rail cannot carry; Soft-RoCE has headers of its own."""
+        """Report an RDMA MTU that the interface of a RoCE rail cannot carry; Soft-RoCE has its own headers."""
         for rail in self.intent["rails"]:
             if rail["mtu_bytes"] is None:
                 # The interface keeps its MTU: network.rdma_mtu judges that.
@@ -256,5 +256,5 @@ class Rules:
 
 
 def _key(given: Mapping[Any, Any], name: str) -> Any:
-    """A key as the inventory has it, for its origin."""
+    """Return a key in the inventory, for its origin."""
     return next((each for each in given if each == name), name)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What shows only between the keys of rdma_fabric, rdma_partitions and the rails: values of an InfiniBand fabric that contradict."""
+"""Conflicts between the keys of rdma_fabric, rdma_partitions and the rails of an InfiniBand fabric."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.roce im
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.fabric import ADAPTIVE_ENGINES, DEFAULT_KEY
 
 OFED = ("doca", "mlnx_ofed")
-#: What only hosts that run opensm have a use for, with the value that asks for nothing.
+#: Keys that only hosts with opensm use, with the value that has no effect.
 OF_HOSTS = {
     "routing": None, "default_membership": None, "lmc": 0,
     "m_key_protection_level": 0, "m_key_lease_seconds": 0, "partition_enforcement": "both", "sharp": False,
@@ -27,7 +27,7 @@ LARGEST_DATAGRAM_BYTES = 4096 - IPOIB_HEADER_BYTES
 
 @dataclass(frozen=True)
 class Member:
-    """One of a partition: a host with all its ports, or a port by its GUID. place: its path in the list of members."""
+    """A member of a partition: a host with all its ports, or a port by its GUID. place: its path in the list of members."""
 
     host: str | None
     guid: str | None
@@ -40,7 +40,7 @@ class Member:
 
 
 def members_of(partition: Mapping[str, Any]) -> list[Member] | None:
-    """The members of a normalised partition in one form; None: all ports."""
+    """Return the members of a normalized partition in one form; None: all ports."""
     if partition["members"] == "all":
         return None
     return [_member(each, partition["membership"], f"members[{index}]") for index, each in enumerate(partition["members"])]
@@ -54,7 +54,7 @@ def _member(given: Any, membership: str, place: str) -> Member:
 
 
 def plane_problems(planes: Mapping[str, Mapping[str, Any]], stack: str | None) -> Iterator[Problem]:
-    """By paths below rdma_fabric. stack: rdma_driver.stack, None where that is not known."""
+    """Yield problems by paths below rdma_fabric. stack: rdma_driver.stack, None if unknown."""
     for name, plane in planes.items():
         manager = plane["subnet_manager"]
         if manager is not None:
@@ -85,7 +85,7 @@ def _manager(manager: Mapping[str, Any], stack: str | None) -> Iterator[Problem]
 
 
 def _nvidia(manager: Mapping[str, Any], stack: str | None) -> Iterator[Problem]:
-    # What a kept stack has shows only on the host.
+    # The features of a kept stack are known only on the host.
     if stack in (None, "keep", *OFED):
         return
     if manager["routing"] in ADAPTIVE_ENGINES:
@@ -96,7 +96,7 @@ def _nvidia(manager: Mapping[str, Any], stack: str | None) -> Iterator[Problem]:
 
 
 def partition_problems(partitions: Mapping[str, Mapping[str, Any]], planes: Mapping[str, Mapping[str, Any]] | None) -> Iterator[Problem]:
-    """By paths below rdma_partitions. planes: rdma_fabric.planes, None where they are not sound."""
+    """Yield problems by paths below rdma_partitions. planes: rdma_fabric.planes, None if they are invalid."""
     keys: dict[int, str] = {}
     names: dict[str, str] = {}
     for name, partition in partitions.items():
@@ -144,7 +144,7 @@ def _partition(partition: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _service_level(name: str, partition: Mapping[str, Any], planes: Mapping[str, Mapping[str, Any]] | None) -> Iterator[Problem]:
-    """opensm overrides it with 0 as long as its qos is off (partition_create of osm_prtn_config.c)."""
+    """Yield service levels that opensm would set to 0, because its qos is off (partition_create of osm_prtn_config.c)."""
     if not partition["sl"] or planes is None:
         return
     for plane, each in planes.items():
@@ -155,7 +155,7 @@ def _service_level(name: str, partition: Mapping[str, Any], planes: Mapping[str,
 
 
 def _tenants(partitions: Mapping[str, Mapping[str, Any]]) -> Iterator[Problem]:
-    """Members of two partitions that are to be apart, or that are to be first in one table."""
+    """Yield members of two partitions that must be separate, or that both must be first in the same table."""
     for flag, words in (("shared", "a host in two tenants connects them"), ("index0", "a table has one first entry")):
         first: dict[str, str] = {}
         everybody: str | None = None
@@ -174,7 +174,7 @@ def _tenants(partitions: Mapping[str, Mapping[str, Any]]) -> Iterator[Problem]:
 
 
 def member_problems(partitions: Mapping[str, Mapping[str, Any]], inventory: Iterable[str]) -> Iterator[Problem]:
-    """Members that are no hosts of the inventory, by paths below rdma_partitions."""
+    """Yield members that are not in the inventory, by paths below rdma_partitions."""
     known = list(inventory)
     for name, partition in partitions.items():
         for member in members_of(partition) or ():
@@ -183,7 +183,7 @@ def member_problems(partitions: Mapping[str, Mapping[str, Any]], inventory: Iter
 
 
 def manager_host_problems(planes: Mapping[str, Mapping[str, Any]], inventory: Iterable[str]) -> Iterator[Problem]:
-    """Hosts of a subnet manager that the inventory does not have, by paths below rdma_fabric."""
+    """Yield hosts of a subnet manager that are not in the inventory, by paths below rdma_fabric."""
     known = list(inventory)
     for name, plane in planes.items():
         for index, host in enumerate((plane["subnet_manager"] or {}).get("hosts", ())):
@@ -193,13 +193,13 @@ def manager_host_problems(planes: Mapping[str, Mapping[str, Any]], inventory: It
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The host that is meant, as far as its name tells."""
+    """Return words with the host that is probably meant, by its name."""
     near = difflib.get_close_matches(name, list(known), n=1)
     return f"a host of the inventory; did you mean {near[0]}?" if near else "a host of the inventory"
 
 
 def ipoib_problems(intent: Intent) -> Iterator[Problem]:
-    """What a rail's IP over InfiniBand asks that cannot be, by paths below rdma_rails: "[0].ipoib"."""
+    """Yield conflicts of a rail's IP over InfiniBand, by paths below rdma_rails: "[0].ipoib"."""
     for index, rail in enumerate(intent["rails"]):
         if rail["link_layer"] == "infiniband":
             yield from ((f"[{index}].{path}", message, expected) for path, message, expected in _ipoib(rail, intent["partitions"]))

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What shows only between the keys of rdma_nccl, or between them and the rails."""
+"""Conflicts between the keys of rdma_nccl, or between them and the rails."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_p
 
 Problem = tuple[str, str, str]
 """(key's path below rdma_nccl, what is wrong with it, what is expected)"""
-#: What packages given as files cannot do without, and what those of a repository do not read.
+#: The keys that package files require, and that packages of a repository do not read.
 OF_FILES = {
     "version": "the full version of the package",
     "source": "file, host_file or url",
@@ -29,7 +29,7 @@ OF_FILES = {
 
 
 def nccl_section_problems(nccl: Mapping[str, Any]) -> Iterator[Problem]:
-    """The problems of a section that is sound by itself."""
+    """Yield the problems of a section that is valid by itself."""
     launchers = nccl["launchers"]
     for name in dict.fromkeys(name for name in launchers if launchers.count(name) > 1):
         yield "launchers", f"has {name} twice", "each once"
@@ -57,7 +57,7 @@ def _install(install: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def nccl_rail_problems(intent: Intent) -> Iterator[Problem]:
-    """A profile that does not fit the rails or the fabric; both are sound by themselves."""
+    """Yield a profile that does not match the rails or the fabric; both are valid by themselves."""
     profile, topology = intent["nccl"]["profile"], intent["fabric"]["topology"]
     if profile == RAIL_ONLY and topology == MESH:
         yield "profile", "is rail_only, but rdma_fabric.topology is mesh, where each cable leads to another host", "mesh"

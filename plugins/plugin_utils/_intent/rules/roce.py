@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What shows only between the keys of rdma_roce, or between them and what NCCL is told: values that contradict each other."""
+"""Conflicts between the keys of rdma_roce, or between them and NCCL's settings."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import 
 
 Problem = tuple[str, str, str]
 """(key's path, what is wrong with it, what is expected)"""
-#: Keys that do nothing unless congestion is marked.
+#: Keys without effect unless congestion is marked.
 OF_ECN = ("cnp_dscp", "cnp_priority", "dcqcn")
-#: The variables that would be a second place of the one value, and the value of theirs that leaves it alone.
+#: Variables that would set the same value a second time, and their neutral values.
 TRAFFIC_CLASSES = {"NCCL_IB_TC": None, "UCX_IB_TRAFFIC_CLASS": "auto"}
 ROCE_VERSION = "NCCL_IB_ROCE_VERSION_NUM"
 RANGE = re.compile(r"(.*\D)([0-9]{1,4})-([0-9]{1,4})")
@@ -25,7 +25,7 @@ NVUE_PORT = re.compile(r"swp[0-9]{1,4}(s[0-9]{1,2})?(-[0-9]{1,4})?")
 
 
 def roce_problems(roce: Mapping[str, Any], given: Mapping[Any, Any]) -> Iterator[Problem]:
-    """The problems of a section that is sound by itself, by paths below rdma_roce. given: as it stands in the inventory."""
+    """Yield the problems of a section that is valid by itself, by paths below rdma_roce. given: the section in the inventory."""
     yield from _priorities(roce)
     if not roce["pfc"] and not roce["ecn"]:
         yield "ecn", "is false, like pfc: nothing would protect RDMA from packet loss", "ecn: true or pfc: true"
@@ -76,7 +76,7 @@ def _ports(where: str, switch: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def expand(ports: str) -> list[str]:
-    """The ports of a range: "swp33s0-1" → ["swp33s0", "swp33s1"]; what is no range is one port; [] for a range that has none."""
+    """Return the ports of a range: "swp33s0-1" → ["swp33s0", "swp33s1"]; a single port for other text; [] for an empty range."""
     parts = RANGE.fullmatch(ports)
     if parts is None:
         return [ports]
@@ -84,7 +84,7 @@ def expand(ports: str) -> list[str]:
 
 
 def rail_problems(rails: Sequence[Rail], roce: RoceIntent) -> Iterator[Problem]:
-    """Switches whose ports carry less than a RoCE rail sends, by paths below rdma_roce."""
+    """Yield switches whose ports carry less than a RoCE rail sends, by paths below rdma_roce."""
     sizes = {rail["mtu_bytes"]: rail["name"] for rail in reversed(rails) if rail["link_layer"] == "roce" and rail["mtu_bytes"]}
     largest = max(sizes, default=0)
     for name, switch in roce["switches"].items():
@@ -94,7 +94,7 @@ def rail_problems(rails: Sequence[Rail], roce: RoceIntent) -> Iterator[Problem]:
 
 
 def nccl_problems(intent: Intent) -> Iterator[Problem]:
-    """Variables of rdma_nccl that say something else than rdma_roce, by their names; none where no compute rail is RoCE."""
+    """Yield variables of rdma_nccl that conflict with rdma_roce, by name; none if no compute rail is RoCE."""
     profile = roce_profile(intent)
     if profile is None or not any(rail["role"] == "compute" and rail["link_layer"] == "roce" for rail in intent["rails"]):
         return
@@ -113,7 +113,7 @@ def _ecn(profile: Mapping[str, Any]) -> str:
 
 
 def _integer(value: str | int) -> int | None:
-    """A number as NCCL and UCX read it, also in hexadecimal."""
+    """Return a number as NCCL and UCX read it, also in hexadecimal."""
     try:
         return int(str(value), 0)
     except ValueError:

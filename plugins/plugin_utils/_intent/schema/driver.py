@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The part of the intent's schema that says which driver and which firmware settings a host has, and how NICs reach GPUs."""
+"""The intent's schema for driver, firmware settings and GPUDirect."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
 )
 
 STACKS = ("keep", "inbox", "doca", "mlnx_ofed")
-#: The packages of DOCA-Host that bring a driver or its userspace, as the installation guide of DOCA 2.9 to 3.4 names them.
+#: The packages of DOCA-Host with a driver or its userspace, as named in the installation guide of DOCA 2.9 to 3.4.
 PROFILES = (
     *("doca-ofed", "doca-networking", "doca-roce", "doca-all"),
     *("doca-ofed-userspace", "doca-networking-userspace", "doca-roce-userspace", "doca-all-userspace"),
@@ -46,7 +46,7 @@ FIRMWARE_VERSION = matching(r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,5}", "a firmware v
 
 
 def one_place(meaning: str, **places: Key) -> Key:
-    """A file by one of several places."""
+    """Return a file in one of several places."""
     return Key((dict,), meaning, one_of=True, keys=places)
 
 

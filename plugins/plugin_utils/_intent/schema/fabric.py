@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The part of the intent's schema that says what joins the rails: planes, who runs their subnet manager, and partitions.
+"""The intent's schema for the fabric: planes, their subnet managers, and partitions.
 
-Defaults of a subnet manager's settings are those of `opensm -c` (3.3.23). Its M_Key and the other keys are secrets and no part of the
-intent, which is written to the folder of a run: they are variables of the role subnet_manager.
+Defaults of a subnet manager's settings are those of `opensm -c` (3.3.23). Its M_Key and the other keys are secrets and not part of the
+intent, which is written to the run folder: they are variables of the role subnet_manager.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
     text,
 )
 
-#: Routing engines of opensm (osm_opensm.c of 3.3.24), and those with adaptive routing, which only NVIDIA's own opensm has.
+#: The routing engines of opensm (osm_opensm.c of 3.3.24), and those with adaptive routing, which only NVIDIA's opensm has.
 ENGINES = ("minhop", "updn", "dnup", "ftree", "lash", "dor", "torus-2QoS", "nue", "dfsssp", "sssp")
 ADAPTIVE_ENGINES = ("ar_updn", "ar_ftree", "ar_dor", "ar_torus")
 MEMBERSHIPS = ("full", "limited")
 GUID = matching(r"0x[0-9a-fA-F]{16}", "a port GUID (0x0002c9030002fb05)", lower=True)
 HEX64 = matching(r"0x[0-9a-fA-F]{16}", "64 bits in hexadecimal (0xfe80000000000000)", lower=True)
 HOST_OR_GUID = replace(HOST, words="a host name, or a port GUID (0x0002c9030002fb05)")
-#: The partition that every port is in unless it is told otherwise (IBTA, 10.9.1).
+#: The partition of every port by default (IBTA, 10.9.1).
 DEFAULT_KEY = 0x7FFF
 
 _VL_TABLE = matching(r"[0-9]{1,2}:[0-9]{1,3}(,[0-9]{1,2}:[0-9]{1,3}){0,63}", "pairs of virtual lane and weight (0:4,1:0)")

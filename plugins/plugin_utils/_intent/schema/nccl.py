@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The part of the intent's schema that is about NCCL, its installation and the collectives that measure it."""
+"""The intent's schema for NCCL, its installation and the collectives that measure it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema import driver
 
-#: plugin_utils/_intent/schema/nccl_profiles.py says what each sets.
+#: plugin_utils/_intent/schema/nccl_profiles.py has the settings of each.
 PROFILES = ("default", "debug_first_run", "rail_only", "mesh", "cloud")
 #: plugin_utils/_nccl/launchers.py has a file for each.
 LAUNCHERS = ("profile_d", "slurm", "openmpi")

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The profiles of rdma_nccl, as data: what each sets beside what follows from rails and fabric, and why.
+"""The profiles of rdma_nccl, as data: the settings of each in addition to those derived from rails and fabric, and why.
 
-Left alone, because NCCL does it better by itself or does not have it (names and defaults: NCCL 2.30.7):
+Not set, because NCCL does it better by itself or does not have it (names and defaults: NCCL 2.30.7):
 - NCCL_NET_GDR_LEVEL and NCCL_P2P_LEVEL: they are for tests; NCCL knows the distances.
 - NCCL_IB_MERGE_NICS in a mesh: routing by subnet takes a single port where those of one card lead to different hosts.
 - NCCL_IB_PCI_RELAXED_ORDERING: its 2 means "where it can be had", and its 1 does no more.
@@ -26,9 +26,9 @@ _NUMBERS = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,2}", re.ASCII)
 
 
 def knows(version: str | None, since: Version) -> bool:
-    """Whether an NCCL of this version ("2.20.5") knows what came with another; None is taken for a recent one.
+    """Return whether an NCCL of this version ("2.20.5") has a feature of another version; None means a recent one.
 
-    Of "2.30" it is assumed that it is the newest of them.
+    "2.30" is assumed to be the newest 2.30.
     """
     if version is None or not _NUMBERS.fullmatch(version):
         return True
@@ -38,15 +38,15 @@ def knows(version: str | None, since: Version) -> bool:
 
 DEBUG, DEBUG_SUBSYS, TOPOLOGY = "NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_TOPO_FILE"
 FIRST_RUN, RAIL_ONLY, MESH, CLOUD = "debug_first_run", "rail_only", "mesh", "cloud"
-#: There once collectives have passed on a host with the profile debug_first_run; the role writes it after the gate of that stage.
+#: Exists once collectives have passed on a host with the profile debug_first_run. The role writes it after the gate of that stage.
 PASSED = "/etc/rdma-cluster/nccl-first-run-passed"
-#: Since when NCCL picks the NIC by the peer's subnet.
+#: The version since which NCCL selects the NIC by the peer's subnet.
 BY_SUBNET_SINCE = (2, 30, 7)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A variable of a profile. value: what it is for a host, None where it is not set there; since: NCCL does not know it before."""
+    """A variable of a profile. value: returns its value for a host, None if it is not set there. since: the first NCCL version with it."""
 
     name: str
     value: Callable[[Intent, Facts], str | None]
@@ -55,12 +55,12 @@ class Setting:
 
 
 def has_passed(facts: Facts) -> bool:
-    """Whether collectives have passed on a host since it has the profile debug_first_run."""
+    """Return whether collectives have passed on a host with the profile debug_first_run."""
     return PASSED in (facts.files or {})
 
 
 def prefix_lengths(intent: Intent) -> dict[str, int]:
-    """The length of the prefix of each RoCE rail's address that is NCCL's, by the rail's name."""
+    """Return rail name → prefix length of the address, for each RoCE rail of NCCL."""
     rails = (rail for rail in intent["rails"] if rail["role"] == "compute" and rail["link_layer"] == "roce" and rail["address"])
     return {rail["name"]: ipaddress.IPv4Interface(rail["address"]).network.prefixlen for rail in rails}
 
@@ -78,7 +78,7 @@ def _subsystems(_intent: Intent, facts: Facts) -> str | None:
 
 
 def _prefix_length(intent: Intent, _facts: Facts) -> str | None:
-    """One for all rails of a host; another section's rules refuse a mesh with several."""
+    """Return the common length of all rails of a host; the rules of another section reject a mesh with several."""
     lengths = set(prefix_lengths(intent).values())
     return str(lengths.pop()) if len(lengths) == 1 else None
 
@@ -88,7 +88,7 @@ def _topology(intent: Intent, _facts: Facts) -> str | None:
     return path
 
 
-#: In the order in which they are documented; `default` sets nothing.
+#: In the order of the documentation; `default` sets nothing.
 PROFILES: dict[str, tuple[Setting, ...]] = {
     "default": (),
     FIRST_RUN: (
@@ -110,7 +110,7 @@ PROFILES: dict[str, tuple[Setting, ...]] = {
 
 
 def profile_settings(intent: Intent, facts: Facts) -> Iterator[tuple[Setting, str]]:
-    """What the profile of a host sets there, with the value."""
+    """Yield the settings of a host's profile, with their values."""
     for setting in PROFILES[intent["nccl"]["profile"]]:
         value = setting.value(intent, facts)
         if value is not None and knows(intent["nccl"]["version"], setting.since):

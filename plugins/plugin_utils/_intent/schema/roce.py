@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The part of the intent's schema that says how RoCE is told from other traffic, on NICs and on switches."""
+"""The intent's schema for RoCE: how it is separated from other traffic, on NICs and on switches."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
     text,
 )
 
-#: The languages that a switch's file is written in; plugin_utils/_roce/switch_config.py has a renderer for each.
+#: The formats of a switch's file; plugin_utils/_roce/switch_config.py has a renderer for each.
 SYNTAXES = ("nvue", "table")
 PORTS = matching(r"[A-Za-z][A-Za-z0-9/:.-]{0,62}[A-Za-z0-9]", "a switch port, or a range of ports (swp1-32, swp33s0-3, Ethernet1/1)")
-#: A field of 32 bits in the kernel's include/linux/mlx5/mlx5_ifc.h (cong_control_r_roce_ecn_rp, _np).
+#: A 32-bit field in the kernel's include/linux/mlx5/mlx5_ifc.h (cong_control_r_roce_ecn_rp, _np).
 U32 = 2**32 - 1
 
 
@@ -32,8 +32,8 @@ def _dcqcn(meaning: str, maximum: int = U32, minimum: int = 0) -> Key:
     return integer(meaning, minimum, maximum)
 
 
-#: Parameters of DCQCN, by the names of OFED's files in /sys/class/net/IF/ecn; those of 10 bits, the percentages and the units are
-#: from NVIDIA's page "DCQCN CC Parameters" (DOCA 3.4).
+#: Parameters of DCQCN, by the names of OFED's files in /sys/class/net/IF/ecn. The 10-bit values, percentages and units are from NVIDIA's
+#: page "DCQCN CC Parameters" (DOCA 3.4).
 DCQCN: dict[str, Key] = {
     "min_time_between_cnps": _dcqcn("Minimum time between two CNPs, in µs."),
     "clamp_tgt_rate": _dcqcn("1: each rate reduction also lowers the target rate to the current rate.", 1),

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The schema of the intent, as data: every variable, every key, its type, default, limits and meaning.
+"""The schema of the intent, as data: every variable and key, with type, default, limits and meaning.
 
-_intent/read.py reads an inventory by it, _intent/docs.py writes docs/intent.md from it. Nothing else knows a default.
+_intent/read.py reads an inventory by it, and _intent/docs.py generates docs/intent.md from it. Defaults are nowhere else.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ RULE = keys(
 )
 EVERY = ("every",)
 
-#: Every variable of the intent, in the order in which it is documented.
+#: Every variable of the intent, in the order of the documentation.
 SECTIONS: dict[str, Section] = {
     "rdma_rails": Section(
         Key((list,), "The rails of a host, in order; at least one.", required=True, each=RAIL),
@@ -229,7 +229,7 @@ SECTIONS: dict[str, Section] = {
 }
 _ANY = (str, int, list)
 
-#: The variables of one run, given with -e or in the inventory.
+#: The variables of one run, set with -e or in the inventory.
 RUN: dict[str, Key] = {
     "rdma_measure": Key(
         (str, bool),
@@ -263,6 +263,6 @@ RUN: dict[str, Key] = {
     ),
     "rdma_stage": text("Stage of a playbook; the playbooks set it."),
 }
-#: What else begins with rdma_ among a host's variables: the fact that this very schema makes, what plays define, and a role's own.
+#: Other variables of a host that begin with rdma_: the fact of this schema, those of plays, and a role's own.
 OURS = ("rdma_intent", "rdma_plan")
 OURS_PREFIX = "rdma_modules_"

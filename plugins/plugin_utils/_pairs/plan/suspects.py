@@ -164,7 +164,7 @@ def _rails(rail: str | None, hosts: Collection[str], of: Reach) -> list[str]:
 
 
 def _with_partners(rail: str, host: str, hosts: Sequence[str], of: Reach, direction: str | None) -> Iterator[Meeting]:
-    """Yield meetings in which the host receives from the first partner and sends to the second (or only) one; or one of these directions."""
+    """Yield meetings in which the host receives from the first partner and sends to the second (or only) one; or one direction."""
     good, available = (
         [each for each in there if each not in hosts and not of.apart(rail, (host, each))]
         for there in (of.good.get(rail, []), of.available[rail])

@@ -131,7 +131,7 @@ def _reached(verdict: Verdict, matrix: Matrix) -> float:
 
 
 class _Accused(NamedTuple):
-    """Names: (rail, host), None for all rails or all hosts; and (rail, one host, the other) of pairs and of measurements crossing a path."""
+    """Names: (rail, host), None for all rails or all hosts; and (rail, one host, the other) of pairs and of measurements on a path."""
 
     ports: frozenset[tuple[str | None, str | None]]
     pairs: frozenset[tuple[str | None, frozenset[str]]]
