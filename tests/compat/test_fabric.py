@@ -42,7 +42,7 @@ def test_a_real_ndr_fabric() -> None:
 def test_a_director_with_extras_whose_author_left_a_node_out() -> None:
     graph = fabric_graph("default", parse_ibnetdiscover(capture("ibnetdiscover/sb-topo-aware-faked.txt")))
     assert graph.problems == [
-        "1 nodes are named at the other ends of links and not described: the output is cut off, or they did not answer: "
+        "1 nodes are named at the other ends of links but not described: the output is cut off, or they did not answer: "
         "rmd70-0101-0908-01ib1-A/S01 aggregation"
     ]
     assert (len(graph.links), len(graph.leaves()), len(graph.hosts())) == (18, 5, 10)

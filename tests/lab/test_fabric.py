@@ -199,5 +199,5 @@ def test_a_host_whose_cable_is_cut_has_not_seen_the_fabric(two_leaves: int) -> N
     finally:
         fabric_faults.restore("leaves", "node1 mlx5_0")
     assert (len(graph.nodes), graph.links, graph.complete) == (1, [], False)
-    assert any("the discovery saw no link, only node1" in problem for problem in graph.problems), graph.problems
+    assert any("the discovery found no link, only node1" in problem for problem in graph.problems), graph.problems
     assert ("fabric.graph", "unknown") in [(check, status) for check, status, _observed in troubles(graph)]

@@ -215,11 +215,11 @@ def test_a_user_who_may_not_open_umad_is_told_so(site: Site) -> None:
     on("node4", f"rm {node}")
     missing = asked_as_nobody(site)["graph"]
     assert refused["problems"] == [
-        f"ibnetdiscover cannot ask: it may not open {node}, by which mlx5_1 port 1 is asked (permission denied): become root"
+        f"ibnetdiscover cannot query: it may not open {node} to query mlx5_1 port 1 (permission denied): become root"
     ]
     assert (refused["nodes"], refused["complete"]) == ({}, False)
     (why,) = missing["problems"]
-    assert why.startswith(f"ibnetdiscover cannot ask: there is no {node}, by which mlx5_1 port 1 is asked")
+    assert why.startswith(f"ibnetdiscover cannot query: there is no {node} to query mlx5_1 port 1")
 
 
 def link(site: Site, *words: str) -> tuple[int, str]:

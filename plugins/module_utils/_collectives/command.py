@@ -97,13 +97,15 @@ def environment(run: NcclRun) -> dict[str, str]:
 def command(run: NcclRun) -> list[str]:
     """The whole command line. Raises ValueError for a run that is none."""
     if run.operation not in PROGRAMS:
-        raise ValueError(f"no operation of nccl-tests: {run.operation!r}; there are {', '.join(PROGRAMS)}")
+        raise ValueError(f"not an operation of nccl-tests: {run.operation!r}; expected one of {', '.join(PROGRAMS)}")
     if run.gpus < 1 or run.min_bytes > run.max_bytes or run.step_factor < 2:
-        raise ValueError(f"no run: {run.gpus} GPUs, from {run.min_bytes} to {run.max_bytes} bytes by a factor of {run.step_factor}")
+        raise ValueError(
+            f"not a valid run: {run.gpus} GPUs, from {run.min_bytes} to {run.max_bytes} bytes by a factor of {run.step_factor}"
+        )
     if len(set(run.hosts)) != len(run.hosts) or not all(map(_HOST.fullmatch, run.hosts)):
-        raise ValueError(f"hosts are names or IPv4 addresses, each once: {', '.join(map(repr, run.hosts))}")
+        raise ValueError(f"hosts must be names or IPv4 addresses, each once: {', '.join(map(repr, run.hosts))}")
     if not all(map(_VARIABLE.fullmatch, run.environment)):
-        raise ValueError(f"no names of variables: {', '.join(name for name in run.environment if not _VARIABLE.fullmatch(name))}")
+        raise ValueError(f"not names of variables: {', '.join(name for name in run.environment if not _VARIABLE.fullmatch(name))}")
     if run.launcher == ALONE:
         if len(run.hosts) > 1:
             raise ValueError(f"{len(run.hosts)} hosts need a launcher: {MPIRUN} or {SRUN}")

@@ -108,9 +108,9 @@ def lacking(wish: Wish, sys: SysRoot) -> list[str]:
         return []
     nccl = wish.nccl_home or "/usr"
     needed = (
-        ((f"{wish.cuda_home}/bin/nvcc",), "CUDA's compiler (package cuda-nvcc-…), or another cuda_home"),
-        ((f"{wish.mpi_home}/include/mpi.h",), "MPI's headers and mpicc (libopenmpi-dev, openmpi-devel), or another mpi_home"),
-        ((f"{nccl}/include/nccl.h",), "NCCL's headers (libnccl-dev, libnccl-devel), or another nccl_home"),
+        ((f"{wish.cuda_home}/bin/nvcc",), "CUDA's compiler (package cuda-nvcc-…), or set another cuda_home"),
+        ((f"{wish.mpi_home}/include/mpi.h",), "MPI's headers and mpicc (libopenmpi-dev, openmpi-devel), or set another mpi_home"),
+        ((f"{nccl}/include/nccl.h",), "NCCL's headers (libnccl-dev, libnccl-devel), or set another nccl_home"),
         (("/usr/bin/make", "/bin/make"), "make"),
         (("/usr/bin/g++", "/usr/local/bin/g++"), "g++"),
     )
@@ -131,7 +131,7 @@ def ensure_tests(wish: Wish, *, runner: Runner, sys: SysRoot, check_mode: bool) 
     if check_mode:
         return Result(True, before, after, lacks)
     if lacks:
-        raise ApplyError(f"nccl-tests cannot be made here: {'; '.join(lacks)}")
+        raise ApplyError(f"nccl-tests cannot be built here: {'; '.join(lacks)}")
     try:
         with own_copy(wish.archive, wish.checksum, wish.work) as archive:
             _put(_programs(wish, _made(replace(wish, archive=archive), runner)), wish.folder)
@@ -151,7 +151,7 @@ def _installed(wish: Wish, sys: SysRoot) -> NcclTests | None:
 def _refuse_strangers(wish: Wish, before: NcclTests | None) -> None:
     ours = before is not None and before.folder == str(wish.folder)
     if not ours and wish.folder.exists() and (not wish.folder.is_dir() or any(wish.folder.iterdir())):
-        raise ApplyError(f"{wish.folder} is there and was not made by this collection: move it away, or give another folder")
+        raise ApplyError(f"{wish.folder} exists and was not created by this collection: move it, or set another folder")
 
 
 def _made(wish: Wish, runner: Runner) -> Path:
@@ -173,14 +173,14 @@ def _refuse_version(wish: Wish, source: Path) -> None:
     header = source / "src" / "common.h"
     told = _VERSION.search(header.read_text(encoding="utf-8", errors="replace")) if header.is_file() else None
     if told is not None and told[1] != wish.version:
-        raise ApplyError(f"{wish.archive} is nccl-tests {told[1]} by its src/common.h, expected {wish.version}")
+        raise ApplyError(f"{wish.archive} contains nccl-tests {told[1]} (src/common.h), expected {wish.version}")
 
 
 def _programs(wish: Wish, source: Path) -> list[Path]:
     folder = source / BUILD if (source / BUILD).is_dir() else source
     programs = sorted(path for path in folder.glob("*_perf") if path.is_file() and os.access(path, os.X_OK))
     if PROGRAM not in {path.name for path in programs}:
-        what = "the archive has" if wish.built else "make ended well, and there is"
+        what = "the archive has" if wish.built else "make succeeded, but there is"
         raise ApplyError(f"{what} no {PROGRAM} in {folder.name}")
     return programs
 

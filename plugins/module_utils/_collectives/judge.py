@@ -49,10 +49,10 @@ def judge(outcome: Outcome, expected: Expected) -> list[Finding]:
 
 def check_exit(outcome: Outcome) -> Finding:
     """`collective.exit`: status 0 and a whole output; a run that was cut off says nothing, whatever its status."""
-    expected = "exit status 0, and the whole output"
+    expected = "exit status 0, and complete output"
     said = _said(outcome)
     if outcome.exit_status is None:
-        observed = f"{outcome.problem or 'it was not run to its end'}{said}"
+        observed = f"{outcome.problem or 'it did not run to its end'}{said}"
         return _finding(outcome, EXIT_CHECK, UNKNOWN, observed, expected, remedy=_look(outcome))
     observed = f"exit status {outcome.exit_status}{said}"
     if outcome.exit_status != 0:
@@ -85,16 +85,16 @@ def check_ranks(outcome: Outcome, expected: Expected) -> Finding:
     told = {max(rank.nranks for rank in outcome.log.ranks)} if outcome.log is not None and outcome.log.ranks else set()
     if test is not None and test.runs > 1:
         seen = f"{test.runs} separate runs, of {test.nranks or 'unknown'} ranks each: nccl-tests was built without MPI"
-        remedy = f"Build nccl-tests on {outcome.host} with `make MPI=1`, and see that it is that build which the launcher starts."
+        remedy = f"Build nccl-tests on {outcome.host} with `make MPI=1`, and check that the launcher starts this build."
         return _finding(outcome, RANKS_CHECK, ERROR, seen, wanted, remedy=remedy)
     count = test.nranks if test is not None else None
     counts = told if count is None else told | {count}
     if counts - {expected.ranks}:
         seen = f"{' and '.join(map(str, sorted(counts)))} ranks"
-        remedy = f"See the launcher's host file and slots on {outcome.host}, and -g and -t of nccl-tests."
+        remedy = f"On {outcome.host}, check the launcher's host file and slots, and -g and -t of nccl-tests."
         return _finding(outcome, RANKS_CHECK, ERROR, seen, wanted, remedy=remedy)
     if not counts:
-        return _finding(outcome, RANKS_CHECK, UNKNOWN, "the output does not tell all ranks", wanted, remedy=_look(outcome))
+        return _finding(outcome, RANKS_CHECK, UNKNOWN, "the output does not show all ranks", wanted, remedy=_look(outcome))
     return _placed(outcome, expected, wanted)
 
 
@@ -106,7 +106,7 @@ def _placed(outcome: Outcome, expected: Expected, wanted: str) -> Finding:
     if names and (strange or absent):
         parts = [f"ranks on {', '.join(strange[:_NAMED])}"] if strange else []
         parts += [f"none on {', '.join(absent[:_NAMED])}"] if absent else []
-        remedy = f"See the launcher's host file on {outcome.host}: it starts ranks elsewhere."
+        remedy = f"On {outcome.host}, correct the launcher's host file: it starts ranks on other hosts."
         return _finding(outcome, RANKS_CHECK, ERROR, f"{expected.ranks} ranks, {', '.join(parts)}", wanted, remedy=remedy)
     return _finding(outcome, RANKS_CHECK, OK, f"{_many(expected.ranks, 'rank')} on {_many(len(planned), 'host')}", wanted)
 
@@ -120,12 +120,15 @@ def check_wrong(outcome: Outcome) -> Finding:
     wanted = "values checked, none wrong"
     test = outcome.test
     if test is None or not test.rows:
-        return _finding(outcome, WRONG_CHECK, UNKNOWN, "no row of results", wanted, remedy=_look(outcome))
+        return _finding(outcome, WRONG_CHECK, UNKNOWN, "no result rows", wanted, remedy=_look(outcome))
     wrong = {row.size_bytes: half.wrong for row in test.rows for half in row.halves if half.wrong}
     if wrong or test.out_of_bounds or test.out_of_bounds_ok is False:
         sizes = ", ".join(f"{count} at {size} bytes" for size, count in list(wrong.items())[:_NAMED])
         seen = f"wrong values: {sizes or f'{test.out_of_bounds} sizes out of bounds'}"
-        remedy = "Trust no result of these hosts: look for Xid and ECC errors of the GPUs (`dmesg`, `nvidia-smi -q`), then halve the hosts."
+        remedy = (
+            "Trust no result of these hosts. 1. Look for Xid and ECC errors of the GPUs: `dmesg`, `nvidia-smi -q`. "
+            "2. Run halves of the hosts to find the bad one."
+        )
         return _finding(outcome, WRONG_CHECK, ERROR, seen, wanted, remedy=remedy)
     unchecked = [row.size_bytes for row in test.rows if not any(_was_checked(half.wrong, half.deviation) for half in row.halves)]
     if unchecked or test.out_of_bounds is None:
@@ -143,7 +146,7 @@ def _was_checked(wrong: int | None, deviation: float | None) -> bool:
 def check_busbw(outcome: Outcome, expected: Expected) -> Finding:
     """`collective.busbw`: the median of the large sizes, both halves, against the expected rate. There is no upper bound."""
     limit = expected.gbytes_per_s
-    wanted = f"at least {expected.warn_below:g} of {limit:.4g} GB/s" if limit else expected.no_limit or "a rate to hold it against"
+    wanted = f"at least {expected.warn_below:g} of {limit:.4g} GB/s" if limit else expected.no_limit or "a rate to compare with"
     test = outcome.test
     figures = large_busbw(test, expected.large_bytes) if test is not None and test.runs == 1 else []
     if not figures:
@@ -156,7 +159,7 @@ def check_busbw(outcome: Outcome, expected: Expected) -> Finding:
     seen += f", lowest {min(figures):.4g}, highest {max(figures):.4g}" if len(figures) > 1 else ""
     if not limit:
         status = NOT_APPLICABLE if expected.no_limit else UNKNOWN
-        remedy = "" if expected.no_limit else "Give the compute rails rate_gbps, or a rate by rdma_collectives.min_busbw_gbps."
+        remedy = "" if expected.no_limit else "Set rate_gbps for the compute rails, or rdma_collectives.min_busbw_gbps."
         return _finding(outcome, BUSBW_CHECK, status, seen, wanted, remedy=remedy)
     if median >= expected.warn_below * limit:
         return _finding(outcome, BUSBW_CHECK, OK, seen, wanted)
@@ -173,8 +176,8 @@ def large_busbw(test: NcclTestsResult, large_bytes: int) -> list[float]:
 
 def _slow(outcome: Outcome) -> str:
     return (
-        f"See collective.transport and collective.hcas of {outcome.subject} first, then the pairs stage of its hosts; "
-        "a slow host is found by running halves of them."
+        f"1. Check collective.transport and collective.hcas of {outcome.subject}. 2. Run the pairs stage for its hosts. "
+        "3. Run halves of the hosts to find a slow one."
     )
 
 

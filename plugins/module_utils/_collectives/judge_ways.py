@@ -24,7 +24,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.model impor
 _NETWORKS = ("NET", "COLLNET")
 #: What NCCL adds to the name of a device that reaches the GPU's memory by itself (Data Direct).
 _DATA_DIRECT = "_dma"
-_DEBUG = "Run it with NCCL_DEBUG=INFO (subsystems INIT and NET), from all ranks, and give all of its output."
+_DEBUG = "Run it with NCCL_DEBUG=INFO (subsystems INIT and NET) on all ranks, and pass its full output."
 
 
 def check_transport(outcome: Outcome, expected: Expected) -> list[Finding]:
@@ -39,10 +39,10 @@ def check_transport(outcome: Outcome, expected: Expected) -> list[Finding]:
     found = []
     for host, channels in sorted(_of_hosts(outcome, expected).items()):
         if not channels and not several and _by_nvls(outcome):
-            found.append(Finding(STAGE, TRANSPORT_CHECK, host, outcome.subject, OK, "NVLS alone: the switches of NVLink reduce", wanted))
+            found.append(Finding(STAGE, TRANSPORT_CHECK, host, outcome.subject, OK, "only NVLS: the NVLink switches reduce", wanted))
             continue
         status, remedy = _transport(host, channels, expected)
-        seen = _counted(channels) or "no line of its channels"
+        seen = _counted(channels) or "no line on its channels"
         socket = next((f": {channel.example}" for channel in channels if _is_socket(channel)), "")
         found.append(Finding(STAGE, TRANSPORT_CHECK, host, outcome.subject, status, f"{seen}{socket}", wanted, remedy))
     return found
@@ -75,32 +75,32 @@ def _transport(host: str, channels: Sequence[Channel], expected: Expected) -> tu
     if any(map(_is_socket, channels)):
         return (
             ERROR,
-            f"See why NCCL takes no RDMA device on {host}: its lines NET/IB, NCCL_IB_DISABLE, NCCL_IB_HCA, memlock, /dev/infiniband.",
+            f"NCCL uses no RDMA device on {host}. Check its NET/IB lines, NCCL_IB_DISABLE, NCCL_IB_HCA, memlock and /dev/infiniband.",
         )
     if not channels or any(channel.transport == OTHER for channel in channels):
         return UNKNOWN, _DEBUG
     network = [channel for channel in channels if channel.transport in _NETWORKS]
     status, remedy = _between(host, network, expected) if len(expected.hosts) > 1 else _within(host, network)
     if status == OK and expected.p2p and any(channel.transport == "SHM" for channel in channels):
-        return WARNING, f"GPUs of {host} talk through its memory: see NCCL_P2P_DISABLE, NCCL_P2P_LEVEL, ACS and `nvidia-smi topo -m`."
+        return WARNING, f"GPUs of {host} use its memory. Check NCCL_P2P_DISABLE, NCCL_P2P_LEVEL, ACS and `nvidia-smi topo -m`."
     return status, remedy
 
 
 def _between(host: str, network: Sequence[Channel], expected: Expected) -> tuple[str, str]:
     foreign = [channel for channel in network if channel.transport == "NET" and not channel.kind.startswith(expected.network)]
     if foreign:
-        return ERROR, f"NCCL on {host} uses NET/{foreign[0].kind}: see NCCL_NET, NCCL_NET_PLUGIN and what plugins are installed."
+        return ERROR, f"NCCL on {host} uses NET/{foreign[0].kind}. Check NCCL_NET, NCCL_NET_PLUGIN and the installed plugins."
     if not network:
-        return UNKNOWN, "Nothing has crossed the network: run it with NCCL_MNNVL_ENABLE=0, or on hosts that share no NVLink."
+        return UNKNOWN, "Nothing crossed the network. Run it with NCCL_MNNVL_ENABLE=0, or on hosts without common NVLink."
     if expected.gdr is not False and any(not channel.gdr for channel in network):
-        remedy = f"Run the gpu stage for {host}: nvidia_peermem or DMA-BUF; then see NCCL_NET_GDR_LEVEL, and ACS between GPU and NIC."
+        remedy = f"1. Run the gpu stage for {host} (nvidia_peermem, DMA-BUF). 2. Check NCCL_NET_GDR_LEVEL, and ACS between GPU and NIC."
         return ERROR if expected.gdr else WARNING, remedy
     return OK, ""
 
 
 def _within(host: str, network: Sequence[Channel]) -> tuple[str, str]:
     if network:
-        return WARNING, f"GPUs of {host} talk over its NICs: see NCCL_P2P_DISABLE and NCCL_SHM_DISABLE."
+        return WARNING, f"GPUs of {host} communicate over its NICs. Check NCCL_P2P_DISABLE and NCCL_SHM_DISABLE."
     return OK, ""
 
 
@@ -128,11 +128,11 @@ def _hcas(outcome: Outcome, host: str, channels: Sequence[Channel], expected: Ex
         status, seen = UNKNOWN, "no device of its compute rails is known"
         remedy = f"Run the driver and link stages for {host}: none of its compute rails has a device."
     elif any(map(_is_socket, network)):
-        status, seen, remedy = NOT_APPLICABLE, "not all went over an HCA, see collective.transport", ""
+        status, seen, remedy = NOT_APPLICABLE, "not all channels used an HCA, see collective.transport", ""
     elif not network:
-        status, seen, remedy = UNKNOWN, "no line of its channels over the network", _DEBUG
+        status, seen, remedy = UNKNOWN, "no line on its network channels", _DEBUG
     elif any(channel.adapter is None for channel in network):
-        status, seen, remedy = UNKNOWN, "the log does not tell which devices NCCL's numbers mean", _DEBUG
+        status, seen, remedy = UNKNOWN, "the log does not show the devices of NCCL's numbers", _DEBUG
     else:
         used = frozenset(device for channel in network for device in _devices(channel.adapter or ""))
         seen, remedy = ", ".join(sorted(used)), _mend(host, planned, used, all_of_them=expected.all_hcas)
@@ -145,11 +145,9 @@ def _mend(host: str, planned: frozenset[str], used: frozenset[str], *, all_of_th
     """What to do about HCAs that are not as planned; "" if they are."""
     strange, idle = sorted(used - planned), sorted(planned - used)
     if strange:
-        return (
-            f"Run the nccl stage for {host}: NCCL_IB_HCA should name {', '.join(sorted(planned))}, and {', '.join(strange)} is not of them."
-        )
+        return f"Run the nccl stage for {host}: NCCL_IB_HCA should name {', '.join(sorted(planned))}, without {', '.join(strange)}."
     if idle and all_of_them:
-        return f"See on {host} that {', '.join(idle)} is ACTIVE and near a GPU that took part (`nvidia-smi topo -m`), and NCCL_IB_HCA."
+        return f"On {host}, check that {', '.join(idle)} is ACTIVE and near a used GPU (`nvidia-smi topo -m`), and check NCCL_IB_HCA."
     return ""
 
 

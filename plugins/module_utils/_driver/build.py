@@ -61,8 +61,8 @@ class DriverBuild:
             refuse_other(look, self._unit.job.unit, self._wish.host)
             adopts = look.running or look.phase == ENDED
             if not adopts and self._is_there():
-                return Report(meaning=f"{self._wish.creates} is there")
-            note = f"a build before this one was cut off: {cut_off(self._unit, self._wish.host)}" if look.phase == LOST else None
+                return Report(meaning=f"{self._wish.creates} exists")
+            note = f"an earlier build was interrupted: {cut_off(self._unit, self._wish.host)}" if look.phase == LOST else None
             if not adopts and self._wish.idle_only:
                 refuse_while_used(self._wish.host, self._root(), self._runner)
             if not adopts:
@@ -77,7 +77,7 @@ class DriverBuild:
         look = self._unit.look()
         refuse_other(look, self._unit.job.unit, self._wish.host)
         if self._is_there() and not look.running:
-            return Report(meaning=f"{self._wish.creates} is there")
+            return Report(meaning=f"{self._wish.creates} exists")
         return Report(changed=True, running=look.running, would=f"run {' '.join(self._wish.argv)}")
 
     def _is_there(self) -> bool:
@@ -90,4 +90,4 @@ class DriverBuild:
         if self._wish.creates is None or self._is_there():
             return None
         remedy = f"Read the lines below, and `{' '.join(self._wish.argv)} --help` on {self._wish.host}."
-        return Meaning(f"it ended with 0, and {self._wish.creates} is not there", remedy)
+        return Meaning(f"it exited with 0, but {self._wish.creates} does not exist", remedy)

@@ -123,10 +123,8 @@ Judge = Callable[[], "Meaning | None"]
 def refuse_other(look: Look, unit: str, host: str) -> None:
     """Raise ApplyError if something else runs in the unit."""
     if look.phase == OTHER:
-        what = " ".join(look.argv) or "a program that is not known"
-        raise ApplyError(
-            f"{unit} runs on {host} with something else: {what}. Wait for its end, or end it with `systemctl stop {unit}` there."
-        )
+        what = " ".join(look.argv) or "an unknown program"
+        raise ApplyError(f"{unit} runs another program on {host}: {what}. Wait until it ends, or run `systemctl stop {unit}` there.")
 
 
 def follow(unit: BuildUnit, wait_seconds: float, host: str, explain: Callable[[Look], Meaning], judge: Judge) -> Report:
@@ -148,9 +146,9 @@ def follow(unit: BuildUnit, wait_seconds: float, host: str, explain: Callable[[L
 
 
 def _gone(unit: BuildUnit, look: Look, host: str) -> Report:
-    remedy = "Run the playbook again, which starts it anew."
+    remedy = "Run the playbook again, which starts it again."
     if look.phase == NONE:
-        why = f"nothing of the kind was started on {host}, or something else since"
+        why = f"it was not started on {host}, or another one was started since"
         return Report(finished=True, failed=True, meaning=why, remedy=remedy)
     logs = gather(unit.job.log)
     own = logs.get(str(unit.job.log), "")
@@ -158,7 +156,7 @@ def _gone(unit: BuildUnit, look: Look, host: str) -> Report:
         changed=True,
         finished=True,
         failed=True,
-        meaning=f"it was cut off: {cut_off(unit, host)}",
+        meaning=f"it was interrupted: {cut_off(unit, host)}",
         remedy=remedy,
         lines=_why("\n".join(logs.values()), own),
         log=tail(own, LOG_LINES),
@@ -168,7 +166,7 @@ def _gone(unit: BuildUnit, look: Look, host: str) -> Report:
 
 def cut_off(unit: BuildUnit, host: str) -> str:
     """Why a unit that was started is not there."""
-    return f"{host} was started again meanwhile" if unit.rebooted() else f"somebody has removed {unit.job.unit} from {host}"
+    return f"{host} was rebooted in the meantime" if unit.rebooted() else f"{unit.job.unit} was removed from {host}"
 
 
 def _ended(unit: BuildUnit, look: Look, meaning: Meaning, judge: Judge) -> Report:
@@ -201,8 +199,8 @@ def _not_built(text: str) -> Meaning | None:
     if not said:
         return None
     return Meaning(
-        "it ended with 0, and DKMS could not build a module",
-        "Mend the cause that the lines below name, and run the playbook again; `dkms status` there shows what is built for which kernel.",
+        "it exited with 0, but DKMS could not build a module",
+        "1. Fix the cause in the lines below; `dkms status` on the host shows the builds for each kernel. 2. Run the playbook again.",
     )
 
 

@@ -116,7 +116,7 @@ class BuildUnit:
         """
         unit = self._unit()
         if unit.running:
-            raise ApplyError(f"{self.job.unit} runs already: {' '.join(self._state().get('argv') or ['a program that is not known'])}")
+            raise ApplyError(f"{self.job.unit} is already running: {' '.join(self._state().get('argv') or ['an unknown program'])}")
         self._forget(unit)
         if self.job.log.exists():
             os.replace(self.job.log, f"{self.job.log}.1")

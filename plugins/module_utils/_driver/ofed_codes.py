@@ -15,39 +15,39 @@ from dataclasses import dataclass
 _LOG = "read the lines below and the log of {host}"
 _CODES = {
     0: ("the installation ended successfully", ""),
-    1: ("the installation failed", f"Look at the first cause: {_LOG}; then run the playbook again."),
+    1: ("the installation failed", f"1. Find the first cause: {_LOG}. 2. Run the playbook again."),
     2: (
         "no firmware was found for the adapter device",
-        "The driver itself may be installed. Set without_fw_update for {host} (flag --without-fw-update), and run the playbook again.",
+        "The driver itself may be installed. 1. Set without_fw_update for {host} (flag --without-fw-update). 2. Run the playbook again.",
     ),
     22: (
         "a parameter is not valid",
-        "Compare the flags with `mlnxofedinstall --help` of this very release, and correct driver.flags in the intent of {host}.",
+        "Compare the flags with `mlnxofedinstall --help` of the same release, and correct driver.flags in the intent of {host}.",
     ),
     28: (
         "there is not enough free space",
-        "Run `df -h / /tmp /var/tmp /var/lib` on {host}, make room or set driver_tmpdir to a folder that has it, then run it again.",
+        "1. On {host}, run `df -h / /tmp /var/tmp /var/lib`. 2. Free space, or set driver_tmpdir to another folder. 3. Run it again.",
     ),
     171: (
-        "it does not apply to this system: no adapter that it knows was found",
-        "Run `lspci -d 15b3:` on {host}: without a line the NIC is not there or not seated; with one, take a release that knows it.",
+        "it does not apply to this system: no supported adapter was found",
+        "On {host}, run `lspci -d 15b3:`. Without output, the NIC is missing or not seated. Otherwise use a release that supports it.",
     ),
     172: (
-        "what it needs is not there: another distribution, release or architecture than the archive is for, or missing packages",
-        "Compare the archive's name with /etc/os-release of {host}, and install there the packages that the lines below name.",
+        "a requirement is missing: the archive is for another distribution, release or architecture, or packages are missing",
+        "1. Compare the archive's name with /etc/os-release on {host}. 2. Install the packages named below on {host}.",
     ),
     173: (
         "the mst driver could not be started",
-        "Run `mst start` and `dmesg | tail` on {host}; Secure Boot refuses it if its key is not enrolled.",
+        "On {host}, run `mst start` and `dmesg | tail`. Secure Boot rejects the driver if its key is not enrolled.",
     ),
     174: (
-        "other packages depend on the stack that is installed",
-        "Remove the packages that the lines below name from {host}, or set force, which removes them with the old stack.",
+        "other packages depend on the installed stack",
+        "Remove the packages named below from {host}, or set force, which removes them together with the old stack.",
     ),
 }
 #: What env exits with for a program that may not be run, and for one that is not there.
 _NO_PROGRAM = (126, 127)
-_CUT_OFF = "`dpkg --configure -a` or `rpm -qa --last` on {host} shows what is half done; then run the playbook again, it begins anew."
+_CUT_OFF = "On {host}, `dpkg --configure -a` or `rpm -qa --last` shows incomplete packages. Then run the playbook again; it starts over."
 
 
 @dataclass(frozen=True)
@@ -62,22 +62,22 @@ def explain_end(rc: int | None, result: str, timeout_seconds: int, host: str) ->
     """What any program's end means. rc: negative for a signal; result: systemd's word for it (systemd.exec(5), $SERVICE_RESULT)."""
     if result == "timeout":
         return Meaning(
-            f"it did not end within {_span(timeout_seconds)} and was ended",
-            f"If its log shows that it was still at work, allow {host} more minutes (driver.build_minutes). {_CUT_OFF.format(host=host)}",
+            f"it did not finish within {_span(timeout_seconds)} and was stopped",
+            f"If its log shows progress, allow {host} more minutes (driver.build_minutes). {_CUT_OFF.format(host=host)}",
         )
     if result == "oom-kill":
-        return Meaning("the kernel ended it for want of memory", f"Make memory free on {host} (`free -m`). {_CUT_OFF.format(host=host)}")
+        return Meaning("the kernel killed it because memory ran out", f"Free memory on {host} (`free -m`). {_CUT_OFF.format(host=host)}")
     if rc is None:
-        return Meaning(f"it could not be started ({result or 'systemd does not say why'})", f"Run `journalctl -b -n 50` on {host}.")
+        return Meaning(f"it could not be started ({result or 'systemd reports no reason'})", f"Run `journalctl -b -n 50` on {host}.")
     if rc < 0:
-        return Meaning(f"{_signal(-rc)} ended it from outside", f"Find out who stopped it. {_CUT_OFF.format(host=host)}")
+        return Meaning(f"{_signal(-rc)} killed it", f"Find out what stopped it. {_CUT_OFF.format(host=host)}")
     return Meaning("it ended successfully", "") if rc == 0 else _explain_code(rc, host)
 
 
 def _explain_code(rc: int, host: str) -> Meaning:
     if rc in _NO_PROGRAM:
-        return Meaning(f"the program could not be run (exit code {rc})", f"Look whether it is there on {host}, and may be executed.")
-    return Meaning(f"it failed with exit code {rc}", f"Look at the first cause: {_LOG.format(host=host)}; then run the playbook again.")
+        return Meaning(f"the program could not be run (exit code {rc})", f"Check that it exists on {host}, and is executable.")
+    return Meaning(f"it failed with exit code {rc}", f"1. Find the first cause: {_LOG.format(host=host)}. 2. Run the playbook again.")
 
 
 def explain_installer(rc: int | None, result: str, timeout_seconds: int, host: str) -> Meaning:
@@ -87,11 +87,11 @@ def explain_installer(rc: int | None, result: str, timeout_seconds: int, host: s
     if rc not in _CODES:
         told = ", ".join(str(code) for code in _CODES)
         return Meaning(
-            f"the installer ended with {rc}, which mlnxofedinstall is not known to do (known: {told})",
-            f"Look at the first cause: {_LOG.format(host=host)}.",
+            f"the installer exited with {rc}, an unknown exit code of mlnxofedinstall (known: {told})",
+            f"Find the first cause: {_LOG.format(host=host)}.",
         )
     text, remedy = _CODES[rc]
-    return Meaning(f"the installer ended with {rc}: {text}" if rc else text, remedy.format(host=host))
+    return Meaning(f"the installer exited with {rc}: {text}" if rc else text, remedy.format(host=host))
 
 
 def _span(seconds: int) -> str:

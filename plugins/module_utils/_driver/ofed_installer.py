@@ -61,10 +61,10 @@ def inspect_archive(archive: Path, version: str) -> Contents:
     contents = contents_of(archive, members)
     top = contents.top
     if not any(member_name(member) == f"{top}/{INSTALLER}" and member.isreg() for member in members):
-        raise ApplyError(f"{archive} has no {top}/{INSTALLER}: it is not the archive of MLNX_OFED's installer")
+        raise ApplyError(f"{archive} has no {top}/{INSTALLER}: it is not an MLNX_OFED installer archive")
     named = _NAME.fullmatch(top)
     if named and named[1] != version:
-        raise ApplyError(f"{archive} is MLNX_OFED {named[1]} by its folder {top}, expected {version}")
+        raise ApplyError(f"{archive} contains MLNX_OFED {named[1]} (folder {top}), expected {version}")
     return contents
 
 
@@ -89,7 +89,7 @@ def check_space(contents: Contents, folder: Path, tmpdir: Path, read: Callable[[
         if space.free_bytes < need
     ]
     if short:
-        raise ApplyError(f"there is not enough room: {'; '.join(short)}. Make room there, or set driver_tmpdir to a folder that has it.")
+        raise ApplyError(f"not enough free space: {'; '.join(short)}. Free space there, or set driver_tmpdir to another folder.")
 
 
 UNIT = "rdma-ofed-install.service"
@@ -154,7 +154,7 @@ class OfedInstaller:
         look = unit.look()
         refuse_other(look, UNIT, self._wish.host)
         if look.running:
-            return Report(changed=True, running=True, would="wait for the installation that runs", seconds=look.seconds)
+            return Report(changed=True, running=True, would="wait for the running installation", seconds=look.seconds)
         state = self._state()
         if self._is_there(state):
             return Report(meaning=f"MLNX_OFED {self._wish.version} is installed, and built for the running kernel")
@@ -209,14 +209,14 @@ class OfedInstaller:
             return None
         if state.built is not True:
             why = "; ".join(state.why) or "no reason is known"
-            known = "" if state.built is False else " for all that is known"
+            known = "" if state.built is False else ", as far as is known"
             return Meaning(
-                f"the installer ended with 0, and the stock {DRIVER} would be loaded{known}: {why}",
-                f"Mend the cause that the lines below name; `modinfo {DRIVER}` and `dkms status` on {wish.host} show what is built.",
+                f"the installer exited with 0, but the stock {DRIVER} would be loaded{known}: {why}",
+                f"Fix the cause in the lines below. On {wish.host}, `modinfo {DRIVER}` and `dkms status` show the built modules.",
             )
         return Meaning(
-            f"the installer ended with 0, and {state.stack or 'no OFED'} {state.version or ''} is installed, expected {wish.version}",
-            f"Run `ofed_info -s` on {wish.host}, and compare it with the archive's name.",
+            f"the installer exited with 0, but {state.stack or 'no OFED'} {state.version or ''} is installed, expected {wish.version}",
+            f"On {wish.host}, run `ofed_info -s`, and compare it with the archive's name.",
         )
 
     def _told(self, report: Report, *, started: bool, note: str | None) -> Report:
@@ -230,7 +230,7 @@ class OfedInstaller:
             shutil.rmtree(self._tmpdir)
 
     def _note(self, unit: BuildUnit) -> str:
-        return f"an installation before this one was cut off ({cut_off(unit, self._wish.host)}); it began anew from the archive"
+        return f"an earlier installation was interrupted ({cut_off(unit, self._wish.host)}); it started over from the archive"
 
     def _is_there(self, state: OfedState) -> bool:
         return state.stack == MLNX_OFED and state.version == self._wish.version and state.built is True

@@ -141,7 +141,7 @@ def _built(stack: Stack, name: str | None) -> tuple[bool | None, list[str]]:
         return True, []
     if entries:
         return False, [f"DKMS has {entries[0].name}/{entries[0].version} not installed for {kernel}"]
-    return (False, []) if name is None else (None, [f"it is not known whether it is built for {kernel}: DKMS does not have it"])
+    return (False, []) if name is None else (None, [f"whether it is built for {kernel} is unknown: DKMS does not have it"])
 
 
 def _loaded(stack: Stack) -> tuple[bool | None, list[str]]:
@@ -152,5 +152,5 @@ def _loaded(stack: Stack) -> tuple[bool | None, list[str]]:
     if compared == OK:
         return True, []
     if compared == ERROR:
-        return False, [f"another {DRIVER} is loaded than is on disk"]
-    return None, [f"it is not known whether the {DRIVER} that is loaded is the one on disk"]
+        return False, [f"the loaded {DRIVER} differs from the one on disk"]
+    return None, [f"whether the loaded {DRIVER} is the one on disk is unknown"]

@@ -79,8 +79,8 @@ class OfedUninstaller:
         program = self._wish.argv[0]
         if not self._root().exists(program):
             raise ApplyError(
-                f"{self._version()} is installed on {self._wish.host}, and its uninstaller {program} is not there. "
-                f"Find it there with `ls /usr/sbin/*uninstall*`, and name it as uninstaller; or remove the packages by hand."
+                f"{self._version()} is installed on {self._wish.host}, but its uninstaller {program} does not exist. "
+                f"Find it with `ls /usr/sbin/*uninstall*` on the host, and set it as uninstaller, or remove the packages by hand."
             )
         refuse_unless_safe(self._wish.host, self._wish.may_remove, self._root(), self._runner)
         self._unit.start()
@@ -92,8 +92,8 @@ class OfedUninstaller:
         version = self._version()
         if version is None:
             return None
-        remedy = f"Read the lines below; what of it is still installed on {self._wish.host} is shown there by `ofed_info`."
-        return Meaning(f"the uninstaller ended with 0, and {version} is still installed", remedy)
+        remedy = f"Read the lines below. On {self._wish.host}, `ofed_info` shows the remaining packages."
+        return Meaning(f"the uninstaller exited with 0, but {version} is still installed", remedy)
 
     def _version(self) -> str | None:
         return read_ofed_version(self._root())

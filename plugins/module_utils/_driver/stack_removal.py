@@ -202,7 +202,7 @@ def read_removal(packages: Collection[str], sys: SysRoot, runner: Runner) -> Rem
 
 
 def _sorted(names: Collection[str], versions: Mapping[str, str]) -> dict[str, str]:
-    return {name: versions.get(name, "version not known") for name in sorted(names)}
+    return {name: versions.get(name, "version unknown") for name in sorted(names)}
 
 
 def _versions(sys: SysRoot, runner: Runner) -> tuple[Mapping[str, str], Collection[str]]:
@@ -213,7 +213,7 @@ def _versions(sys: SysRoot, runner: Runner) -> tuple[Mapping[str, str], Collecti
         return {**dpkg.versions, **dpkg.partial}, dpkg.partial
     found = read_rpm_packages(runner)
     if found is None:
-        raise ParseError("the database of packages cannot be read")
+        raise ParseError("the package database cannot be read")
     return found, ()
 
 
@@ -248,7 +248,7 @@ def read_uses(sys: SysRoot, runner: Runner) -> list[str]:
     try:
         return stack_uses(read_stack(sys, runner), read_load(sys))
     except (CommandError, ParseError, OSError) as error:
-        return [f"it is not known whether it is in use: {error}"]
+        return [f"whether it is in use is unknown: {error}"]
 
 
 def refuse_while_used(host: str, sys: SysRoot, runner: Runner, done: str = "installed") -> None:
@@ -277,8 +277,8 @@ def refuse_unless_safe(
     others = sorted({*now.packages, *now.dependants} - set(may_remove))
     if others:
         raise ApplyError(
-            f"Nothing was removed on {host}: {', '.join(others)} would be removed too, which the plan did not list. "
-            f"Run the driver stage with --check and read its list again."
+            f"Nothing was removed on {host}: {', '.join(others)} would also be removed, but the plan did not list it. "
+            f"Run the driver stage with --check and review its list."
         )
 
 
@@ -299,7 +299,7 @@ def stack_uses(stack: Stack, load: Load | None) -> list[str]:
 def storage_uses(stack: Stack) -> Iterator[str]:
     """Mounts, NVMe and iSCSI over RDMA, in words."""
     if stack.uses is None:
-        yield "it is not known whether storage goes over RDMA"
+        yield "whether storage uses RDMA is unknown"
     yield from (f"{USES.get(use.kind, use.kind)}: {use.what}" for use in stack.uses or ())
 
 
@@ -323,8 +323,8 @@ def module_uses(name: str, order: Sequence[str], modules: Mapping[str, Module]) 
     refcount = modules[name].refcount if name in modules else None
     below = ", ".join(other for other in order if name in holders_of(other, modules)) or "the driver"
     if name not in OWN | UNUSED_MAY_GO | set(PEERMEM_MODULES):
-        yield f"{name} holds {below} (refcount {'not known' if refcount is None else refcount}), and is no part of the stack"
+        yield f"{name} holds {below} (refcount {'unknown' if refcount is None else refcount}), and is not part of the stack"
     elif refcount is None:
-        yield f"it is not known whether {name} is in use"
+        yield f"whether {name} is in use is unknown"
     elif refcount > len(holders_of(name, modules)):
         yield f"{name} is in use (refcount {refcount})"

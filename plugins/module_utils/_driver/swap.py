@@ -125,7 +125,7 @@ def refuse_if_used(names: Sequence[str], sys: SysRoot) -> None:
     """
     reasons = [reason for position, name in enumerate(names) if (reason := _in_the_way(name, names[:position], sys))]
     if reasons:
-        raise ApplyError(f"Nothing was unloaded: {'; '.join(reasons)}. End what uses them, or reboot the host instead.")
+        raise ApplyError(f"Nothing was unloaded: {'; '.join(reasons)}. Stop the programs that use them, or reboot the host instead.")
 
 
 def _in_the_way(name: str, before: Sequence[str], sys: SysRoot) -> str | None:
@@ -137,7 +137,7 @@ def _in_the_way(name: str, before: Sequence[str], sys: SysRoot) -> str | None:
     if count is None or not count.isdecimal():
         return f"{name} is part of the kernel, or cannot be unloaded"
     others = int(count) - len(holders)
-    return f"{name} is in use {others} times by what is no module (an open device, a mount, a connection)" if others > 0 else None
+    return f"{name} is in use {others} times (an open device, a mount, a connection)" if others > 0 else None
 
 
 def missing_or_other(names: Sequence[str], runner: Runner, sys: SysRoot) -> list[str]:
@@ -151,7 +151,7 @@ def missing_or_other(names: Sequence[str], runner: Runner, sys: SysRoot) -> list
         file = files.get(name)
         loaded = sys.text(f"/sys/module/{name}/version"), sys.text(f"/sys/module/{name}/srcversion")
         if file is None:
-            others.append(f"of {name} modinfo knows no file")
+            others.append(f"modinfo finds no file for {name}")
             continue
         module = Module(*loaded, [], file.file, file.version, file.srcversion, provenance(file.file))
         if compare(module) == ERROR:
@@ -160,7 +160,7 @@ def missing_or_other(names: Sequence[str], runner: Runner, sys: SysRoot) -> list
 
 
 def _build(version: str | None, srcversion: str | None) -> str:
-    return f"{version or 'without version'} (srcversion {srcversion or 'not told'})"
+    return f"{version or 'without version'} (srcversion {srcversion or 'unknown'})"
 
 
 def _swap(planned: SwapResult, runner: Runner, sys: SysRoot) -> None:
@@ -169,7 +169,9 @@ def _swap(planned: SwapResult, runner: Runner, sys: SysRoot) -> None:
         if is_present(name, sys):
             _unload(name, planned, runner, sys)
             if is_present(name, sys):
-                raise ApplyError(f"Cannot unload {name}: modprobe says nothing, and it is still there. {_state_of(planned, runner, sys)}")
+                raise ApplyError(
+                    f"Cannot unload {name}: modprobe reports no error, but it is still loaded. {_state_of(planned, runner, sys)}"
+                )
     if planned.restarted:
         _run(["systemctl", "restart", planned.restarted], f"Cannot restart {planned.restarted}", planned, runner, sys)
     for name in planned.loaded:
@@ -210,7 +212,7 @@ def _state_of(planned: SwapResult, runner: Runner, sys: SysRoot) -> str:
 def _state(names: Sequence[str], runner: Runner, sys: SysRoot) -> str:
     loaded = [name for name in dict.fromkeys(names) if is_present(name, sys)]
     said = kernel_said(runner, names)
-    quoted = f" The kernel said: {' | '.join(said)}" if said else ""
+    quoted = f" Kernel messages: {' | '.join(said)}" if said else ""
     return f"Loaded now: {', '.join(loaded) or 'none of them'}.{quoted}"
 
 

@@ -57,10 +57,10 @@ def add_linkinfo(build: Build, linkinfo: Linkinfo, *, doubles: bool) -> None:
         if told.answered and (told.end is not None) != (end in linked):
             changed.append(build.call(end))
         _merge_port(build, end, told)
-    build.some("iblinkinfo tells of ports that ibnetdiscover did not find: the fabric changed in between", strangers)
+    build.some("iblinkinfo reports ports that ibnetdiscover did not find: the fabric changed in between", strangers)
     if not doubles:
-        build.some("iblinkinfo was not told who is behind ports that are up", lost)
-    build.some("ibnetdiscover and iblinkinfo do not tell the same of links: the fabric changed in between", changed)
+        build.some("iblinkinfo did not find the node behind ports that are up", lost)
+    build.some("ibnetdiscover and iblinkinfo report different links: the fabric changed in between", changed)
 
 
 def _merge_port(build: Build, end: End, told: LinkinfoPort) -> None:
@@ -96,7 +96,7 @@ def add_counters(build: Build, counters: Counters) -> None:
         ports = build.nodes[end[0]].ports
         port = ports.get(number) or Port(number)
         ports[number] = replace(port, counters={**port.counters, **values})
-    build.some("counters are told of ports that ibnetdiscover did not find", strangers)
+    build.some("counters belong to ports that ibnetdiscover did not find", strangers)
 
 
 SOURCE = "ibnetdiscover"
@@ -126,7 +126,7 @@ def fabric_graph(
     _add_links(build, told, missing)
     _name_aggregation(build)
     build.some(
-        f"{len(missing)} nodes are named at the other ends of links and not described: the output is cut off, or they did not answer",
+        f"{len(missing)} nodes are named at the other ends of links but not described: the output is cut off, or they did not answer",
         [build.nodes[guid].name for guid in missing],
     )
     if linkinfo is not None:
@@ -134,7 +134,7 @@ def fabric_graph(
     add_counters(build, counters or {})
     if not build.links:
         seen = ", ".join(node.name for node in build.nodes.values()) or "no node"
-        build.problems.append(f"the discovery saw no link, only {seen}: the port is down, or nothing beyond it answered")
+        build.problems.append(f"the discovery found no link, only {seen}: the port is down, or nothing behind it answered")
     said = [*problems, *discovery.problems, *(linkinfo.problems if linkinfo is not None else ()), *build.problems]
     nodes = {guid: build.nodes[guid] for guid in sorted(build.nodes)}
     links = [build.links[key] for key in sorted(build.links)]
@@ -165,7 +165,7 @@ def _add_node(build: Build, told: dict[End, FoundPort], found: FoundNode) -> Non
     for port in found.ports:
         before = told.setdefault((found.guid, port.number), port)
         if before != port:
-            build.problems.append(f"two lines tell of {build.call((found.guid, port.number))}, and not the same")
+            build.problems.append(f"two lines on {build.call((found.guid, port.number))} differ")
         known.ports[port.number] = Port(port.number, port.guid, port.lid, port.lmc, width=port.width, speed=port.speed)
         if port.guid is not None:
             build.port_guids[port.guid] = (found.guid, port.number)
@@ -209,9 +209,9 @@ def _add_links(build: Build, told: Mapping[End, FoundPort], missing: Collection[
             rated.append(build.call(here))
         width, speed = min(rates, key=lambda rate: rate_gbps(*rate) or 0.0) if rates else (port.width, port.speed)
         build.links[key] = Link(*key, width, speed)
-    build.some("one end only tells of links", alone)
-    build.some("the other ends of links name others in their turn", contradicted)
-    build.some("the ends of links do not tell the same width and speed", rated)
+    build.some("only one end reports some links", alone)
+    build.some("the other ends of links name other ports", contradicted)
+    build.some("the ends of links report different widths or speeds", rated)
 
 
 def _add_far_port(build: Build, end: FoundEnd) -> None:

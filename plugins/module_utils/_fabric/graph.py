@@ -238,7 +238,7 @@ def _graph(data: Any) -> Graph:
     told = _sized(data["nodes"], dict, MOST_NODES)
     nodes = {(node := _node(guid, each, names, form)).guid: node for guid, each in told.items()}
     if len(nodes) < len(told):
-        raise ValueError("two nodes have one GUID")
+        raise ValueError("two nodes have the same GUID")
     links = [_link(link, nodes) for link in _sized(data["links"], list, MOST_LINKS)]
     # Graphs of earlier versions, which an earlier run may have kept, have none.
     doubles = {
@@ -314,14 +314,14 @@ def _twin(told: Any, nodes: Mapping[str, Node]) -> Twin:
     description, guid, port = _sized(told, list, 3)
     # ibnetdiscover tells no port of a switch that seems to lead to nobody.
     if guid not in nodes:
-        raise ValueError(f"a node behind {_shown(guid)}, which is no node")
+        raise ValueError(f"a node behind {_shown(guid)}, which is not a node")
     return Twin(_name(description), (guid, _number(port)))
 
 
 def _end(guid: Any, port: Any, nodes: Mapping[str, Node]) -> End:
     end = _name(guid), _number(port)
     if end[0] not in nodes or end[1] not in nodes[end[0]].ports:
-        raise ValueError(f"a link ends at {end}, which is no port")
+        raise ValueError(f"a link ends at {end}, which is not a port")
     return end
 
 
@@ -381,7 +381,7 @@ def merged(plane: str, graphs: Sequence[Graph]) -> Graph:
     problems = [problem for graph in graphs for problem in graph.problems]
     problems += shared_ends(nodes, links)
     if graphs and not links:
-        problems.append("no host saw a link of its own")
+        problems.append("no host found a link of its own")
     source = graphs[0].source if graphs else "lldp"
     complete = bool(graphs) and not problems and all(graph.complete for graph in graphs)
     ordered = {guid: replace(nodes[guid], ports=dict(sorted(nodes[guid].ports.items()))) for guid in sorted(nodes)}
@@ -392,4 +392,4 @@ def shared_ends(nodes: Mapping[str, Node], links: Iterable[tuple[End, End]]) -> 
     """A problem if several links end at one port, which takes one cable."""
     ends = Counter(end for link in links for end in link)
     twice = sorted(f"{nodes[end[0]].name} port {end[1]}" for end, count in ends.items() if count > 1)
-    return [f"several links end at one port: {', '.join(twice[:_SHOWN])}"] if twice else []
+    return [f"several links end at the same port: {', '.join(twice[:_SHOWN])}"] if twice else []

@@ -116,10 +116,10 @@ def _summary(reading: _Reading) -> QuerySummary | None:
         return None
     failures = numbers.get("failures", 0)
     if failures:
-        problems.add(f"{failures} queries of ibqueryerrors were not answered: the counters of those ports are not known")
+        problems.add(f"{failures} queries of ibqueryerrors were not answered: the counters of these ports are unknown")
     bad_ports, told = numbers.get("bad_ports"), sum(port != 255 for _guid, port in reading.counters)
     if bad_ports is not None and told < bad_ports:
-        problems.add(f"ibqueryerrors counts {bad_ports} ports with errors, and tells of {told}")
+        problems.add(f"ibqueryerrors counts {bad_ports} ports with errors, but reports {told}")
     return QuerySummary(
         numbers["nodes"], numbers["bad_nodes"], numbers.get("ports"), bad_ports, failures, reading.thresholds, reading.suppressed
     )

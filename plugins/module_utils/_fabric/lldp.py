@@ -146,7 +146,7 @@ def lldp_graph(plane: str, views: Mapping[str, Sequence[Neighbour]], switches: C
         for near in _single(system, seen, problems):
             here = _end(nodes, system, chassis.get(system), system in switches, near.interface)
             if near.chassis_id is None or near.port_id is None:
-                problems.append(f"{system} {near.interface}: its neighbour {near.system or '?'} does not tell its port")
+                problems.append(f"{system} {near.interface}: its neighbor {near.system or '?'} does not report its port")
                 continue
             label = near.port_description if near.port_type == "mac" and near.port_description else near.port_id
             there = _end(nodes, near.system or near.chassis_id, near.chassis_id, _is_switch(near, views, switches), label)
@@ -174,7 +174,7 @@ def _single(system: str, seen: Sequence[Neighbour], problems: list[str]) -> list
         said = [near for near in several if near.via in (_PROTOCOL, None)] or several
         if len(said) > 1:
             names = ", ".join(str(near.system or near.chassis_id) for near in said[:3])
-            problems.append(f"{system} {interface} sees {len(said)} neighbours at once: {names}")
+            problems.append(f"{system} {interface} sees {len(said)} neighbors at once: {names}")
         else:
             found += said
     return found

@@ -125,7 +125,7 @@ def read_managers(tools: Tools, *, identify: bool = False) -> Managers:
     if master is not None and lids is None:
         again = tools.run("sminfo", [], parse_sminfo)
         if again is not None and again.guid != master.guid:
-            tools.problems.append(f"the master was at LID {master.lid} and is now at LID {again.lid}: another has taken over in between")
+            tools.problems.append(f"the master was at LID {master.lid} and is now at LID {again.lid}: another one took over in between")
     known = [] if master is None else [master]
     for lid in lids or ():
         if master is not None and lid != master.lid and (other := tools.run("sminfo", [str(lid)], parse_sminfo)) is not None:

@@ -22,7 +22,7 @@ _NO_SM = "No SM/SA found"
 #: In the problems of a graph that was read while no subnet manager answered.
 NO_MANAGER = "found no subnet manager"
 #: In what is told of a tool whose library has met one GUID twice.
-SAME_GUID = "was told one GUID by two ports"
+SAME_GUID = "found the same GUID on two ports"
 #: In what is told where the manager that the port knows does not answer, or its half that keeps records.
 SILENT_MANAGER = "no subnet manager answers"
 SILENT_RECORDS = "the subnet administrator, a part of the subnet manager, does not answer"
@@ -86,7 +86,7 @@ class Tools:
         said = self._complaints(tool, done)
         self.problems += said
         if done.rc not in _ENDED_WELL.get(tool, (0,)):
-            self.problems += [] if said else [f"{tool} ended with exit status {done.rc} and said nothing of it"]
+            self.problems += [] if said else [f"{tool} exited with status {done.rc} and no message"]
             return None
         try:
             return parse(done.stdout)
@@ -100,11 +100,11 @@ class Tools:
         lines = [line for line in done.stderr.splitlines() + (done.stdout.splitlines()[-1:] if failed else []) if line.strip()]
         text = "\n".join(lines)
         if _NO_MODULE in text:
-            return [f"{tool} cannot ask: the kernel module ib_umad is not loaded on this host (modprobe ib_umad)"]
+            return [f"{tool} cannot query: the kernel module ib_umad is not loaded on this host (modprobe ib_umad)"]
         if _CLOSED.search(text):
-            return [f"{tool} cannot ask: {self._why_closed()}"]
+            return [f"{tool} cannot query: {self._why_closed()}"]
         if _NO_SM in text:
-            return [f"{tool} {NO_MANAGER} on {self._port_words()}, and asked nobody"]
+            return [f"{tool} {NO_MANAGER} on {self._port_words()}, and sent no query"]
         if tool == "sminfo" and (asked := _MANAGER.search(text)) is not None:
             return [f"{SILENT_MANAGER} at LID {asked.group(1)}"]
         twice = [line for line in lines if _TWICE.search(line)]
@@ -113,11 +113,7 @@ class Tools:
         other = [line for line in lines if line not in (*twice, *records, *silent)]
         said = _twice(tool, twice)
         said += [f"{SILENT_RECORDS} {tool}: {records[0].strip()}"] if records else []
-        said += (
-            [f"{len(silent)} queries of {tool} were not answered, so that nodes or ports are missing: {silent[0].strip()}"]
-            if silent
-            else []
-        )
+        said += [f"{len(silent)} queries of {tool} were not answered, so nodes or ports are missing: {silent[0].strip()}"] if silent else []
         return [*said, f"{tool} complains: {'; '.join(line.strip() for line in other[:3])}"] if other else said
 
     def _port_words(self) -> str:
@@ -133,13 +129,13 @@ class Tools:
             if not self._sys.exists(f"{folder}/ports/{port}"):
                 return f"{device} has no port {port}"
             if self._sys.text(f"{folder}/ports/{port}/link_layer") == "Ethernet":
-                return f"{device} port {port} is an Ethernet port, behind which there is no InfiniBand fabric"
+                return f"{device} port {port} is an Ethernet port, without an InfiniBand fabric"
         node = self._umad_node()
         if node is None:
             return f"it may not open /dev/infiniband/umad* for {self._port_words()} (permission denied: become root), or no port is active"
         if not self._sys.exists(node):
-            return f"there is no {node}, by which {self._port_words()} is asked: udev makes it, and a container has to be given it"
-        return f"it may not open {node}, by which {self._port_words()} is asked (permission denied): become root"
+            return f"there is no {node} to query {self._port_words()}: udev creates it, and a container needs it passed in"
+        return f"it may not open {node} to query {self._port_words()} (permission denied): become root"
 
     def _umad_node(self) -> str | None:
         """What ib_umad has made for the port that is asked from; the tools do not tell why they cannot open it (rdma-core 44)."""

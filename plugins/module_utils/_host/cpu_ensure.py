@@ -193,5 +193,5 @@ def _read_back(wish: CpuWish, look: Callable[[], Cpu]) -> None:
     while left := cpu_differences(wish, look()):
         if time.monotonic() > deadline:
             words = "; ".join(f"{what}: {seen} instead of {wished}" for what, seen, wished in left)
-            raise ApplyError(f"The CPUs were set, and are not as wished: {words}. See `systemctl status {CPU_UNIT} tuned`.")
+            raise ApplyError(f"The CPU settings did not take effect: {words}. Run `systemctl status {CPU_UNIT} tuned`.")
         time.sleep(0.3)

@@ -254,8 +254,8 @@ def keep_ipc(sys: SysRoot, runner: Runner) -> None:
     while read_remove_ipc(sys, runner) is not False:
         if time.monotonic() > deadline:
             raise ApplyError(
-                f"{SERVICE} was told to read its files again, and still says RemoveIPC=yes. "
-                "See `systemd-analyze cat-config systemd/logind.conf` for a later file that sets it."
+                f"{SERVICE} has reloaded its files, but still has RemoveIPC=yes. "
+                "Run `systemd-analyze cat-config systemd/logind.conf` to find a later file that sets it."
             )
         time.sleep(0.2)
 

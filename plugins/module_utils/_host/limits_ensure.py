@@ -66,7 +66,7 @@ def _services(wish: LimitsWish, runner: Runner, sys: SysRoot, *, check_mode: boo
         return []
     before = read_service_limits(runner)
     if before is None and not check_mode:
-        raise ApplyError(f"Cannot see what services get: `{' '.join(ASK)}` does not work here.")
+        raise ApplyError(f"Cannot read the limits of services: `{' '.join(ASK)}` does not work here.")
     low = too_low(wish, before) if before is not None else [("limits of services", "unknown", "as wished")]
     if low and not check_mode:
         run_checked(runner, "systemctl", "daemon-reexec")
@@ -82,7 +82,7 @@ def _read_back(wish: LimitsWish, after: ServiceLimits | None, sys: SysRoot) -> N
     items = ["MEMLOCK"] * wish.memlock_unlimited + ["NOFILE"] * bool(wish.open_files)
     foreign = [source for item in items if (source := service_source(sys, item)) is not None and not source.file.endswith(f"/{NAME}")]
     if foreign:
-        why = " ".join(f"Line {each.line} of {each.file} sets {each.value} and wins over {NAME}: remove it." for each in foreign)
+        why = " ".join(f"Line {each.line} of {each.file} sets {each.value} and overrides {NAME}: remove it." for each in foreign)
     else:
         why = f"Look for other settings than {NAME} in `systemd-analyze cat-config systemd/system.conf` and `systemctl cat -- service.d`."
-    raise ApplyError(f"systemd has reloaded {NAME}, and a service still has {words}. {why}")
+    raise ApplyError(f"systemd has reloaded {NAME}, but a service still has {words}. {why}")

@@ -125,7 +125,7 @@ def qp_users(qps: Sequence[RdmaQp]) -> list[QpUser]:
 def busy_words(load: Load | None) -> str:
     """Who uses a host, in words: "GPU process 4711 (python3)"; "" if nobody does. load: None if it was not read, which is not idle."""
     if load is None:
-        return "whether it is in use is not known"
+        return "whether it is in use is unknown"
     gpu = load.gpu_processes
     words = ["GPU processes cannot be seen" if gpu is None else _words("GPU process", gpu), _words("job process", load.jobs)]
     return "; ".join(filter(None, words))
@@ -139,7 +139,7 @@ def in_use_now(sys: SysRoot, runner: Runner | None = None) -> str:
     try:
         load = read_load(sys, runner)
     except OSError as error:
-        return f"it is not known whether the host is in use: {error}"
+        return f"whether the host is in use is unknown: {error}"
     return busy_words(load) if runner is None else host_users(load)
 
 

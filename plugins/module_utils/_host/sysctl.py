@@ -124,7 +124,7 @@ def path_of(key: str) -> str:
     """The path of a key below /proc/sys. Raises ParseError for a pattern, and for what leads out of /proc/sys."""
     path = normalise(key)
     if not PATH.fullmatch(path) or ".." in path.split("/"):
-        raise ParseError(f"not the name of one kernel setting: {key!r}, expected the form 'net.ipv4.conf.all.rp_filter'")
+        raise ParseError(f"not the name of a kernel setting: {key!r}, expected the form 'net.ipv4.conf.all.rp_filter'")
     return path
 
 
@@ -240,8 +240,8 @@ def _text(sys: SysRoot, file: str) -> str:
 def remedy(file: str) -> str:
     """What to do about a file that overrides ours."""
     if file.startswith("/etc/"):
-        return f"take the key out of {file}"
-    return f"take the key out of {file}, or mask that file with a link {FOLDERS[0]}/{Path(file).name} to /dev/null"
+        return f"remove the key from {file}"
+    return f"remove the key from {file}, or mask that file with a link {FOLDERS[0]}/{Path(file).name} to /dev/null"
 
 
 def sysctl_files(settings: Mapping[str, str]) -> list[ManagedFile]:
@@ -297,7 +297,7 @@ def _is_foreign(file: str) -> bool:
 
 def _line_words(line: Override) -> str:
     value, key = line.assignment.value, spelling(line.assignment.path)
-    return f"{line.file}:{line.assignment.line} " + (f"sets {key} = {_words(value)}" if value is not None else f"takes {key} out")
+    return f"{line.file}:{line.assignment.line} " + (f"sets {key} = {_words(value)}" if value is not None else f"removes {key}")
 
 
 def _checked(settings: Mapping[str, str]) -> dict[str, str]:
@@ -313,7 +313,7 @@ def _checked(settings: Mapping[str, str]) -> dict[str, str]:
         if not VALUE.fullmatch(value) or not value.strip():
             problems.append(f"{key} cannot be {value!r}: a value is one line of letters, digits, spaces and . _ : / -")
         elif wanted.setdefault(name, _words(value)) != _words(value):
-            problems.append(f"{name} is to be both {wanted[name]!r} and {_words(value)!r}")
+            problems.append(f"{name} has two planned values, {wanted[name]!r} and {_words(value)!r}")
     if problems:
         raise ApplyError("These kernel settings cannot be made: " + "; ".join(problems) + ".")
     return wanted
@@ -369,18 +369,18 @@ def _read_back(wanted: Mapping[str, str], refused: Mapping[str, str | None], sys
     for key, value in wanted.items():
         said = f" ({refused[key]})" if refused.get(key) else ""
         if live[key] is None:
-            problems.append(f"{key} shall be {value!r}, and there is no such key to read: correct it, or load the module that brings it")
+            problems.append(f"{key} should be {value!r}, but there is no such key: correct it, or load the module that provides it")
         elif live[key] != value:
-            problems.append(f"{key} shall be {value!r}, and after writing it is {live[key]!r}{said}")
+            problems.append(f"{key} should be {value!r}, but after writing it is {live[key]!r}{said}")
         at_boot = boot[key]
         if at_boot is None or at_boot.value != value:
-            problems.append(f"{key} shall be {value!r} after a boot, and {boot_words(at_boot)}")
+            problems.append(f"{key} should be {value!r} after a boot, but {boot_words(at_boot)}")
     if problems:
-        raise ApplyError("Kernel settings that do not hold: " + "; ".join(problems) + ".")
+        raise ApplyError("Kernel settings that did not take effect: " + "; ".join(problems) + ".")
 
 
 def boot_words(found: BootValue | None) -> str:
     """What the next boot does to a key that shall have another value, and what to do about it."""
     if found is None:
-        return f"a file after {NAME} takes it out with a line that begins with '-': remove that line"
-    return f"{found.file} makes it {found.value!r}: {remedy(found.file)}"
+        return f"a file after {NAME} removes it with a line that begins with '-': remove that line"
+    return f"{found.file} sets it to {found.value!r}: {remedy(found.file)}"

@@ -61,17 +61,19 @@ def _parse_line(number: int, line: str, conf: NcclConf) -> None:
         return
     conf.variables[_cut(name, MAX_PART_BYTES)] = _cut(value, MAX_PART_BYTES)
     if f"{_cut(name, MAX_PART_BYTES)}={_cut(value, MAX_PART_BYTES)}" != line:
-        conf.altered.append(ConfLine(number, line, f"NCCL takes {MAX_PART_BYTES} bytes of a name and of a value, and nothing after a NUL"))
+        conf.altered.append(
+            ConfLine(number, line, f"NCCL reads at most {MAX_PART_BYTES} bytes of a name and of a value, and nothing after a NUL")
+        )
     elif line.endswith("\r"):
-        conf.altered.append(ConfLine(number, line, "only recent versions of NCCL take off a carriage return"))
+        conf.altered.append(ConfLine(number, line, "only recent versions of NCCL remove a carriage return"))
 
 
 def _why_ignored(name: str, equals: str, conf: NcclConf) -> str:
     if not equals:
-        return "there is no = in it"
+        return "it has no ="
     if not name:
-        return "there is no name before the ="
-    return f"{name} stands further up, and the first one counts" if name in conf.variables else ""
+        return "it has no name before the ="
+    return f"{name} is already set above, and the first one counts" if name in conf.variables else ""
 
 
 def _cut(text: str, size_bytes: int) -> str:
@@ -118,5 +120,5 @@ def _wrong_value(name: str, value: str) -> str:
     if any(char < " " or char == "\x7f" for char in value):
         return f"the value of {name} has a line break or another control character: {value!r}"
     if any("\ud800" <= char <= "\udfff" for char in value):
-        return f"the value of {name} is no valid text: {value!r}"
+        return f"the value of {name} is not valid text: {value!r}"
     return f"the value of {name} is longer than {MAX_PART_BYTES} bytes" if len(value.encode()) > MAX_PART_BYTES else ""

@@ -83,7 +83,7 @@ def read_sources(sys: SysRoot, runner: Runner, asked: Asked) -> list[Source]:
 def _user(runner: Runner, name: str) -> _Reader:
     """Asked of the name service, so that users of a directory are found too (getent(1))."""
     if not _USER.fullmatch(name):
-        raise ParseError(f"{name!r} is no name of a user")
+        raise ParseError(f"{name!r} is not a user name")
     done = runner.run(["getent", "passwd", name])
     fields = done.stdout.split("\n", maxsplit=1)[0].split(":")
     if done.rc or len(fields) != 7 or not fields[2].isdecimal():
@@ -119,9 +119,9 @@ def _text(sys: SysRoot, path: str, reader: _Reader) -> tuple[str | None, str]:
         return None, f"{reader.owner} may not read it, unless by a group ({words})"
     text = data.decode("utf-8", "replace")
     if status.st_size > MAX_BYTES:
-        return text, f"it is larger than {MAX_BYTES} bytes, of which no more was looked at"
+        return text, f"it is larger than {MAX_BYTES} bytes; the rest was not read"
     if reader.uid == _ROOT and not reader.owner and not status.st_mode & stat.S_IROTH:
-        return text, f"its mode {stat.S_IMODE(status.st_mode):04o} hides it from jobs of others than its owner, and NCCL does not say so"
+        return text, f"its mode {stat.S_IMODE(status.st_mode):04o} hides it from jobs of other users, and NCCL does not report that"
     return text, ""
 
 
@@ -162,7 +162,7 @@ def _environment(sys: SysRoot, words: str, variables: Mapping[str, str], reader:
 
 def _named(sys: SysRoot, path: str, reader: _Reader) -> Source:
     found = _file(sys, NAMED_FILE, path, reader) if path.startswith("/") else None
-    why = f"{CONF_FILE} names it, and it is {'not there' if path.startswith('/') else 'no whole path, and was not looked at'}"
+    why = f"{CONF_FILE} names it, but it {'does not exist' if path.startswith('/') else 'is not a full path and was not read'}"
     return found or Source(NAMED_FILE, path, reader.owner, {}, (ConfLine(0, "", why),))
 
 

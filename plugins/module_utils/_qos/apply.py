@@ -87,7 +87,7 @@ def ensure_qos(
         _write(new, port, host, state["backend"])
         written += new
     if left:
-        raise ApplyError("; ".join(f"{each.name} of {port.interface} was written, and is not {told(each.wished)}" for each in left))
+        raise ApplyError("; ".join(f"{each.name} of {port.interface} was written, but is not {told(each.wished)}" for each in left))
     return Outcome(port.interface, written, withheld, waits)
 
 

@@ -33,7 +33,7 @@ OS, FIRMWARE = "os", "firmware"
 _DCBX = {"OS controlled": OS, "Firmware controlled": FIRMWARE}
 _NO_BANDWIDTH = 0
 _NO_MLNX_QOS = "mlnx_qos is not installed"
-NOT_MLX5 = "mlnx_qos is for interfaces of mlx5"
+NOT_MLX5 = "mlnx_qos supports only mlx5 interfaces"
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _run(runner: Runner, argv: tuple[str, ...]) -> Completed | str:
 
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:200] if lines else "it says nothing"
+    return lines[-1][:200] if lines else "no output"
 
 
 def _of_mlnx_qos(said: MlnxQos) -> Told:
@@ -104,7 +104,7 @@ def _of_mlnx_qos(said: MlnxQos) -> Told:
     of_priority = {priority: tc for tc, its in (classes or {}).items() for priority in its.priorities}
     return Told(
         backend=MLNX_QOS,
-        why="it is installed, and answers for this interface",
+        why="it is installed and works for this interface",
         dcbx=_DCBX.get(said.dcbx_mode or ""),
         trust=said.trust,
         dscp_to_priority={} if said.trust == "pcp" else said.dscp_to_priority,

@@ -86,7 +86,7 @@ def _dcb(difference: Difference, interface: str) -> list[tuple[str, ...]]:
         # The first entry for a DSCP brings it (mlx5e_dcbnl_ieee_setapp).
         return []
     if difference.setting == "dcbx" and wished != OS:
-        raise ApplyError(f"dcb cannot give the settings of {interface} to firmware: install mlnx-tools, whose `mlnx_qos -d fw` can.")
+        raise ApplyError(f"dcb cannot hand the settings of {interface} to the firmware: install mlnx-tools for `mlnx_qos -d fw`.")
     words: dict[str, Callable[[], tuple[str, ...]]] = {
         "dcbx": lambda: ("dcbx", "set", "dev", interface, "host", "ieee"),
         "dscp": lambda: ("app", "replace", "dev", interface, "dscp-prio", f"{difference.subject}:{wished}"),

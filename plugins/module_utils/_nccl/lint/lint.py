@@ -75,8 +75,8 @@ def _hidden(job: Job) -> Iterator[Problem]:
         for source, value in setting.hidden:
             if value != setting.value:
                 winner = setting.source.place
-                observed = f"{setting.name}={shown(value)} is hidden: {winner} has {shown(setting.value)}, and counts for {job.owner}"
-                remedy = f"Take {setting.name} out of {winner}, or make both the same."
+                observed = f"{setting.name}={shown(value)} has no effect for {job.owner}: {winner} has {shown(setting.value)}"
+                remedy = f"Remove {setting.name} from {winner}, or set the same value in both."
                 yield Problem("shadowed", WARNING, setting.name, source.place, observed, "one value", remedy)
 
 
@@ -88,10 +88,12 @@ def _not_read(job: Job, sources: Sequence[Source]) -> Iterator[Problem]:
         own = source.owner == job.owner or (contained and source.kind == SITE_FILE and not source.owner)
         lost = sorted(name for name, value in source.variables.items() if _other(job, name, value))
         if own and source.place not in read and lost:
-            observed = f"{job.owner} does not read it: {', '.join(shown(name) for name in lost)} does not hold"
+            observed = f"{job.owner} does not read it: {', '.join(shown(name) for name in lost)} has no effect"
             expected = "the same in the container" if contained else "one file"
             remedy = (
-                f"Mount {source.path} into the container of {job.owner}." if contained else f"Join {source.path} and the file that is read."
+                f"Mount {source.path} into the container of {job.owner}."
+                if contained
+                else f"Merge {source.path} into the file that is read."
             )
             yield Problem("not_read", WARNING, ", ".join(shown(name) for name in lost), source.place, observed, expected, remedy)
 

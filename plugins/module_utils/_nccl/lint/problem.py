@@ -119,4 +119,4 @@ def presentable(problem: Problem) -> Problem:
 
 def take_out(case: Case, names: Sequence[str]) -> str:
     """The remedy that is to set them no more."""
-    return f"Take {' and '.join(names)} out of {case.places(*names)}."
+    return f"Remove {' and '.join(names)} from {case.places(*names)}."

@@ -41,8 +41,8 @@ class Rule:
 def gid_index_dead(case: Case) -> Iterator[Said]:
     dead = case.some(*GID_CHOICE)
     if (case.number(GID) or 0) >= 0 and case.value(GID) and dead:
-        observed = f"{case.words(GID)} makes {case.words(*dead)} dead"
-        yield Said((GID, *dead), observed, "one way to choose the GID", take_out(case, [GID]))
+        observed = f"{case.words(GID)} disables {case.words(*dead)}"
+        yield Said((GID, *dead), observed, "a single method to select the GID", take_out(case, [GID]))
 
 
 def gid_index_fixed(case: Case) -> Iterator[Said]:
@@ -56,14 +56,14 @@ def ib_disabled_dead(case: Case) -> Iterator[Said]:
     others = (name for name in case.job.settings if name.startswith("NCCL_IB_") and name in VARIABLES)
     dead = [name for name in others if name != "NCCL_IB_DISABLE" and case.value(name)]
     if case.number("NCCL_IB_DISABLE") and dead:
-        observed = f"NCCL_IB_DISABLE={case.value('NCCL_IB_DISABLE')} makes {case.words(*dead)} dead"
+        observed = f"NCCL_IB_DISABLE={case.value('NCCL_IB_DISABLE')} disables {case.words(*dead)}"
         yield Said(("NCCL_IB_DISABLE", *dead), observed, "NCCL uses RDMA", take_out(case, ["NCCL_IB_DISABLE"]))
 
 
 def p2p_level_dead(case: Case) -> Iterator[Said]:
     if case.number("NCCL_P2P_DISABLE") == 1 and case.value("NCCL_P2P_LEVEL"):
         names = ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL")
-        yield Said(names, f"{case.words(*names)}: the level is dead", "neither, outside of tests", take_out(case, names))
+        yield Said(names, f"{case.words(*names)}: the level has no effect", "neither, outside of tests", take_out(case, names))
 
 
 def nrings_dead(case: Case) -> Iterator[Said]:
@@ -71,7 +71,7 @@ def nrings_dead(case: Case) -> Iterator[Said]:
         newer = case.some(f"NCCL_{end}_NCHANNELS", f"NCCL_{end}_CTAS")
         if case.value(f"NCCL_{end}_NRINGS") and newer:
             old = f"NCCL_{end}_NRINGS"
-            yield Said((old, *newer), f"{case.words(old, *newer)}: {old} is dead or superseded", newer[-1], take_out(case, [old]))
+            yield Said((old, *newer), f"{case.words(old, *newer)}: {old} has no effect or is superseded", newer[-1], take_out(case, [old]))
 
 
 def min_over_max(case: Case) -> Iterator[Said]:
@@ -86,14 +86,14 @@ def split_without_qps(case: Case) -> Iterator[Said]:
     names = ("NCCL_IB_SPLIT_DATA_ON_QPS", "NCCL_IB_QPS_PER_CONNECTION")
     qps = case.number(names[1])
     if case.number(names[0]) and (1 if qps is None else qps) <= 1:
-        observed = f"{names[0]}={case.value(names[0])} with one queue pair a connection"
+        observed = f"{names[0]}={case.value(names[0])} with one queue pair per connection"
         yield Said(names, observed, f"{names[1]} of 2 or more, or no {names[0]}", take_out(case, names[:1]))
 
 
 def ar_threshold_dead(case: Case) -> Iterator[Said]:
     names = ("NCCL_IB_AR_THRESHOLD", "NCCL_IB_OOO_RQ")
     if case.value(names[0]) and case.number(names[1]):
-        yield Said(names, f"{case.words(*names)}: the threshold is dead", "one of them", take_out(case, names[:1]))
+        yield Said(names, f"{case.words(*names)}: the threshold has no effect", "one of them", take_out(case, names[:1]))
 
 
 def too_many_sockets(case: Case) -> Iterator[Said]:
@@ -101,7 +101,7 @@ def too_many_sockets(case: Case) -> Iterator[Said]:
     threads, sockets = (case.number(name) for name in names)
     if threads is not None and sockets is not None and threads * sockets > MOST_SOCKETS:
         observed = f"{case.words(*names)}: {threads * sockets} connections"
-        yield Said(names, observed, f"{MOST_SOCKETS} connections at most", f"Set {names[1]} to {max(1, MOST_SOCKETS // threads)} or less.")
+        yield Said(names, observed, f"at most {MOST_SOCKETS} connections", f"Set {names[1]} to {max(1, MOST_SOCKETS // threads)} or less.")
 
 
 def algo_without_ring(case: Case) -> Iterator[Said]:
@@ -110,8 +110,8 @@ def algo_without_ring(case: Case) -> Iterator[Said]:
         return
     without = [part for part in parse_selections(value) if not part.collective and ("ring" in part.names) == part.excluded]
     if without:
-        observed = f"{case.words('NCCL_ALGO')}: a collective that has none of these fails"
-        expected = "ring among them, or a collective before the colon, such as allreduce:tree"
+        observed = f"{case.words('NCCL_ALGO')}: a collective without these algorithms fails"
+        expected = "a list with ring, or a collective before the colon, such as allreduce:tree"
         yield Said(("NCCL_ALGO",), observed, expected, take_out(case, ["NCCL_ALGO"]))
 
 
@@ -137,7 +137,7 @@ def range_of_other_family(case: Case) -> Iterator[Said]:
 def prefix_length_dead(case: Case) -> Iterator[Said]:
     names = ("NCCL_IB_SUBNET_PREFIX_LEN", "NCCL_IB_SUBNET_AWARE_ROUTING")
     if case.value(names[0]) and not case.number(names[1]):
-        observed = f"{case.words(*names)}: the length is dead without {names[1]}=1"
+        observed = f"{case.words(*names)}: the length has no effect without {names[1]}=1"
         yield Said(names, observed, f"{names[1]}=1 for a mesh", take_out(case, names[:1]))
 
 
@@ -146,7 +146,7 @@ def debug_dead(case: Case) -> Iterator[Said]:
         return
     if case.value("NCCL_DEBUG_SUBSYS"):
         names = ("NCCL_DEBUG_SUBSYS", "NCCL_DEBUG")
-        observed = f"{case.words(*names)}: parts are for the level INFO only"
+        observed = f"{case.words(*names)}: subsystems apply to the level INFO only"
         yield Said(names, observed, "NCCL_DEBUG=INFO for a check, or no NCCL_DEBUG_SUBSYS", take_out(case, names[:1]))
 
 
@@ -155,15 +155,13 @@ def pkey_is_no_index(case: Case) -> Iterator[Said]:
     if number is not None and number >= LEAST_KEY:
         observed = f"{case.words('NCCL_IB_PKEY')} looks like a P_Key"
         expected = "the index of the key in the port's table"
-        yield Said(
-            ("NCCL_IB_PKEY",), observed, expected, "Look for the key in /sys/class/infiniband/DEVICE/ports/1/pkeys, and set its index."
-        )
+        yield Said(("NCCL_IB_PKEY",), observed, expected, "Find the key in /sys/class/infiniband/DEVICE/ports/1/pkeys, and set its index.")
 
 
 def pkey_index_dead(case: Case) -> Iterator[Said]:
     names = ("NCCL_IB_PKEY_VALUE", "NCCL_IB_PKEY")
     if (case.number(names[0]) or -1) >= 0 and case.value(names[1]) and not is_older(case.version, PKEY_VALUE_SINCE):
-        yield Said(names, f"{case.words(*names)}: the index is dead", "one of them", take_out(case, names[1:]))
+        yield Said(names, f"{case.words(*names)}: the index has no effect", "one of them", take_out(case, names[1:]))
 
 
 RULES = (

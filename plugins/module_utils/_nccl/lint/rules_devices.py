@@ -23,7 +23,7 @@ _READ = "Read the host with rdma.cluster.rdma_facts."
 
 def devices_not_known(case: Case) -> Iterator[Said]:
     if case.value(HCA) and case.facts.get("devices") is None:
-        yield Said((HCA,), "the facts have no devices", "devices to compare it with", _READ)
+        yield Said((HCA,), "the facts have no devices", "devices to compare with", _READ)
 
 
 def hca_missing(case: Case) -> Iterator[Said]:
@@ -32,9 +32,9 @@ def hca_missing(case: Case) -> Iterator[Said]:
         return
     missing = [str(entry) for entry in listed.entries if not _ports(entry, listed, devices)]
     if missing:
-        observed = f"{case.words(HCA)}: there is no {', '.join(missing)}; there are {_names(devices)}"
+        observed = f"{case.words(HCA)}: {', '.join(missing)} not found; the host has {_names(devices)}"
         severity = WARNING if listed.excluded else None
-        yield Said((HCA,), observed, "devices and ports that are there", f"Correct {HCA} in {case.places(HCA)}.", severity)
+        yield Said((HCA,), observed, "existing devices and ports", f"Correct {HCA} in {case.places(HCA)}.", severity)
 
 
 def hca_prefix(case: Case) -> Iterator[Said]:
@@ -57,12 +57,12 @@ def hca_unused(case: Case) -> Iterator[Said]:
     there = any(_ports(entry, listed, devices) for entry in listed.entries)
     if (there or listed.excluded) and not used_ports(devices, listed):
         states = ", ".join(
-            f"{name}/{number} is {port['state'] or 'in no known state'}"
+            f"{name}/{number} is {port['state'] or 'in an unknown state'}"
             for name, device in sorted(devices.items())
             for number, port in sorted(device["ports"].items())
         )
         observed = f"{case.words(HCA)} leaves no ACTIVE port: {states or 'there is no device'}"
-        yield Said((HCA,), observed, "an ACTIVE port", "Run the link stage; its gate says why a port is not ACTIVE.")
+        yield Said((HCA,), observed, "an ACTIVE port", "Run the link stage. Its gate shows why a port is not ACTIVE.")
 
 
 def hca_left_out(case: Case) -> Iterator[Said]:
@@ -72,7 +72,7 @@ def hca_left_out(case: Case) -> Iterator[Said]:
     if wrong:
         observed = f"{case.words(HCA)}: NCCL uses {', '.join(wrong)}"
         expected = "devices of compute rails only"
-        yield Said((HCA,), observed, expected, f"Name the devices of the compute rails in {HCA}, after a =.")
+        yield Said((HCA,), observed, expected, f"List the devices of the compute rails in {HCA}, after a =.")
 
 
 def hca_mixed(case: Case) -> Iterator[Said]:
@@ -82,7 +82,9 @@ def hca_mixed(case: Case) -> Iterator[Said]:
         kinds.setdefault(str(devices[name]["ports"][number]["link_layer"]), []).append(f"{name}/{number}")
     if len(kinds) > 1:
         seen = "; ".join(f"{kind}: {', '.join(ports)}" for kind, ports in sorted(kinds.items()))
-        yield Said((HCA,), f"{case.words(HCA)}: {seen}", "ports of one link layer", f"Name those of one link layer in {HCA}, after a =.")
+        yield Said(
+            (HCA,), f"{case.words(HCA)}: {seen}", "ports of one link layer", f"List the ports of one link layer in {HCA}, after a =."
+        )
 
 
 def gid_index_missing(case: Case) -> Iterator[Said]:
@@ -96,9 +98,7 @@ def gid_index_missing(case: Case) -> Iterator[Said]:
     ]
     if without:
         observed = f"{case.words(GID)}: {', '.join(without)} has no RoCE v2 GID of an IPv4 address there"
-        yield Said(
-            (GID,), observed, "such a GID on every port", "Look for it with `show_gids` or `rdma link show`, or leave it to NCCL 2.21."
-        )
+        yield Said((GID,), observed, "such a GID on every port", "Find it with `show_gids` or `rdma link show`, or use NCCL 2.21 or newer.")
 
 
 def interface_missing(case: Case) -> Iterator[Said]:
@@ -109,25 +109,25 @@ def interface_missing(case: Case) -> Iterator[Said]:
     listed = parse_list(value)
     if any(listed.has(name) for name in there):
         return
-    observed = f"{case.words(INTERFACES)}: there is none; there are {_names(there)}"
-    yield Said((INTERFACES,), observed, "an interface that is there", f"Correct {INTERFACES} in {case.places(INTERFACES)}.")
+    observed = f"{case.words(INTERFACES)}: not found; the host has {_names(there)}"
+    yield Said((INTERFACES,), observed, "an existing interface", f"Correct {INTERFACES} in {case.places(INTERFACES)}.")
 
 
 def interface_inside(case: Case) -> Iterator[Said]:
     """Interfaces within a host: loopback, and the bridges and ends of containers and virtual machines."""
     inside = [name for name in _interfaces(case) if name == "lo" or name.startswith(WITHIN_HOST)]
     if inside and len(inside) == len(_interfaces(case)):
-        observed = f"{case.words(INTERFACES)}: {_names(inside)} leads to no other host"
-        remedy = f"Name an interface that the other hosts reach in {case.places(INTERFACES)}; `ip -br address` lists them."
+        observed = f"{case.words(INTERFACES)}: {_names(inside)} does not lead to other hosts"
+        remedy = f"Set an interface that the other hosts can reach in {case.places(INTERFACES)}; `ip -br address` lists them."
         yield Said((INTERFACES,), observed, "an interface that leads to the other hosts", remedy)
 
 
 def interface_of_rail(case: Case) -> Iterator[Said]:
     rails = [f"{name} ({case.plan.rail_interfaces[name]})" for name in _interfaces(case) if name in case.plan.rail_interfaces]
     if rails:
-        observed = f"{case.words(INTERFACES)}: the traffic that sets jobs up uses the data plane, {_names(rails)}"
-        remedy = f"Name the management interface in {INTERFACES} in {case.places(INTERFACES)}, if the other hosts reach it."
-        yield Said((INTERFACES,), observed, "an interface that is no rail", remedy)
+        observed = f"{case.words(INTERFACES)}: job setup traffic uses the data plane, {_names(rails)}"
+        remedy = f"Set {INTERFACES} to the management interface in {case.places(INTERFACES)}, if the other hosts can reach it."
+        yield Said((INTERFACES,), observed, "an interface that is not a rail", remedy)
 
 
 def _interfaces(case: Case) -> list[str]:

@@ -26,9 +26,9 @@ def sockets_forced(case: Case) -> Iterator[Said]:
     net = (case.value(NET) or "").lower()
     plugin = (case.value(PLUGIN) or "none").lower() != "none" or net not in ("", "ib", "socket")
     if net == "socket":
-        yield Said((NET,), f"{case.words(NET)}: everything goes by TCP", "RDMA", take_out(case, [NET]))
+        yield Said((NET,), f"{case.words(NET)}: all traffic uses TCP", "RDMA", take_out(case, [NET]))
     elif case.number(DISABLE) and not plugin:
-        yield Said((DISABLE,), f"{case.words(DISABLE)}: everything goes by TCP", "RDMA", take_out(case, [DISABLE]))
+        yield Said((DISABLE,), f"{case.words(DISABLE)}: all traffic uses TCP", "RDMA", take_out(case, [DISABLE]))
 
 
 def gpudirect_off(case: Case) -> Iterator[Said]:
@@ -36,7 +36,7 @@ def gpudirect_off(case: Case) -> Iterator[Said]:
         return
     expected = "GPUDirect RDMA"
     if case.plan.gpudirect in ("dmabuf", "peermem"):
-        observed = f"{case.words(LEVEL)}: no GPUDirect RDMA, and {case.plan.gpudirect} is planned"
+        observed = f"{case.words(LEVEL)}: no GPUDirect RDMA, but {case.plan.gpudirect} is planned"
         yield Said((LEVEL,), observed, expected, take_out(case, [LEVEL]))
     elif case.number(DMABUF):
         yield Said((LEVEL, DMABUF), f"{case.words(LEVEL, DMABUF)}: no GPUDirect RDMA", expected, take_out(case, [LEVEL]))
@@ -48,9 +48,9 @@ def dmabuf_off(case: Case) -> Iterator[Said]:
     loaded = _modules(case)
     remedy = take_out(case, [DMABUF])
     if loaded is None:
-        yield Said((DMABUF,), "the facts do not tell which modules are loaded", "nvidia_peermem is loaded", remedy, UNKNOWN)
+        yield Said((DMABUF,), "the loaded modules are not in the facts", "nvidia_peermem is loaded", remedy, UNKNOWN)
     elif not any(name in loaded for name in PEERMEM_MODULES):
-        observed = f"{case.words(DMABUF)}, and nvidia_peermem is not loaded: no GPUDirect RDMA"
+        observed = f"{case.words(DMABUF)}, but nvidia_peermem is not loaded: no GPUDirect RDMA"
         yield Said((DMABUF,), observed, "DMA-BUF, or nvidia_peermem", remedy)
 
 
@@ -61,19 +61,19 @@ def traffic_class_differs(case: Case) -> Iterator[Said]:
         return
     remedy = f"Set {TRAFFIC_CLASS}={wanted} in {case.places(TRAFFIC_CLASS) if value is not None else '/etc/nccl.conf'}."
     severity = WARNING if value is None else None
-    yield Said((TRAFFIC_CLASS,), case.words(TRAFFIC_CLASS), f"{wanted}, as the RoCE profile has it", remedy, severity)
+    yield Said((TRAFFIC_CLASS,), case.words(TRAFFIC_CLASS), f"{wanted}, as in the RoCE profile", remedy, severity)
 
 
 def service_level_with_dscp(case: Case) -> Iterator[Said]:
     if case.plan.trust == "dscp" and (case.number(SERVICE_LEVEL) or 0) > 0:
-        observed = f"{case.words(SERVICE_LEVEL)}, and switches and NICs go by DSCP"
+        observed = f"{case.words(SERVICE_LEVEL)}, but switches and NICs use DSCP"
         yield Said((SERVICE_LEVEL,), observed, f"{TRAFFIC_CLASS}, and no {SERVICE_LEVEL}", take_out(case, [SERVICE_LEVEL]))
 
 
 def rails_crossed(case: Case) -> Iterator[Said]:
     number = case.number(CROSS_NIC)
     if case.plan.rails_apart and number != 0:
-        observed = f"{case.words(CROSS_NIC)}, and no network joins the rails"
+        observed = f"{case.words(CROSS_NIC)}, but no network connects the rails"
         severity = WARNING if number is None else None
         place = case.places(CROSS_NIC) if number is not None else "/etc/nccl.conf"
         yield Said((CROSS_NIC,), observed, f"{CROSS_NIC}=0", f"Set {CROSS_NIC}=0 in {place}.", severity)

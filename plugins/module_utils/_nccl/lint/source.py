@@ -43,8 +43,8 @@ def source_problems(source: Source, version: str | None, asked_for: Collection[s
     for name in unknown[:MOST]:
         yield from _unknown(source, name)
     if len(unknown) > MOST:
-        observed = f"{len(unknown) - MOST} more names that NCCL does not know"
-        yield _problem(source, ("name_unknown", WARNING, ""), observed, "NCCL's variables", "Look at the file.")
+        observed = f"{len(unknown) - MOST} more names unknown to NCCL"
+        yield _problem(source, ("name_unknown", WARNING, ""), observed, "NCCL's variables", "Check the file.")
     for name, value in sorted(source.variables.items()):
         if name in VARIABLES:
             yield from _name(source, VARIABLES[name], version)
@@ -61,11 +61,11 @@ def _problem(source: Source, kind: tuple[str, str, str], observed: str, expected
 def _lines(source: Source) -> Iterator[Problem]:
     for line in islice(source.lines, MOST):
         what = f"line {line.number}, '{shown(line.text)}': {line.why}" if line.number else line.why
-        remedy = f"Correct line {line.number} of {source.place}." if line.number else f"Look at {source.place}."
+        remedy = f"Correct line {line.number} of {source.place}." if line.number else f"Check {source.place}."
         expected = "NAME=VALUE, and nothing else" if line.number else "a file that NCCL reads"
         yield _problem(source, ("line", WARNING if line.number else ERROR, ""), what, expected, remedy)
     if len(source.lines) > MOST:
-        yield _problem(source, ("line", WARNING, ""), f"{len(source.lines) - MOST} more such lines", "NAME=VALUE", "Look at the file.")
+        yield _problem(source, ("line", WARNING, ""), f"{len(source.lines) - MOST} more such lines", "NAME=VALUE", "Check the file.")
 
 
 def _known(name: str) -> bool:
@@ -78,11 +78,11 @@ def _known(name: str) -> bool:
 def _unknown(source: Source, name: str) -> Iterator[Problem]:
     whose = reader(name)
     place = source.place_of(name)
-    take_out = f"Take {shown(name)} out of {place}."
+    take_out = f"Remove {shown(name)} from {place}."
     if name in NEVER:
         yield _problem(source, ("name_never", ERROR, name), f"{name}: {NEVER[name]}", "one of NCCL's variables", take_out)
     elif name in PYTORCH:
-        observed = f"{name} is PyTorch's, and NCCL does not read it"
+        observed = f"{name} belongs to PyTorch; NCCL does not read it"
         yield _problem(source, ("name_of_others", WARNING, name), observed, f"TORCH_{name}", f"Write TORCH_{name} in {place}.")
     elif whose is not None:
         needs = f", which needs {whose.needs}" if whose.needs else ""
@@ -98,33 +98,36 @@ def _nobodys(source: Source, name: str) -> Problem:
     if not _NAME.fullmatch(name):
         observed = f"the name '{shown(name)}' is not made of letters, digits and _; {words}"
         return _problem(source, ("name_form", ERROR, shown(name)), observed, expected, f"Correct the line in {source.place}.")
-    remedy = f"Write {likely} in {source.place_of(name)}." if likely else f"Take {shown(name)} out of {source.place_of(name)}."
-    return _problem(source, ("name_unknown", ERROR if likely else WARNING, shown(name)), f"no {shown(name)}: {words}", expected, remedy)
+    remedy = f"Write {likely} in {source.place_of(name)}." if likely else f"Remove {shown(name)} from {source.place_of(name)}."
+    return _problem(
+        source, ("name_unknown", ERROR if likely else WARNING, shown(name)), f"{shown(name)} does not exist: {words}", expected, remedy
+    )
 
 
 def _name(source: Source, variable: Variable, version: str | None) -> Iterator[Problem]:
     name, place = variable.name, source.place_of(variable.name)
-    take_out = f"Take {name} out of {place}."
+    take_out = f"Remove {name} from {place}."
     instead = f"{variable.instead}" if variable.instead else f"no {name}"
     if variable.until and is_at_least(version or NEWEST, variable.until):
         observed = f"{name}: no longer read since NCCL {variable.until}"
         yield _problem(source, ("name_gone", ERROR, name), observed, instead, take_out)
     elif variable.since and is_older(version, variable.since):
-        observed = f"{name}: read since NCCL {variable.since}, and this is {version}"
+        observed = f"{name}: read since NCCL {variable.since}, but this is {version}"
         yield _problem(source, ("name_too_new", ERROR, name), observed, f"NCCL {variable.since}, or no {name}", take_out)
     elif variable.deprecated and _replaced(variable, version):
-        yield _problem(source, ("name_old", WARNING, name), f"{name} is out of use", instead, f"Write {instead} in {place}.")
+        yield _problem(source, ("name_old", WARNING, name), f"{name} is deprecated", instead, f"Write {instead} in {place}.")
     if name == CONF_FILE and source.kind != ENVIRONMENT:
-        observed = f"{name} has an effect in the environment only"
+        observed = f"{name} has an effect only in the environment"
         yield _problem(source, ("conf_file_in_file", ERROR, name), observed, f"{name} in the environment", take_out)
 
 
 def _for_tests(source: Source, variable: Variable, asked_for: bool) -> Iterator[Problem]:
     if variable.debugging and not variable.deprecated and source.kind == SITE_FILE:
         name, expected = variable.name, "set for the job that needs it"
-        observed = f"{name} is for tests, and {source.path} is for every job" + (", as rdma_nccl.variables asks" if asked_for else "")
+        why = ", as requested in rdma_nccl.variables" if asked_for else ""
+        observed = f"{name} is for tests, but {source.path} applies to every job{why}"
         kind = ("for_tests_only", INFO if asked_for else WARNING, name)
-        yield _problem(source, kind, observed, expected, f"Take {name} out of {source.place_of(name)}.")
+        yield _problem(source, kind, observed, expected, f"Remove {name} from {source.place_of(name)}.")
 
 
 def _replaced(variable: Variable, version: str | None) -> bool:
@@ -139,7 +142,7 @@ def _value(source: Source, variable: Variable, value: str) -> Iterator[Problem]:
     trouble = value_trouble(variable, value)
     if trouble is not None:
         name = variable.name
-        observed = f"{name}={shown(value)}: NCCL takes {trouble.takes}"
+        observed = f"{name}={shown(value)}: NCCL reads {trouble.takes}"
         yield _problem(
             source, (trouble.rule, trouble.severity, name), observed, trouble.expected, f"Correct {name} in {source.place_of(name)}."
         )

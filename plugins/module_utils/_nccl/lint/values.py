@@ -117,7 +117,7 @@ class Trouble:
 def value_trouble(variable: Variable, value: str) -> Trouble | None:
     """Why a value does not mean what it seems to; None if it does, or if anything goes."""
     if not value:
-        return Trouble("value_empty", WARNING, "nothing, and it hides what a later file says", "a value, or no line")
+        return Trouble("value_empty", WARNING, "nothing, and it hides the value in a later file", "a value, or no line")
     return _form(variable, value) or _KINDS.get(variable.kind, _any)(variable, value)
 
 
@@ -127,7 +127,7 @@ def _form(variable: Variable, value: str) -> Trouble | None:
     if _is_quoted(value) or (variable.kind in (DEVICES, INTERFACES) and set("\"'") & set(value)):
         return Trouble("value_form", ERROR, "the quotes as part of the value", f"{meant or 'a value'}, without quotes")
     if re.search(r"\s#", value):
-        expected = f"{meant or 'a value'}, and the comment in a line of its own"
+        expected = f"{meant or 'a value'}, and the comment on a separate line"
         return Trouble("value_form", ERROR, "the comment as part of the value", expected)
     if value.strip() != value and variable.kind != TEXT:
         return Trouble("value_form", ERROR, "the blanks as part of the value", "no blanks around it")
@@ -150,7 +150,7 @@ def _any(_variable: Variable, _value: str) -> None:
 def _integer(variable: Variable, value: str) -> Trouble | None:
     expected = _range_words(variable)
     if _OCTAL.fullmatch(value):
-        return Trouble("value_type", WARNING, f"{read_number(value)}, as a number of base 8", f"{expected}, without a 0 in front")
+        return Trouble("value_type", WARNING, f"{read_number(value)}, as an octal number", f"{expected}, without a leading 0")
     number = read_number(value)
     if number is None and read_number(value, OLDEST_READ) == 0:
         return Trouble("value_type", ERROR, "its default since NCCL 2.32, and 0 before", expected)
@@ -183,7 +183,7 @@ def _choice(variable: Variable, value: str) -> Trouble | None:
 
 
 def _not_one_of(choices: Sequence[str], *, exact: bool = False) -> Trouble:
-    case = ", with this case" if exact else ""
+    case = ", in this case" if exact else ""
     return Trouble("value_choice", ERROR, "its default", f"one of {', '.join(choices)}{case}")
 
 
@@ -193,7 +193,7 @@ def _words(variable: Variable, value: str) -> Trouble | None:
     if not wrong:
         return None
     takes = f"its default since NCCL 2.30, and the list without {', '.join(wrong)} before"
-    return Trouble("value_choice", ERROR, takes, f"{', '.join(variable.choices)}, apart by commas; all but these after a ^")
+    return Trouble("value_choice", ERROR, takes, f"{', '.join(variable.choices)}, separated by commas; after a ^, all others")
 
 
 def _numbers(variable: Variable, value: str) -> Trouble | None:
@@ -204,7 +204,7 @@ def _numbers(variable: Variable, value: str) -> Trouble | None:
 def _level(_variable: Variable, value: str) -> Trouble | None:
     if value in LEVELS:
         return None
-    expected = f"one of {', '.join(LEVELS)}, with this case"
+    expected = f"one of {', '.join(LEVELS)}, in this case"
     if _DIGITS.fullmatch(value):
         return Trouble("value_old", WARNING, f"{read_level(value)}: numbers are the old spelling", expected)
     return Trouble("value_choice", ERROR, read_level(value) or "its default", expected)
@@ -215,22 +215,24 @@ def _subnet(_variable: Variable, value: str) -> Trouble | None:
         ipaddress.ip_network(value, strict=False)
     except ValueError:
         return Trouble("value_type", ERROR, "no subnet", "a subnet such as 192.168.100.0/24")
-    return None if "/" in value else Trouble("value_type", ERROR, "no subnet, because there is no /", "a subnet such as 192.168.100.0/24")
+    return (
+        None if "/" in value else Trouble("value_type", ERROR, "no subnet, because the / is missing", "a subnet such as 192.168.100.0/24")
+    )
 
 
 def _path(_variable: Variable, value: str) -> Trouble | None:
-    return Trouble("value_type", ERROR, "a folder called ~", "a whole path") if value.startswith("~") else None
+    return Trouble("value_type", ERROR, "a folder called ~", "a full path") if value.startswith("~") else None
 
 
 def _devices(variable: Variable, value: str) -> Trouble | None:
     listed = parse_list(value)
-    form = "[^][=]device[:port[:rail[:plane]]], apart by commas" if variable.kind == DEVICES else "[^][=]interface, apart by commas"
+    form = "[^][=]device[:port[:rail[:plane]]], separated by commas" if variable.kind == DEVICES else "[^][=]interface, separated by commas"
     if not listed.entries:
-        return Trouble("value_type", ERROR, "no device at all" if listed.excluded else "every one there is", form)
+        return Trouble("value_type", ERROR, "no device at all" if listed.excluded else "every device", form)
     if not all(entry.well_formed for entry in listed.entries):
-        return Trouble("value_type", ERROR, "0 for what is no number", form)
+        return Trouble("value_type", ERROR, "0 for text that is not a number", form)
     if len(listed.entries) > MAX_DEVICES:
-        return Trouble("value_range", ERROR, f"the first {MAX_DEVICES}", f"{MAX_DEVICES} at most")
+        return Trouble("value_range", ERROR, f"the first {MAX_DEVICES}", f"at most {MAX_DEVICES}")
     return None
 
 
@@ -256,8 +258,8 @@ def _selections(names: tuple[str, ...]) -> Callable[[Variable, str], Trouble | N
         wrong += [";" for part in parts[1:] if not part.collective]
         if parts and all(part.names for part in parts) and not wrong:
             return None
-        expected = f"{', '.join(names)}, apart by commas; or collective:names, apart by ;, with {', '.join(COLLECTIVES)}"
-        return Trouble("value_choice", ERROR, "an error since NCCL 2.24, and what it knows of it before", expected)
+        expected = f"{', '.join(names)}, separated by commas; or collective:names, separated by ;, with {', '.join(COLLECTIVES)}"
+        return Trouble("value_choice", ERROR, "an error since NCCL 2.24, and only the known parts before", expected)
 
     return judge
 

@@ -46,7 +46,7 @@ VARIABLES = (
     integer("NCCL_IB_AR_THRESHOLD", -2, None, "8192", "bytes from which on messages may be reordered", since="2.6.4", debugging=True),
     integer("NCCL_IB_DATA_DIRECT", 0, 2, "1", "use the direct path of cards that have one", since="2.27.3"),
     switch("NCCL_IB_DEVICE_PCI_ORDER", "1", "order devices by PCI address", since="2.29.7"),
-    switch("NCCL_IB_DISABLE", "0", "1 leaves RDMA alone: everything goes by TCP", debugging=True),
+    switch("NCCL_IB_DISABLE", "0", "1 disables RDMA: all traffic uses TCP", debugging=True),
     switch("NCCL_IB_ECE_ENABLE", "1", "let both ends agree on enhanced connections", since="2.23.4", debugging=True),
     switch("NCCL_IB_EVENT_BASED_LB", "0", "1 spreads messages over ports by events of the device", since="2.31.2"),
     switch("NCCL_IB_EVENT_BASED_LB_REMOTE", "1", "with NCCL_IB_EVENT_BASED_LB: at the other end too", since="2.31.2"),

@@ -43,7 +43,7 @@ def with_load(**load: Any) -> dict[str, Any]:
         (with_load(jobs=[{"pid": 9, "name": "slurmstepd"}]), "job process 9 (slurmstepd)"),
         (with_load(gpu_processes=None), "GPU processes cannot be seen"),
         (with_load(qps=None, qps_error="no tool"), "queue pairs cannot be read (no tool)"),
-        ({**bare(), "load": None}, "whether it is in use is not known"),
+        ({**bare(), "load": None}, "whether it is in use is unknown"),
     ],
 )
 def test_a_host_is_live_if_a_change_could_harm_somebody(facts: dict[str, Any], why: str) -> None:

@@ -138,7 +138,7 @@ def test_a_host_at_work_on_the_plane_is_enough_to_leave_it_alone(tmp_path: Path)
     """Also one that takes no part: the load goes over links that its job uses."""
     run = Run(tmp_path / "R1").measure()
     facts = run.folder.host_file("facts", "node4")
-    for load, words in ((BUSY, "GPU process 4711 (python3)"), (None, "whether it is in use is not known")):
+    for load, words in ((BUSY, "GPU process 4711 (python3)"), (None, "whether it is in use is unknown")):
         run.folder.write_json(facts, {**run.folder.read_json(facts), "load": load})
         for playing in (HOSTS, HOSTS[:3]):
             said = run.plan(playing=playing)

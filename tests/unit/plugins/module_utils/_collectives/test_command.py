@@ -62,16 +62,16 @@ def test_the_log_is_switched_on_whatever_else_is_set_and_no_value_is_on_the_comm
 @pytest.mark.parametrize(
     ("run", "why"),
     [
-        (replace(ALONE, operation="gather"), "no operation of nccl-tests: 'gather'"),
-        (replace(ALONE, gpus=0), "no run: 0 GPUs"),
-        (replace(ALONE, min_bytes=2, max_bytes=1), "no run: 8 GPUs, from 2 to 1 bytes"),
+        (replace(ALONE, operation="gather"), "not an operation of nccl-tests: 'gather'"),
+        (replace(ALONE, gpus=0), "not a valid run: 0 GPUs"),
+        (replace(ALONE, min_bytes=2, max_bytes=1), "not a valid run: 8 GPUs, from 2 to 1 bytes"),
         (replace(TWO, launcher="none"), "2 hosts need a launcher"),
         (replace(TWO, hosts=()), "mpirun needs the names of its hosts"),
         (replace(TWO, hosts=("a", "a")), "each once"),
         (replace(TWO, hosts=("a:9", "b")), "names or IPv4 addresses"),
         (replace(TWO, hosts=("-x", "b")), "names or IPv4 addresses"),
         (replace(TWO, hosts=("a,c", "b")), "names or IPv4 addresses"),
-        (replace(TWO, environment={"A=B": "1"}), "no names of variables: A=B"),
+        (replace(TWO, environment={"A=B": "1"}), "not names of variables: A=B"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -152,7 +152,7 @@ def test_check_mode_tells_and_touches_nothing(tmp_path: Path) -> None:
     before = sorted(tmp_path.rglob("*"))
     result = ensure_tests(order, runner=FakeRunner([]), sys=SysRoot(), check_mode=True)
     assert result.changed
-    assert result.lacks[0] == f"no {tmp_path}/none/bin/nvcc: install CUDA's compiler (package cuda-nvcc-…), or another cuda_home"
+    assert result.lacks[0] == f"no {tmp_path}/none/bin/nvcc: install CUDA's compiler (package cuda-nvcc-…), or set another cuda_home"
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -160,14 +160,14 @@ def test_what_is_missing_is_told_at_once(tmp_path: Path) -> None:
     order = Wish(tmp_path / "a.tgz", "sha256:" + "0" * 64, "2.19.6", tmp_path / "opt", mpi_home="/usr/lib/openmpi")
     empty = SysRoot(str(tmp_path))
     assert lacking(order, empty) == [
-        "no /usr/local/cuda/bin/nvcc: install CUDA's compiler (package cuda-nvcc-…), or another cuda_home",
-        "no /usr/lib/openmpi/include/mpi.h: install MPI's headers and mpicc (libopenmpi-dev, openmpi-devel), or another mpi_home",
-        "no /usr/include/nccl.h: install NCCL's headers (libnccl-dev, libnccl-devel), or another nccl_home",
+        "no /usr/local/cuda/bin/nvcc: install CUDA's compiler (package cuda-nvcc-…), or set another cuda_home",
+        "no /usr/lib/openmpi/include/mpi.h: install MPI's headers and mpicc (libopenmpi-dev, openmpi-devel), or set another mpi_home",
+        "no /usr/include/nccl.h: install NCCL's headers (libnccl-dev, libnccl-devel), or set another nccl_home",
         "no /usr/bin/make: install make",
         "no /usr/bin/g++: install g++",
     ]
     assert lacking(dataclasses.replace(order, built=True), empty) == []
-    with pytest.raises(ApplyError, match="nccl-tests cannot be made here: no /usr/local/cuda/bin/nvcc"):
+    with pytest.raises(ApplyError, match="nccl-tests cannot be built here: no /usr/local/cuda/bin/nvcc"):
         ensure_tests(order, runner=FakeRunner([]), sys=empty, check_mode=False)
 
 
@@ -186,7 +186,7 @@ def test_a_build_that_fails_is_quoted_and_leaves_what_was_there(tmp_path: Path, 
 )
 def test_a_build_that_makes_no_program_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: dict[str, int]) -> None:
     order = wish(tmp_path)
-    with pytest.raises(ApplyError, match="make ended well, and there is no all_reduce_perf"):
+    with pytest.raises(ApplyError, match="make succeeded, but there is no all_reduce_perf"):
         ensure_tests(order, runner=scripted(order, monkeypatch, made=made), sys=SysRoot(), check_mode=False)
     assert not order.folder.exists()
 
@@ -194,7 +194,7 @@ def test_a_build_that_makes_no_program_has_failed(tmp_path: Path, monkeypatch: p
 def test_another_version_or_archive_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order = wish(tmp_path)
     monkeypatch.setattr(install, "lacking", lambda _wish, _sys: [])
-    with pytest.raises(ApplyError, match=r"is nccl-tests 2.19.6 by its src/common.h, expected 2.18.2"):
+    with pytest.raises(ApplyError, match=r"contains nccl-tests 2.19.6 \(src/common.h\), expected 2.18.2"):
         ensure_tests(dataclasses.replace(order, version="2.18.2"), runner=FakeRunner([]), sys=SysRoot(), check_mode=False)
     with pytest.raises(ApplyError, match="its sha256 is"):
         ensure_tests(dataclasses.replace(order, checksum="sha256:" + "0" * 64), runner=FakeRunner([]), sys=SysRoot(), check_mode=False)
@@ -209,7 +209,7 @@ def test_what_somebody_else_has_put_there_stays(tmp_path: Path, check_mode: bool
     order = wish(tmp_path, {"build/all_reduce_perf": "ELF"}, built=True)
     order.folder.mkdir(parents=True)
     (order.folder / "mine").touch()
-    with pytest.raises(ApplyError, match="was not made by this collection"):
+    with pytest.raises(ApplyError, match="was not created by this collection"):
         ensure_tests(order, runner=FakeRunner([]), sys=SysRoot(), check_mode=check_mode)
     assert (order.folder / "mine").exists()
     (order.folder / "mine").unlink()

@@ -98,7 +98,7 @@ def test_a_run_that_failed() -> None:
     ("change", "status", "observed"),
     [
         ({"exit_status": None, "problem": "it ran longer than 600 s", "log": None}, "unknown", "it ran longer than 600 s"),
-        ({"exit_status": None, "log": None, "launcher": "srun: killed"}, "unknown", "it was not run to its end; srun: killed"),
+        ({"exit_status": None, "log": None, "launcher": "srun: killed"}, "unknown", "it did not run to its end; srun: killed"),
         ({"test": None, "problem": "not the output of nccl-tests: ''"}, "unknown", "exit status 0, not the output of nccl-tests: ''"),
         ({"test": replace(TEST, truncated=True), "log": None}, "unknown", "exit status 0, but the output is cut off"),
         ({"exit_status": 1, "log": None}, "error", "exit status 1"),
@@ -155,9 +155,9 @@ def with_halves(change: Callable[[Measured], Measured]) -> NcclTestsResult:
         (replace(TEST, out_of_bounds=2, out_of_bounds_ok=False), "error", "wrong values: 2 sizes out of bounds"),
         (with_halves(lambda half: replace(half, wrong=None)), "unknown", "28 of 28 sizes not checked"),
         (with_halves(lambda half: replace(half, wrong=None, deviation=2e-7)), "ok", "28 sizes checked, none wrong"),
-        (replace(TEST, rows=()), "unknown", "no row of results"),
+        (replace(TEST, rows=()), "unknown", "no result rows"),
         (replace(TEST, out_of_bounds=None, out_of_bounds_ok=None), "unknown", "the output ends before the count of wrong values"),
-        (None, "unknown", "no row of results"),
+        (None, "unknown", "no result rows"),
     ],
     ids=["wrong", "out of bounds", "not checked", "old columns", "no rows", "cut off", "no output"],
 )

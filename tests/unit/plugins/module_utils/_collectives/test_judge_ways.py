@@ -70,7 +70,7 @@ def test_all_channels_over_infiniband_with_gpudirect() -> None:
         (on_second("NET/IB/", "NET/IBext_v8/"), "ok", "8 over NET/IBext_v8 with", ""),
         (on_second("P2P/CUMEM", "SHM/direct"), "ok", "2 over SHM/direct", ""),
         (on_second("P2P/CUMEM", "CE/engine"), "unknown", "2 over CE/engine", "NCCL_DEBUG=INFO"),
-        (on_second(" via ", " by "), "unknown", "no line of its channels", "NCCL_DEBUG=INFO"),
+        (on_second(" via ", " by "), "unknown", "no line on its channels", "NCCL_DEBUG=INFO"),
         (over_nvlink, "unknown", "2 over P2P/CUMEM, 8 over P2P/MNNVL", "NCCL_MNNVL_ENABLE=0"),
     ],
     ids=["no GPUDirect", "sockets", "other sockets", "another plugin", "SHARP's plugin", "memory", "unknown", "no log", "NVLink"],
@@ -111,11 +111,11 @@ def test_on_one_host_the_network_is_a_detour() -> None:
         (str, HCAS, "ok", "mlx5_0, mlx5_1", ""),
         (on_second("[1]mlx5_1:", "[1]mlx5_1_dma:"), HCAS, "ok", "mlx5_0, mlx5_1", ""),
         (on_second("[1]mlx5_1:", "[1]mlx5_0+mlx5_1:"), HCAS, "ok", "mlx5_0, mlx5_1", ""),
-        (on_second("[1]mlx5_1:", "[1]mlx5_9:"), HCAS, "error", "mlx5_0, mlx5_9", "mlx5_9 is not of them"),
+        (on_second("[1]mlx5_1:", "[1]mlx5_9:"), HCAS, "error", "mlx5_0, mlx5_9", "without mlx5_9"),
         (on_second("NET/IB/1", "NET/IB/0"), HCAS, "error", "mlx5_0", "mlx5_1 is ACTIVE"),
         (str, HCAS | {"mlx5_2"}, "error", "mlx5_0, mlx5_1", "mlx5_2 is ACTIVE"),
-        (on_second("NET/IB : Using", "NET/IB : Taking"), HCAS, "unknown", "the log does not tell", "NCCL_DEBUG=INFO"),
-        (on_second(" via ", " by "), HCAS, "unknown", "no line of its channels over the network", "NCCL_DEBUG=INFO"),
+        (on_second("NET/IB : Using", "NET/IB : Taking"), HCAS, "unknown", "the log does not show", "NCCL_DEBUG=INFO"),
+        (on_second(" via ", " by "), HCAS, "unknown", "no line on its network channels", "NCCL_DEBUG=INFO"),
     ],
     ids=["as planned", "data direct", "merged", "another", "idle", "one more planned", "no list", "no channels"],
 )
@@ -160,7 +160,7 @@ def test_on_one_host_nvls_alone_connects_no_channel() -> None:
     assert statuses(check_transport(without, alone)) == ["unknown"]
     assert without.log is not None
     [found] = check_transport(replace(without, log=replace(without.log, nvls=True)), alone)
-    assert (found.status, found.observed) == ("ok", "NVLS alone: the switches of NVLink reduce")
+    assert (found.status, found.observed) == ("ok", "only NVLS: the NVLink switches reduce")
     of_two = replace(outcome(change=change), log=replace(without.log, nvls=True))
     assert statuses(check_transport(of_two, EXPECTED)) == ["unknown", "unknown"]
 
@@ -169,7 +169,7 @@ def test_sockets_are_no_hcas_and_one_finding() -> None:
     run = outcome(change=lambda text: text.replace("NET/IB", "NET/Socket"))
     assert statuses(check_transport(run, EXPECTED)) == ["error", "error"]
     assert {(each.status, each.observed) for each in check_hcas(run, EXPECTED)} == {
-        ("not_applicable", "not all went over an HCA, see collective.transport")
+        ("not_applicable", "not all channels used an HCA, see collective.transport")
     }
 
 

@@ -51,7 +51,7 @@ def test_two_hosts_over_sockets() -> None:
         ("collective.busbw", "nodea"): ("ok", "2.325 GB/s at 268435456 bytes and more, lowest 2.14, highest 2.51"),
         ("collective.transport", "node1"): ("error", f"4 over NET/Socket: {away.format(1, 0)}"),
         ("collective.transport", "node2"): ("error", f"4 over NET/Socket: {away.format(0, 1)}"),
-        ("collective.hcas", "node1"): ("not_applicable", "not all went over an HCA, see collective.transport"),
+        ("collective.hcas", "node1"): ("not_applicable", "not all channels used an HCA, see collective.transport"),
         ("collective.hcas", "node2"): ("not_applicable", "no HCA is planned for it"),
     }
 

@@ -99,7 +99,7 @@ def test_the_same_is_taken_over_and_another_is_told_from_it(bench: Bench, monkey
     look = other.look()
     assert (look.phase, look.argv, look.running) == ("other", tuple(bench.job.argv), False)
     assert other.look().phase == "none"
-    with pytest.raises(ApplyError, match=r"rdma-ofed-install.service runs already: /x/mlnxofedinstall --force"):
+    with pytest.raises(ApplyError, match=r"rdma-ofed-install.service is already running: /x/mlnxofedinstall --force"):
         other.start()
 
 

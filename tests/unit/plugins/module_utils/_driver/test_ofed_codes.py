@@ -13,17 +13,17 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_codes im
 @pytest.mark.parametrize(
     ("rc", "words"),
     [
-        (1, "the installer ended with 1: the installation failed"),
+        (1, "the installer exited with 1: the installation failed"),
         (2, "2: no firmware was found"),
         (22, "22: a parameter is not valid"),
         (28, "28: there is not enough free space"),
         (171, "171: it does not apply to this system"),
-        (172, "172: what it needs is not there"),
+        (172, "172: a requirement is missing"),
         (173, "173: the mst driver could not be started"),
         (174, "174: other packages depend on the stack"),
-        (99, "ended with 99, which mlnxofedinstall is not known to do"),
-        (-9, "SIGKILL ended it from outside"),
-        (-250, "signal 250 ended it"),
+        (99, "exited with 99, an unknown exit code of mlnxofedinstall"),
+        (-9, "SIGKILL killed it"),
+        (-250, "signal 250 killed it"),
         (None, "it could not be started (exec-condition)"),
     ],
 )
@@ -42,9 +42,9 @@ def test_good_ends_need_no_remedy() -> None:
 def test_a_limit_goes_before_the_signal_that_it_came_by() -> None:
     for explain in (explain_end, explain_installer):
         timeout = explain(-15, "timeout", 3600, "node7")
-        assert timeout.text == "it did not end within 60 minutes and was ended"
+        assert timeout.text == "it did not finish within 60 minutes and was stopped"
         assert "driver.build_minutes" in timeout.remedy
-        assert "want of memory" in explain(-9, "oom-kill", 3600, "node7").text
+        assert "memory ran out" in explain(-9, "oom-kill", 3600, "node7").text
     assert "within 90 seconds" in explain_end(-15, "timeout", 90, "node7").text
 
 

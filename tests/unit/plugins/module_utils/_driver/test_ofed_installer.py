@@ -29,7 +29,7 @@ VERSION = "24.10-1.1.4.0"
 BARE = OfedState(None, None, False, False, ["neither MLNX_OFED nor DOCA-OFED is installed"])
 GOOD = OfedState("mlnx_ofed", VERSION, True, True, [])
 SILENT = OfedState("mlnx_ofed", VERSION, False, True, ["modprobe loads the kernel's own mlx5_core (/lib/modules/6.8/kernel/mlx5_core.ko)"])
-UNKNOWN = OfedState("mlnx_ofed", VERSION, None, False, ["it is not known whether it is built"])
+UNKNOWN = OfedState("mlnx_ofed", VERSION, None, False, ["whether it is built is unknown"])
 RUNNING, ENDED = Look("running", seconds=5.0), Look("ended", 0, "success", 60.0)
 FAILED = Look("ended", 1, "exit-code", 60.0)
 NONE, OTHER, LOST = Look("none"), Look("other", argv=("/x/mlnxofedinstall", "--all")), Look("lost")
@@ -170,7 +170,7 @@ def test_what_runs_or_has_ended_unseen_is_taken_over(host: Host) -> None:
 
 def test_another_one_that_runs_is_named(host: Host) -> None:
     for check_mode in (False, True):
-        with pytest.raises(ApplyError, match=r"runs on node7 with something else: /x/mlnxofedinstall --all. .*`systemctl stop rdma-ofed"):
+        with pytest.raises(ApplyError, match=r"runs another program on node7: /x/mlnxofedinstall --all. .*`systemctl stop rdma-ofed"):
             host.installer([OTHER], []).present(0, check_mode=check_mode)
 
 
@@ -192,10 +192,10 @@ def test_a_success_is_cleaned_up(host: Host) -> None:
 @pytest.mark.parametrize(
     ("state", "log", "words"),
     [
-        (SILENT, "", "ended with 0, and the stock mlx5_core would be loaded: modprobe loads the kernel's own mlx5_core"),
-        (UNKNOWN, "", "ended with 0, and the stock mlx5_core would be loaded for all that is known: it is not known"),
-        (OfedState("mlnx_ofed", "23.10-0.5.5.0", True, True, []), "", "and mlnx_ofed 23.10-0.5.5.0 is installed, expected 24.10-1.1.4.0"),
-        (GOOD, "Error! Bad return status for module build on kernel: 6.8 (x86_64)\n", "ended with 0, and DKMS could not build a module"),
+        (SILENT, "", "exited with 0, but the stock mlx5_core would be loaded: modprobe loads the kernel's own mlx5_core"),
+        (UNKNOWN, "", "exited with 0, but the stock mlx5_core would be loaded, as far as is known: whether it is built is unknown"),
+        (OfedState("mlnx_ofed", "23.10-0.5.5.0", True, True, []), "", "but mlnx_ofed 23.10-0.5.5.0 is installed, expected 24.10-1.1.4.0"),
+        (GOOD, "Error! Bad return status for module build on kernel: 6.8 (x86_64)\n", "exited with 0, but DKMS could not build a module"),
     ],
 )
 def test_an_exit_status_of_0_is_not_believed(host: Host, state: OfedState, log: str, words: str) -> None:
@@ -212,7 +212,7 @@ def test_a_failure_quotes_the_logs_that_are_named(host: Host) -> None:
     host.log(f"Installing x...\nError! Bad return status for module build on kernel: 6.8 (x86_64)\nConsult {make} for more information.\n")
     report = host.installer([FAILED], []).collected(0)
     assert report.lines == ["Error! Bad return status for module build on kernel: 6.8 (x86_64)", "main.c:1:2: error: unknown type name 'x'"]
-    assert report.message.startswith("The installer ended with 1: the installation failed. Look at the first cause")
+    assert report.message.startswith("The installer exited with 1: the installation failed. 1. Find the first cause")
     assert (report.log[0], report.log_files) == ("Installing x...", [str(host.folder / "install.log"), str(make)])
     assert host.did == ["collect"]
 
@@ -222,14 +222,14 @@ def test_a_power_cut_in_between(host: Host) -> None:
     host.log("Installing mlnx-tools-24.10...\n")
     report = host.installer([LOST], []).collected(0)
     assert (report.failed, report.rc, report.lines) == (True, None, ["Installing mlnx-tools-24.10..."])
-    assert "it was cut off: node7 was started again meanwhile" in report.meaning
+    assert "it was interrupted: node7 was rebooted in the meantime" in report.meaning
     report = host.installer([LOST, RUNNING], [BARE]).present(0, check_mode=False)
     assert (report.started, host.did) == (True, ["start"])
-    assert "cut off (node7 was started again meanwhile); it began anew" in str(report.note)
+    assert "interrupted (node7 was rebooted in the meantime); it started over" in str(report.note)
 
 
 def test_to_wait_for_what_was_never_started_is_a_failure(host: Host) -> None:
-    assert "nothing of the kind was started on node7" in host.installer([NONE], []).collected(0).meaning
+    assert "it was not started on node7" in host.installer([NONE], []).collected(0).meaning
 
 
 def test_check_mode_tells_and_touches_nothing(host: Host) -> None:
@@ -238,7 +238,7 @@ def test_check_mode_tells_and_touches_nothing(host: Host) -> None:
     assert "mlnxofedinstall --force --tmpdir" in str(report.would)
     assert "installed: none" in str(report.would)
     assert not host.installer([NONE], [GOOD]).present(0, check_mode=True).changed
-    assert host.installer([RUNNING], []).present(0, check_mode=True).would == "wait for the installation that runs"
+    assert host.installer([RUNNING], []).present(0, check_mode=True).would == "wait for the running installation"
     assert (host.did, host.folder.exists()) == ([], False)
 
 
@@ -262,7 +262,7 @@ def uninstaller(host: Host, looks: Sequence[Look], versions: Sequence[str | None
 def test_the_uninstaller_is_believed_only_when_ofed_is_gone(host: Host) -> None:
     ofed = "MLNX_OFED_LINUX-23.10-0.5.5.0"
     assert uninstaller(host, [NONE], [None]).absent(0, check_mode=False).changed is False
-    with pytest.raises(ApplyError, match=r"is installed on node7, and its uninstaller /usr/bin/uninstall is not there"):
+    with pytest.raises(ApplyError, match=r"is installed on node7, but its uninstaller /usr/bin/uninstall does not exist"):
         uninstaller(host, [NONE], [ofed, ofed, ofed]).absent(0, check_mode=False)
     (host.path / "root/usr/bin/uninstall").touch()
     host.unsafe = "Nothing was removed on node7: GPU process 4711 (python3)."
@@ -273,7 +273,7 @@ def test_the_uninstaller_is_believed_only_when_ofed_is_gone(host: Host) -> None:
     report = uninstaller(host, [NONE, ENDED], [ofed, ofed]).absent(0, check_mode=False)
     assert (report.changed, report.started, report.failed) == (True, True, False)
     report = uninstaller(host, [ENDED], [ofed]).collected(0)
-    assert (report.failed, "ended with 0, and MLNX_OFED_LINUX-23.10-0.5.5.0 is still installed" in report.meaning) == (True, True)
+    assert (report.failed, "exited with 0, but MLNX_OFED_LINUX-23.10-0.5.5.0 is still installed" in report.meaning) == (True, True)
     report = uninstaller(host, [NONE], [ofed]).absent(0, check_mode=True)
     assert report.would == f"run /usr/bin/uninstall --force (installed: {ofed})"
     assert uninstaller(host, [NONE], [None]).absent(0, check_mode=True).changed is False
@@ -292,7 +292,7 @@ def test_another_build_by_the_same_rules(host: Host) -> None:
     assert (report.started, report.running, host.did) == (True, True, ["start"])
     assert host.units[-1].job.log == host.folder / "doca/build.log"
     report = build(host, [ENDED]).collected(0)
-    assert (report.failed, report.meaning) == (True, "it ended with 0, and /built is not there")
+    assert (report.failed, report.meaning) == (True, "it exited with 0, but /built does not exist")
     (host.path / "built").touch()
     assert build(host, [ENDED]).collected(0).failed is False
     assert build(host, [NONE]).present(0, check_mode=False).changed is False
@@ -301,7 +301,7 @@ def test_another_build_by_the_same_rules(host: Host) -> None:
 
 def test_a_build_for_idle_hosts_is_refused_on_a_host_in_use(host: Host) -> None:
     """A captured tree has no process 1, so that it is not known who uses the host."""
-    with pytest.raises(ApplyError, match=r"Nothing was installed on node7: .*not known"):
+    with pytest.raises(ApplyError, match=r"Nothing was installed on node7: .*unknown"):
         build(host, [NONE], idle_only=True).present(0, check_mode=False)
     assert host.did == []
     assert build(host, [RUNNING, RUNNING], idle_only=True).present(0, check_mode=False).running

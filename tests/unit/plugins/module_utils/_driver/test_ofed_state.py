@@ -64,7 +64,7 @@ def test_what_is_installed(said: str | None, vendor: dict[str, str] | None, expe
 STATES = [
     pytest.param(LOADED, [], True, True, [], id="loaded"),
     pytest.param({**LOADED, "provenance": "extra"}, [], True, True, [], id="of a package"),
-    pytest.param({**LOADED, "srcversion": "B"}, [], True, False, ["another mlx5_core is loaded than is on disk"], id="another"),
+    pytest.param({**LOADED, "srcversion": "B"}, [], True, False, ["the loaded mlx5_core differs from the one on disk"], id="another"),
     pytest.param(
         {**LOADED, "provenance": "kernel"}, [ENTRY], False, True, ["modprobe loads the kernel's own mlx5_core (/x.ko)"], id="the stock one"
     ),
@@ -79,11 +79,11 @@ STATES = [
     ),
     pytest.param(
         None, [{**ENTRY, "name": "knem"}], None, False,
-        [f"it is not known whether it is built for {KERNEL}: DKMS does not have it", "mlx5_core is not loaded"], id="not of DKMS",
+        [f"whether it is built for {KERNEL} is unknown: DKMS does not have it", "mlx5_core is not loaded"], id="not of DKMS",
     ),
     pytest.param(
         {"version": "1", "srcversion": "A"}, [ENTRY], True, None,
-        ["it is not known whether the mlx5_core that is loaded is the one on disk"], id="files not read",
+        ["whether the loaded mlx5_core is the one on disk is unknown"], id="files not read",
     ),
 ]  # fmt: skip
 

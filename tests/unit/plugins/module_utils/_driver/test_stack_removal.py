@@ -147,7 +147,7 @@ def test_a_package_of_the_stack_whose_installation_did_not_end_belongs_to_the_st
         ]
     )
     found = read_removal([], sys, runner)
-    assert (found.packages, found.dependants) == ({"mlnx-ofed-kernel-dkms": "24.10-1"}, {"standin-client": "version not known"})
+    assert (found.packages, found.dependants) == ({"mlnx-ofed-kernel-dkms": "24.10-1"}, {"standin-client": "version unknown"})
 
 
 @pytest.mark.usefixtures("idle")
@@ -165,7 +165,7 @@ def test_a_host_that_began_to_work_is_refused(tmp_path: Path, idle: list[str]) -
     calls = [([*PURGE, "ofed-scripts"], 1, "", LIBIBVERBS.replace("librdmacm1:amd64", "qemu-system-x86"))]
     calls += [([*PURGE, "ofed-scripts", "qemu-system-x86"], 0, IBSIM, "")]
     refuse_unless_safe("node1", ["ofed-scripts", "qemu-system-x86"], sys, FakeRunner(calls))
-    with pytest.raises(ApplyError, match="qemu-system-x86 would be removed too, which the plan did not list"):
+    with pytest.raises(ApplyError, match="qemu-system-x86 would also be removed, but the plan did not list it"):
         refuse_unless_safe("node1", ["ofed-scripts"], sys, FakeRunner(calls))
     idle.append("job process 815 (slurmstepd)")
     with pytest.raises(ApplyError, match=r"Nothing was removed on node1: job process 815 \(slurmstepd\)"):
@@ -176,7 +176,7 @@ def test_a_first_installation_may_replace_what_was_listed(tmp_path: Path, idle: 
     sys = tree(tmp_path, {"libibverbs1": "44", "qemu-system-x86": "7.2"})
     text = LIBIBVERBS.replace("librdmacm1:amd64", "qemu-system-x86")
     calls = [([*PURGE, "libibverbs1"], 1, "", text), ([*PURGE, "libibverbs1", "qemu-system-x86"], 0, IBSIM, "")]
-    with pytest.raises(ApplyError, match="libibverbs1, qemu-system-x86 would be removed too, which the plan did not list"):
+    with pytest.raises(ApplyError, match="libibverbs1, qemu-system-x86 would also be removed, but the plan did not list it"):
         refuse_unless_safe("node1", [], sys, FakeRunner(calls), replaced=DISTRIBUTION_STACK)
     listed = ["libibverbs1", "qemu-system-x86"]
     refuse_unless_safe("node1", listed, sys, FakeRunner([(calls[1][0], 0, IBSIM, "")]), replaced=DISTRIBUTION_STACK)
@@ -194,7 +194,7 @@ USES = [
     pytest.param(
         {"modules": {**LOADED, "mlx_compat": HELD, "ko2iblnd": module("ko2iblnd")}},
         IDLE,
-        ["ko2iblnd holds mlx_compat (refcount 0), and is no part of the stack"],
+        ["ko2iblnd holds mlx_compat (refcount 0), and is not part of the stack"],
         id="a holder",
     ),
     pytest.param(
@@ -207,17 +207,17 @@ USES = [
     pytest.param(
         {"modules": add_on(mlx5_ib={**LOADED["mlx5_ib"], "refcount": None})},
         IDLE,
-        ["it is not known whether mlx5_ib is in use"],
+        ["whether mlx5_ib is in use is unknown"],
         id="unknown",
     ),
-    pytest.param({"modules": LOADED, "uses": None}, IDLE, ["it is not known whether storage goes over RDMA"], id="storage unknown"),
+    pytest.param({"modules": LOADED, "uses": None}, IDLE, ["whether storage uses RDMA is unknown"], id="storage unknown"),
     pytest.param(
         {"modules": LOADED, "uses": [{"kind": "mount", "what": "/data from a:/b by NFS over RDMA"}]},
         IDLE,
         ["mounted: /data from a:/b by NFS over RDMA"],
         id="storage",
     ),
-    pytest.param({"modules": LOADED}, None, ["whether it is in use is not known"], id="load unknown"),
+    pytest.param({"modules": LOADED}, None, ["whether it is in use is unknown"], id="load unknown"),
     pytest.param({"modules": LOADED}, Load([], [Process(7, "slurmstepd")]), ["job process 7 (slurmstepd)"], id="a job"),
 ]
 

@@ -149,8 +149,8 @@ def test_without_openibd_auto_restarts_nothing(tmp_path: Path) -> None:
     [
         (["mlx5_core"], "", "mlx5_core is held by mlx5_ib"),
         (["mlx5_core", "mlx5_ib"], "", "mlx5_core is held by mlx5_ib"),
-        (["mlx5_ib"], "/sys/module/mlx5_ib/refcnt: 3", "mlx5_ib is in use 3 times by what is no module"),
-        (["mlx5_ib", "mlx5_core"], "/sys/module/mlx5_core/refcnt: 2", "mlx5_core is in use 1 times by what is no module"),
+        (["mlx5_ib"], "/sys/module/mlx5_ib/refcnt: 3", "mlx5_ib is in use 3 times (an open device"),
+        (["mlx5_ib", "mlx5_core"], "/sys/module/mlx5_core/refcnt: 2", "mlx5_core is in use 1 times (an open device"),
         (["ib_uverbs"], "/sys/module/ib_uverbs/parameters/x: 1", "ib_uverbs is part of the kernel, or cannot be unloaded"),
     ],
 )
@@ -205,13 +205,13 @@ def test_one_that_does_not_load_is_the_end_and_the_kernel_is_quoted(tmp_path: Pa
         swap(host(tmp_path), runner, ["mlx5_ib"], ["mlx5_ib", "mlx5_core"], always=True)
     assert str(caught.value) == (
         "Cannot load mlx5_ib: modprobe: ERROR: could not insert 'mlx5_ib': Invalid argument. Loaded now: none of them. "
-        "The kernel said: [3.0] mlx5_ib: Unknown symbol ib_x (err -22)"
+        "Kernel messages: [3.0] mlx5_ib: Unknown symbol ib_x (err -22)"
     )
 
 
 def test_an_unload_without_effect_is_an_error(tmp_path: Path) -> None:
     runner = FakeRunner([unload("mlx5_ib"), SAID])
-    with pytest.raises(ApplyError, match=r"Cannot unload mlx5_ib: modprobe says nothing.*Loaded now: mlx5_ib\."):
+    with pytest.raises(ApplyError, match=r"Cannot unload mlx5_ib: modprobe reports no error.*Loaded now: mlx5_ib\."):
         swap(host(tmp_path), runner, ["mlx5_ib"], [], always=True)
 
 
@@ -226,7 +226,7 @@ def test_what_came_back_is_not_what_is_on_disk(tmp_path: Path) -> None:
 
 def test_without_modinfo_nothing_is_taken_for_right(tmp_path: Path) -> None:
     runner = Kernel(tmp_path, [unload("mlx5_ib"), load("mlx5_ib"), (["modinfo", "mlx5_ib"], 1, "", "not found"), SAID])
-    with pytest.raises(ApplyError, match="of mlx5_ib modinfo knows no file"):
+    with pytest.raises(ApplyError, match="modinfo finds no file for mlx5_ib"):
         swap(host(tmp_path), runner, ["mlx5_ib"], ["mlx5_ib"], always=True)
 
 

@@ -98,6 +98,6 @@ def test_a_graph_with_twins_is_not_whole_and_says_it_once() -> None:
 def test_where_nobody_could_be_asked_the_tools_are_told_themselves() -> None:
     graph = read([(["smpquery", "nodeinfo", "-D", f"0,1,{port}"], 255, FAILED, "") for port in (3, 4)])
     assert graph.doubles == {}
-    assert graph.problems[0] == "ibnetdiscover was told one GUID by two ports: 0xa088c20300000091"
-    assert graph.problems[1] == "iblinkinfo was told one GUID by two ports: 0xa088c20300000091"
-    assert graph.problems[-1] == "iblinkinfo was not told who is behind ports that are up: spine2 port 1, spine1 port 1"
+    assert graph.problems[0] == "ibnetdiscover found the same GUID on two ports: 0xa088c20300000091"
+    assert graph.problems[1] == "iblinkinfo found the same GUID on two ports: 0xa088c20300000091"
+    assert graph.problems[-1] == "iblinkinfo did not find the node behind ports that are up: spine2 port 1, spine1 port 1"

@@ -101,7 +101,7 @@ def test_both_ends_of_a_link_are_one() -> None:
 
 def test_several_neighbours_on_one_interface_are_a_problem() -> None:
     graph = lldp_graph("eth", {"node1": parse_lldpcli(json_form(("ens1", "leaf1", "swp1"), ("ens1", "leaf2", "swp2")))})
-    assert graph.problems == ["node1 ens1 sees 2 neighbours at once: leaf1, leaf2"]
+    assert graph.problems == ["node1 ens1 sees 2 neighbors at once: leaf1, leaf2"]
     assert not graph.complete
 
 

@@ -160,8 +160,8 @@ def test_tools_that_do_not_agree() -> None:
         counters={("0xdead", 1): {"SymbolErrorCounter": 1}, (SPINE2, 255): {"SymbolErrorCounter": 1}},
     )
     assert graph.problems == [
-        "ibnetdiscover and iblinkinfo do not tell the same of links: the fabric changed in between: leaf2 port 7, spine2 port 3",
-        "counters are told of ports that ibnetdiscover did not find: 0xdead port 1",
+        "ibnetdiscover and iblinkinfo report different links: the fabric changed in between: leaf2 port 7, spine2 port 3",
+        "counters belong to ports that ibnetdiscover did not find: 0xdead port 1",
     ]
     assert not graph.complete
 
@@ -178,7 +178,7 @@ def test_two_views_are_one_graph() -> None:
     assert (list(both.nodes), both.links, both.complete) == (list(graph.nodes), graph.links, True)
     assert not merged("rail0", []).complete
     wrong = Graph("x", graph.nodes, [Link((LEAF1, 1), (NODE1_MLX5_1, 1))], "ibnetdiscover")
-    assert merged("x", [graph, wrong]).problems == ["several links end at one port: leaf1 port 1, node1 port 1"]
+    assert merged("x", [graph, wrong]).problems == ["several links end at the same port: leaf1 port 1, node1 port 1"]
 
 
 #: ibnetdiscover on a host whose cable is cut (ibsim 0.10, rdma-core 44), without its comments on the topology file.
@@ -193,8 +193,8 @@ Ca\t1 "H-0000000000200000"\t\t# "node1 mlx5_0"
 def test_a_discovery_of_its_own_node_alone_is_not_complete() -> None:
     graph = fabric_graph("rail0", parse_ibnetdiscover(ALONE))
     assert (len(graph.nodes), graph.links, graph.complete) == (1, [], False)
-    assert graph.problems == ["the discovery saw no link, only node1: the port is down, or nothing beyond it answered"]
-    assert merged("eth", [Graph("x", {}, [], "lldp")]).problems == ["no host saw a link of its own"]
+    assert graph.problems == ["the discovery found no link, only node1: the port is down, or nothing behind it answered"]
+    assert merged("eth", [Graph("x", {}, [], "lldp")]).problems == ["no host found a link of its own"]
 
 
 def test_a_large_fabric_is_small_as_json() -> None:

@@ -117,7 +117,7 @@ def test_a_link_that_one_end_only_tells_of(last: str) -> None:
         "default", parse_ibnetdiscover("\n".join(lines[: at + 1] if last.startswith("Ca") else lines[:at] + lines[at + 1 :]))
     )
     assert len(graph.links) == 9
-    assert [problem.split(":")[0] for problem in graph.problems] == ["one end only tells of links"]
+    assert [problem.split(":")[0] for problem in graph.problems] == ["only one end reports some links"]
 
 
 def test_the_same_node_twice_is_one() -> None:

@@ -59,7 +59,7 @@ def test_thresholds_suppressed_counters_old_names_and_queries_that_failed() -> N
     found = parse_ibqueryerrors(text)
     assert found.summary == QuerySummary(8, 2, 36, 3, 4, {"SymbolErrorCounter": 10, "LinkDownedCounter": 2}, ["PortRcvSwitchRelayErrors"])
     assert found.counters[LEAF1, 5]["SymbolErrorCounter"] == 7
-    assert found.problems == ["4 queries of ibqueryerrors were not answered: the counters of those ports are not known"]
+    assert found.problems == ["4 queries of ibqueryerrors were not answered: the counters of these ports are unknown"]
 
 
 @pytest.mark.parametrize("end", range(30, len(CUT) - 15, 17))
@@ -74,7 +74,7 @@ def test_an_output_that_was_cut_off_is_a_problem(end: int) -> None:
 
 def test_fewer_ports_than_the_summary_counts() -> None:
     line = next(line for line in CUT.split("\n") if "port 2:" in line)
-    assert parse_ibqueryerrors(CUT.replace(f"{line}\n", "")).problems == ["ibqueryerrors counts 3 ports with errors, and tells of 2"]
+    assert parse_ibqueryerrors(CUT.replace(f"{line}\n", "")).problems == ["ibqueryerrors counts 3 ports with errors, but reports 2"]
 
 
 @pytest.mark.parametrize("text", ["", "\n", "discover failed\n"])

@@ -61,7 +61,7 @@ def test_without_a_master_nobody_else_is_looked_for() -> None:
 
 
 def test_no_administration_to_ask() -> None:
-    assert ask(MASTER, (PORTS[0], 1, "", ""), MASTER).why_not == "saquery ended with exit status 1 and said nothing of it"
+    assert ask(MASTER, (PORTS[0], 1, "", ""), MASTER).why_not == "saquery exited with status 1 and no message"
 
 
 #: What the real ones print where opensm was killed (infiniband-diags 44 over ibsim).
@@ -81,7 +81,7 @@ def test_a_master_that_dies_while_it_is_asked() -> None:
 def test_another_that_takes_over_while_it_is_asked() -> None:
     other: Call = (MASTER[0], 0, OTHER.replace("state 2 SMINFO_STANDBY", "state 3 SMINFO_MASTER"), "")
     found = ask(MASTER, UNANSWERED, other)
-    assert found.why_not == f"{SILENT}; the master was at LID 1 and is now at LID 4: another has taken over in between"
+    assert found.why_not == f"{SILENT}; the master was at LID 1 and is now at LID 4: another one took over in between"
     assert found.known is None
 
 

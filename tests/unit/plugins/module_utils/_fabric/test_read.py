@@ -94,7 +94,7 @@ def test_a_port_that_cannot_be_asked_from(sys: SysRoot, device: str, port: int, 
     call = (argv, 255, "ibnetdiscover: iberror: failed: discover failed\n\n", stderr)
     said = problems(sys, call, asked=Asked("rail0", device, port))
     assert len(said) == 1
-    assert said[0].startswith("ibnetdiscover cannot ask: ")
+    assert said[0].startswith("ibnetdiscover cannot query: ")
     assert why in said[0]
 
 
@@ -107,13 +107,13 @@ def test_why_a_port_cannot_be_opened_where_its_node_is_known(sys: SysRoot, tmp_p
         (folder / "port").write_text(f"{port}\n")
     closed: Call = (DISCOVER, 255, "", CLOSED)
     assert problems(sys, closed) == [
-        "ibnetdiscover cannot ask: there is no /dev/infiniband/umad1, by which mlx5_0 port 1 is asked: "
-        "udev makes it, and a container has to be given it"
+        "ibnetdiscover cannot query: there is no /dev/infiniband/umad1 to query mlx5_0 port 1: "
+        "udev creates it, and a container needs it passed in"
     ]
     (tmp_path / "dev/infiniband").mkdir(parents=True)
     (tmp_path / "dev/infiniband/umad1").touch()
     assert problems(sys, closed) == [
-        "ibnetdiscover cannot ask: it may not open /dev/infiniband/umad1, by which mlx5_0 port 1 is asked (permission denied): become root"
+        "ibnetdiscover cannot query: it may not open /dev/infiniband/umad1 to query mlx5_0 port 1 (permission denied): become root"
     ]
 
 
@@ -129,7 +129,7 @@ def test_tools_that_are_not_there(sys: SysRoot) -> None:
 def test_nodes_that_do_not_answer_while_the_tool_ends_well(sys: SysRoot) -> None:
     lossy = (DISCOVER, 0, fabric_text("lossy-ibnetdiscover"), fabric_text("lossy-ibnetdiscover.stderr"))
     said = problems(sys, lossy, MASTER, PORTS, asked=Asked("rail0", "mlx5_0", 1, links=False, errors=False))
-    assert said[0].startswith("3 queries of ibnetdiscover were not answered, so that nodes or ports are missing: ./libibnetdisc/")
+    assert said[0].startswith("3 queries of ibnetdiscover were not answered, so nodes or ports are missing: ./libibnetdisc/")
 
 
 def test_no_subnet_manager(sys: SysRoot) -> None:
@@ -141,7 +141,7 @@ def test_no_subnet_manager(sys: SysRoot) -> None:
         (SMINFO, 255, "sminfo: iberror: failed: query\n", "ibwarn: [7] mad_rpc: _do_madrpc failed; dport (DR path slid 0; dlid 0; 0)\n"),
     ]
     facts = read_fabric(FakeRunner(calls), sys, ASKED)
-    assert facts.graph.problems == ["ibqueryerrors found no subnet manager on mlx5_0 port 1, and asked nobody"]
+    assert facts.graph.problems == ["ibqueryerrors found no subnet manager on mlx5_0 port 1, and sent no query"]
     assert facts.managers.master is None
     assert facts.managers.why_not is not None
     assert facts.managers.why_not.startswith("sminfo complains: ibwarn: [7] mad_rpc: _do_madrpc failed")
@@ -176,7 +176,7 @@ def test_other_failures(sys: SysRoot) -> None:
 
     assert read_fabric(Slow([]), sys, ASKED).graph.problems == ["ibnetdiscover did not end within 120 seconds"]
     assert problems(sys, (DISCOVER, 0, "", "")) == ["not the output of ibnetdiscover: ''"]
-    assert problems(sys, (DISCOVER, 9, "", "")) == ["ibnetdiscover ended with exit status 9 and said nothing of it"]
+    assert problems(sys, (DISCOVER, 9, "", "")) == ["ibnetdiscover exited with status 9 and no message"]
     assert (
         "at line 1: 'leaf1'"
         in problems(sys, FOUND, LINKED, COUNTED, MASTER, PORTS, asked=Asked("rail0", "mlx5_0", 1, node_name_map="/bad"))[0]

@@ -91,7 +91,7 @@ def test_false_removes_the_files_and_asks_nothing(root: Path) -> None:
 
 
 def test_a_host_whose_services_cannot_be_seen_is_an_error(root: Path) -> None:
-    with pytest.raises(ApplyError, match="Cannot see what services get: `systemd-run"):
+    with pytest.raises(ApplyError, match="Cannot read the limits of services: `systemd-run"):
         ensure_limits(MEMLOCK_ONLY, runner=FakeRunner([service("", rc=1)]), sys=SysRoot(str(root)), check_mode=False)
 
 
@@ -148,7 +148,7 @@ def test_logind_may_take_a_moment(root: Path) -> None:
 def test_a_logind_that_goes_on_removing_is_an_error(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_logind, "SETTLE_SECONDS", -1.0)
     runner = FakeRunner([REMOVES, RELOAD, REMOVES])
-    with pytest.raises(ApplyError, match="still says RemoveIPC=yes"):
+    with pytest.raises(ApplyError, match="still has RemoveIPC=yes"):
         ensure_limits(KEEP, runner=runner, sys=SysRoot(str(write_tree(root, LOGIND))), check_mode=False)
 
 

@@ -199,7 +199,7 @@ def test_busy_in_words(found: Load, words: str) -> None:
 
 
 def test_not_read_is_not_idle() -> None:
-    assert busy_words(None) == "whether it is in use is not known"
+    assert busy_words(None) == "whether it is in use is unknown"
 
 
 def test_an_effect_is_refused_unless_it_is_allowed_on_an_idle_host(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_an_effect_is_refused_unless_it_is_allowed_on_an_idle_host(tmp_path: Pat
     assert [refusal(busy, allowed=allowed) for allowed in (True, False)] == [job, "not allowed"]
     assert [idle_refusal(busy, allowed=allowed) for allowed in (True, False)] == ["", job]
     assert idle_refusal(idle, allowed=False) == ""
-    assert refusal(unreadable, allowed=True).startswith("it is not known whether the host is in use: ")
+    assert refusal(unreadable, allowed=True).startswith("whether the host is in use is unknown: ")
 
 
 class Failing(SysRoot):
@@ -320,4 +320,4 @@ def test_who_uses_a_rail_and_who_the_host() -> None:
     assert rail_users(load, "mlx5_1", 1) == f"{job}; 1 queue pair of ucx (pid 4712) on mlx5_1/-"
     assert rail_users(load, None, None) == job
     assert host_users(load).endswith("8 queue pairs of nvme_rdma (kernel) on mlx5_2/1")
-    assert rail_users(None, "mlx5_0", 1) == "whether it is in use is not known"
+    assert rail_users(None, "mlx5_0", 1) == "whether it is in use is unknown"

@@ -64,7 +64,7 @@ NO_KEYS = [
 @pytest.mark.parametrize("key", NO_KEYS)
 def test_what_is_not_the_name_of_one_setting_is_refused(tmp_path: Path, key: str) -> None:
     for ask in (path_of, lambda key: live_values(SysRoot(str(tmp_path)), [key]), lambda key: boot_values(SysRoot(str(tmp_path)), [key])):
-        with pytest.raises(ParseError, match="not the name of one kernel setting"):
+        with pytest.raises(ParseError, match="not the name of a kernel setting"):
             ask(key)
 
 
@@ -386,11 +386,11 @@ def test_a_link_within_etc_stays_one(tmp_path: Path) -> None:
 ELSEWHERE = [
     (
         "/usr/lib/sysctl.d/zz.conf: net.ipv4.conf.all.arp_ignore = 0",
-        r"/usr/lib/sysctl.d/zz.conf makes it '0': take the key out of .*, or mask .* a link /etc/sysctl.d/zz.conf to /dev/null",
+        r"/usr/lib/sysctl.d/zz.conf sets it to '0': remove the key from .*, or mask .* a link /etc/sysctl.d/zz.conf to /dev/null",
     ),
-    ("/run/sysctl.d/zz.conf: net.ipv4.conf.all.arp_ignore = 0", r"/run/sysctl.d/zz.conf makes it '0'"),
-    ("/opt/zz.conf: net.ipv4.conf.all.arp_ignore = 0\n/etc/sysctl.d/zz.conf -> /opt/zz.conf", r"/etc/sysctl.d/zz.conf makes it '0'"),
-    ("/run/sysctl.d/zz.conf: -net.ipv4.conf.all.arp_ignore", "takes it out with a line that begins with '-'"),
+    ("/run/sysctl.d/zz.conf: net.ipv4.conf.all.arp_ignore = 0", r"/run/sysctl.d/zz.conf sets it to '0'"),
+    ("/opt/zz.conf: net.ipv4.conf.all.arp_ignore = 0\n/etc/sysctl.d/zz.conf -> /opt/zz.conf", r"/etc/sysctl.d/zz.conf sets it to '0'"),
+    ("/run/sysctl.d/zz.conf: -net.ipv4.conf.all.arp_ignore", "removes it with a line that begins with '-'"),
 ]  # fmt: skip
 
 
@@ -399,7 +399,7 @@ def test_a_file_elsewhere_is_not_edited_and_is_an_error_with_what_to_do(tmp_path
     write_tree(tmp_path, LIVE + tree)
     before = snapshot(tmp_path)
     checked = ensure(tmp_path, {IGNORE: "1"}, check_mode=True)
-    assert "in the way of net.ipv4.conf.all.arp_ignore: take the key out" in checked.diffs[-1]["before"]
+    assert "in the way of net.ipv4.conf.all.arp_ignore: remove the key" in checked.diffs[-1]["before"]
     assert snapshot(tmp_path) == before
     with pytest.raises(ApplyError, match=message):
         ensure(tmp_path, {IGNORE: "1"})
@@ -412,7 +412,7 @@ def test_a_file_that_is_no_utf_8_is_not_edited(tmp_path: Path) -> None:
     write_tree(tmp_path, LIVE + "/etc/sysctl.d/x: ")
     data = b"# \xfcber\nnet.ipv4.conf.all.arp_ignore = 0\n"
     (tmp_path / "etc/sysctl.d/zz.conf").write_bytes(data)
-    with pytest.raises(ApplyError, match=r"take the key out of /etc/sysctl.d/zz.conf"):
+    with pytest.raises(ApplyError, match=r"remove the key from /etc/sysctl.d/zz.conf"):
         ensure(tmp_path, {IGNORE: "1"})
     assert (tmp_path / "etc/sysctl.d/zz.conf").read_bytes() == data
 
@@ -440,8 +440,8 @@ class Stubborn(Writer):
 
 
 REFUSALS = [
-    (None, r"arp_ignore shall be '1', and after writing it is '0'\."),
-    (OSError(errno.EINVAL, "Invalid argument"), r"arp_ignore shall be '1', and after writing it is '0' \(Invalid argument\)\."),
+    (None, r"arp_ignore should be '1', but after writing it is '0'\."),
+    (OSError(errno.EINVAL, "Invalid argument"), r"arp_ignore should be '1', but after writing it is '0' \(Invalid argument\)\."),
 ]
 
 
@@ -461,7 +461,7 @@ def test_a_value_that_does_not_stick_is_an_error_and_the_others_are_written(tmp_
 
 def test_a_key_that_is_not_there_is_an_error_and_is_not_made(tmp_path: Path) -> None:
     write_tree(tmp_path, LIVE)
-    with pytest.raises(ApplyError, match=r"net.ipv4.none shall be '1', and there is no such key"):
+    with pytest.raises(ApplyError, match=r"net.ipv4.none should be '1', but there is no such key"):
         ensure(tmp_path, {"net.ipv4.none": "1"})
     assert not (tmp_path / "proc/sys/net/ipv4/none").exists()
 
@@ -501,7 +501,7 @@ def test_all_settings_that_are_none_are_listed(tmp_path: Path) -> None:
         ensure(tmp_path, settings)
     assert str(caught.value) == (
         "These kernel settings cannot be made: "
-        "not the name of one kernel setting: 'net.ipv4.conf.*.rp_filter', expected the form 'net.ipv4.conf.all.rp_filter'; "
+        "not the name of a kernel setting: 'net.ipv4.conf.*.rp_filter', expected the form 'net.ipv4.conf.all.rp_filter'; "
         "net.ipv4.conf.all.arp_ignore cannot be '1;': a value is one line of letters, digits, spaces and . _ : / -; "
-        "net.ipv4.tcp_ecn is to be both '1' and '2'."
+        "net.ipv4.tcp_ecn has two planned values, '1' and '2'."
     )

@@ -57,14 +57,14 @@ LINES = [
     ("NCCL_A=1\x0b2\u2028NCCL_B=3\n", {"NCCL_A": "1\x0b2\u2028NCCL_B=3"}),
 ]
 IGNORED = [
-    ("NCCL_DEBUG WARN", "there is no = in it"),
-    (" ", "there is no = in it"),
-    ("=1", "there is no name before the ="),
+    ("NCCL_DEBUG WARN", "it has no ="),
+    (" ", "it has no ="),
+    ("=1", "it has no name before the ="),
 ]
 ALTERED = [
-    ("NCCL_A=" + "x" * 1024, "x" * 1023, "NCCL takes 1023 bytes"),
-    ("NCCL_A=" + "ä" * 512, "ä" * 511 + "\ufffd", "NCCL takes 1023 bytes"),
-    ("NCCL_A=" + "x" * 5000, "x" * 1023, "NCCL takes 1023 bytes"),
+    ("NCCL_A=" + "x" * 1024, "x" * 1023, "NCCL reads at most 1023 bytes"),
+    ("NCCL_A=" + "ä" * 512, "ä" * 511 + "\ufffd", "NCCL reads at most 1023 bytes"),
+    ("NCCL_A=" + "x" * 5000, "x" * 1023, "NCCL reads at most 1023 bytes"),
     ("NCCL_A=1\x002", "1", "nothing after a NUL"),
     ("NCCL_A=1\r", "1\r", "only recent versions of NCCL"),
 ]
@@ -73,7 +73,7 @@ REFUSED = [
     ({"NCCL_A": "1\r"}, "the value of NCCL_A has a line break"),
     ({"NCCL_A": "1\0"}, "the value of NCCL_A has a line break"),
     ({"NCCL_A": "\x7f"}, "the value of NCCL_A has a line break"),
-    ({"NCCL_A": "\ud800"}, "the value of NCCL_A is no valid text"),
+    ({"NCCL_A": "\ud800"}, "the value of NCCL_A is not valid text"),
     ({"NCCL_A": "x" * 1024}, "the value of NCCL_A is longer than 1023 bytes"),
     ({"NCCL_A": "ä" * 512}, "the value of NCCL_A is longer than 1023 bytes"),
     ({"N" * 1024: "1"}, "is longer than 1023 bytes"),
@@ -101,7 +101,7 @@ def test_a_line_without_effect_is_listed(line: str, why: str) -> None:
 def test_of_two_lines_for_one_name_the_first_counts() -> None:
     conf = parse_nccl_conf("NCCL_A=1\nNCCL_B=1\nNCCL_A=2\n")
     assert conf.variables == {"NCCL_A": "1", "NCCL_B": "1"}
-    assert conf.ignored == [ConfLine(3, "NCCL_A=2", "NCCL_A stands further up, and the first one counts")]
+    assert conf.ignored == [ConfLine(3, "NCCL_A=2", "NCCL_A is already set above, and the first one counts")]
 
 
 @pytest.mark.parametrize(("line", "value", "why"), ALTERED)

@@ -82,13 +82,13 @@ def test_a_user_that_is_not(host: Path, call: Call) -> None:
 
 @pytest.mark.parametrize("name", ["--service=x", "", "a b", "a/b", "a\nb"])
 def test_what_is_no_name_of_a_user_is_not_asked_for(host: Path, name: str) -> None:
-    with pytest.raises(ParseError, match="is no name of a user"):
+    with pytest.raises(ParseError, match="is not a user name"):
         read(host, [], users=[name])
 
 
 def test_a_file_that_others_may_not_read(host: Path) -> None:
     (host / "etc/nccl.conf").chmod(0o600)
-    why = "its mode 0600 hides it from jobs of others than its owner, and NCCL does not say so"
+    why = "its mode 0600 hides it from jobs of other users, and NCCL does not report that"
     assert read(host) == [replace(SITE, lines=(ConfLine(0, "", why),))]
 
 
@@ -125,7 +125,7 @@ def test_only_what_may_be_meant_for_nccl_is_told(host: Path) -> None:
             "/etc/nccl.conf",
             "",
             {"NCCL_IB_TC": "106", "NCLL_DEBUG": "INFO", "export NCCL_X": "1"},
-            (ConfLine(6, "hello", "there is no = in it"),),
+            (ConfLine(6, "hello", "it has no ="),),
         )
     ]
 
@@ -133,7 +133,7 @@ def test_only_what_may_be_meant_for_nccl_is_told(host: Path) -> None:
 def test_of_a_huge_file_only_the_beginning(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nccl_sources, "MAX_BYTES", 20)
     (host / "etc/nccl.conf").write_bytes(b"NCCL_IB_TC=\xff\n" + b"#" * 100)
-    note = ConfLine(0, "", "it is larger than 20 bytes, of which no more was looked at")
+    note = ConfLine(0, "", "it is larger than 20 bytes; the rest was not read")
     assert read(host) == [Source(SITE_FILE, "/etc/nccl.conf", "", {"NCCL_IB_TC": "\ufffd"}, (note,))]
 
 
@@ -171,13 +171,13 @@ def test_the_file_that_an_environment_names(host: Path) -> None:
     named = [source for source in read(host, processes=[7, 8, 9]) if source.kind == NAMED_FILE]
     assert named == [
         Source(NAMED_FILE, "/opt/nccl.conf", "process 7", {"NCCL_IB_SL": "3"}),
-        Source(NAMED_FILE, "/opt/nothing", "process 8", {}, (ConfLine(0, "", "NCCL_CONF_FILE names it, and it is not there"),)),
+        Source(NAMED_FILE, "/opt/nothing", "process 8", {}, (ConfLine(0, "", "NCCL_CONF_FILE names it, but it does not exist"),)),
         Source(
             NAMED_FILE,
             "nccl.conf",
             "process 9",
             {},
-            (ConfLine(0, "", "NCCL_CONF_FILE names it, and it is no whole path, and was not looked at"),),
+            (ConfLine(0, "", "NCCL_CONF_FILE names it, but it is not a full path and was not read"),),
         ),
     ]
 

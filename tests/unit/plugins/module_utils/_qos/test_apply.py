@@ -93,7 +93,7 @@ def test_what_dcbx_negotiates_is_the_firmware_s(tmp_path: Path) -> None:
 
 
 def test_a_write_without_effect_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ApplyError, match=r"^pfc of ens1f0np0 was written, and is not 0,0,0,1,0,0,0,0$"):
+    with pytest.raises(ApplyError, match=r"^pfc of ens1f0np0 was written, but is not 0,0,0,1,0,0,0,0$"):
         ensure_qos(profile(), PORT, qos_host(tmp_path, Dcb(deaf=["pfc"])), check_mode=False, change_allowed=True, toggle_allowed=True)
 
 

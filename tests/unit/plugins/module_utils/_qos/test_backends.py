@@ -51,7 +51,7 @@ def test_mlnx_qos_answers_alone() -> None:
     assert told == replace(
         BY_DCB,
         backend="mlnx_qos",
-        why="it is installed, and answers for this interface",
+        why="it is installed and works for this interface",
         dscp_to_priority={code: code // 8 for code in range(64)} | {26: 5},
         tsa=["ets", None, None, "ets", None, None, "strict", None],
         bandwidth_percent=[50, None, None, 50, None, None, 0, None],
@@ -73,7 +73,7 @@ def test_dcb_answers_where_there_is_no_mlnx_qos() -> None:
 def test_dcb_answers_for_other_cards_whose_delay_is_no_length() -> None:
     told, warnings = read(*DCB, DCB_BUFFER, is_mlx5=False)
 
-    assert told == replace(BY_DCB, why="mlnx_qos is for interfaces of mlx5", cable_length_m=None)
+    assert told == replace(BY_DCB, why="mlnx_qos supports only mlx5 interfaces", cable_length_m=None)
     assert warnings == []
 
 
@@ -99,13 +99,13 @@ def test_dcb_answers_without_buffers_where_mlnx_qos_fails(failed: Call, why: str
     [
         (dcb_texts.NO_DCB, "the driver of eth1 has no DCB (Attribute read: Operation not supported)"),
         (dcb_texts.NO_DEVICE, "`dcb -N -j pfc show dev eth1` fails: Attribute read: No such device"),
-        ("", "`dcb -N -j pfc show dev eth1` fails: it says nothing"),
+        ("", "`dcb -N -j pfc show dev eth1` fails: no output"),
     ],
 )
 def test_a_driver_without_dcb_is_asked_once(stderr: str, why: str) -> None:
     told, warnings = read((PFC, 1, "\n", stderr), is_mlx5=False)
 
-    assert (told, warnings) == (Told(None, f"mlnx_qos is for interfaces of mlx5; {why}"), [])
+    assert (told, warnings) == (Told(None, f"mlnx_qos supports only mlx5 interfaces; {why}"), [])
 
 
 def test_a_host_without_either_tool() -> None:
@@ -125,7 +125,7 @@ def test_what_a_driver_or_a_version_lacks_is_none_and_no_warning() -> None:
     calls: list[Call] = [(ETS, 1, "\n", dcb_texts.LEFT_OUT), (APP, 1, "\n", 'Object "app" is unknown, try "dcb help".\n')]
     told, warnings = read(DCB[0], *calls, (DCBX, 1, "\n", dcb_texts.UNKNOWN_OBJECT), (BUFFER, 1, "\n", dcb_texts.NO_DCB), is_mlx5=False)
 
-    assert told == Told("dcb", "mlnx_qos is for interfaces of mlx5", pfc=BY_DCB.pfc)
+    assert told == Told("dcb", "mlnx_qos supports only mlx5 interfaces", pfc=BY_DCB.pfc)
     assert warnings == []
 
 

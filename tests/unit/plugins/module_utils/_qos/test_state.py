@@ -86,7 +86,7 @@ def test_a_card_of_another_driver_is_not_asked_by_mlnx_qos(tmp_path: Path) -> No
 
     state = read_qos(SysRoot(str(soft_roce_machine(tmp_path))), runner, "eth1", "rxe0", "1")
 
-    assert state.why == "mlnx_qos is for interfaces of mlx5; the driver of eth1 has no DCB (Attribute read: Operation not supported)"
+    assert state.why == "mlnx_qos supports only mlx5 interfaces; the driver of eth1 has no DCB (Attribute read: Operation not supported)"
     assert (state.backend, state.pfc, state.np, state.ecn_rp, state.warnings) == (None, None, None, None, [])
 
 

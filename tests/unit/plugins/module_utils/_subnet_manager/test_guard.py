@@ -146,7 +146,7 @@ def test_a_fabric_in_init_without_a_lid_has_no_master(tmp_path: Path) -> None:
         ([discover(NEW.replace("# lid 0 lmc", "# lid 3 lmc", 1))], "this port has no LID, but 'stranger mlx5_0' has LID 3"),
         ([discover(), switch_port(9)], "'sw1', to which this port is linked, has a master at LID 9"),
         ([discover(), switch_port(0, rc=1)], "the port of 'sw1', to which this port is linked, could not be read: smpquery ended"),
-        ([(DISCOVER[0], 1, "", "")], "the fabric could not be read: ibnetdiscover ended with exit status 1"),
+        ([(DISCOVER[0], 1, "", "")], "the fabric could not be read: ibnetdiscover exited with status 1"),
         ([discover(err="ibwarn: [1] mad_rpc: Connection timed out\n")], "the fabric could not be read: 1 queries of ibnetdiscover"),
         ([discover(NEW.replace('"S-0000000000000010"[1]', "garbled"))], "the fabric could not be read: "),
         ([discover(NEW[: NEW.index("caguid=0xa0")])], "ibnetdiscover shows no link of port mlx5_0/1"),

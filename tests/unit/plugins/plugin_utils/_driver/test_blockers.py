@@ -93,15 +93,15 @@ def above(name: str, refcount: int | None = 0, *, on: str = "ib_core", count: in
 
 
 HOLDING = [
-    pytest.param(above("standin_ulp"), "standin_ulp holds ib_core (refcount 0), and is no part of the stack", id="a third party's"),
-    pytest.param(above("ko2iblnd", 3), "ko2iblnd holds ib_core (refcount 3), and is no part of the stack", id="Lustre"),
-    pytest.param(above("nvme_rdma", None), "nvme_rdma holds ib_core (refcount not known), and is no part of the stack", id="NVMe"),
+    pytest.param(above("standin_ulp"), "standin_ulp holds ib_core (refcount 0), and is not part of the stack", id="a third party's"),
+    pytest.param(above("ko2iblnd", 3), "ko2iblnd holds ib_core (refcount 3), and is not part of the stack", id="Lustre"),
+    pytest.param(above("nvme_rdma", None), "nvme_rdma holds ib_core (refcount unknown), and is not part of the stack", id="NVMe"),
     pytest.param(above("rpcrdma", 1), "rpcrdma is in use (refcount 1)", id="NFS"),
     pytest.param(above("ib_iser", 0), None, id="loaded by rdma-core and unused"),
     pytest.param(above("nvidia_peermem", 0), None, id="peermem"),
     pytest.param(above("nvidia_peermem", 2), "nvidia_peermem is in use (refcount 2)", id="peermem in use"),
     pytest.param(above("ib_ipoib", 0), None, id="part of the stack"),
-    pytest.param(above("ib_ipoib", None), "it is not known whether ib_ipoib is in use", id="refcount not read"),
+    pytest.param(above("ib_ipoib", None), "whether ib_ipoib is in use is unknown", id="refcount not read"),
     pytest.param(above("ib_ipoib", 0, count=6), "ib_core is in use (refcount 6)", id="used by more than its holders"),
 ]
 
@@ -143,7 +143,7 @@ ELSEWHERE = [
         {"session": {"address": None, "netdev": None}}, ["the interface of Ansible's session is unknown"], id="none found"
     ),
     pytest.param({"load": {"gpu_processes": [{"pid": 4711, "name": "python3"}], "jobs": []}}, ["GPU process 4711 (python3)"], id="a GPU"),
-    pytest.param({"load": None}, ["whether it is in use is not known"], id="load not read"),
+    pytest.param({"load": None}, ["whether it is in use is unknown"], id="load not read"),
 ]  # fmt: skip
 
 
@@ -158,7 +158,7 @@ def test_storage_over_rdma_is_in_the_way() -> None:
         "mounted: /data from 10.0.0.1:/export by NFS over RDMA",
         "NVMe over RDMA: nvme0 at 10.0.0.2",
     ]
-    assert reload(host(modules=pending(), uses=None))["obstacles"] == ["it is not known whether storage goes over RDMA"]
+    assert reload(host(modules=pending(), uses=None))["obstacles"] == ["whether storage uses RDMA is unknown"]
 
 
 def test_facts_of_a_real_host_that_tell_less() -> None:
@@ -168,7 +168,7 @@ def test_facts_of_a_real_host_that_tell_less() -> None:
         seen["file_srcversion"] = "NEW"
     found = reload_plan(lab_intent(), from_dict(tree), changes=False)
     assert not found["live"]
-    assert "it is not known whether ib_core is in use" in found["obstacles"]
+    assert "whether ib_core is in use is unknown" in found["obstacles"]
     assert found["modules"].index("rpcrdma") < found["modules"].index("rdma_cm") < found["modules"].index("ib_core")
 
 

@@ -297,7 +297,7 @@ NCCL
                                                                         is for a check, not for every job
   NCCL_DEBUG_SUBSYS     INIT,BOOTSTRAP,ENV  NCCL's default              which parts print with NCCL_DEBUG=INFO; NET
                                                                         shows the path of each channel
-  NCCL_IB_DISABLE       0                   NCCL's default              1 leaves RDMA alone: everything goes by TCP
+  NCCL_IB_DISABLE       0                   NCCL's default              1 disables RDMA: all traffic uses TCP
   NCCL_NET_GDR_LEVEL    PXB; P2C with C2C   NCCL's default              how far apart NIC and GPU may be for GPUDirect
                                                                         RDMA; LOC or 0: never
   NCCL_ALGO             NCCL's choice       NCCL's default              forces algorithms: Ring, Tree, CollnetDirect,

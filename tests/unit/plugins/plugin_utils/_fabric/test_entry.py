@@ -224,7 +224,7 @@ def test_what_the_reader_makes_is_admitted_as_it_is(cases: dict[str, Case]) -> N
         (("graph", "nodes", GUID), {"kind": "host", "name": "x", "ports": {"01": {}}}, "port '01'"),
         (("graph", "nodes", GUID), {"kind": "host", "name": "x", "ports": {"1": {"width": 1.5}}}, "expected int, got 1.5"),
         (("graph", "nodes", GUID), {"kind": "host", "name": "x", "ports": {"1": {"counters": [0, *[1] * 100]}}}, "100 counters of"),
-        (("graph", "links", 0, 1), 99, "which is no port"),
+        (("graph", "links", 0, 1), 99, "which is not a port"),
         (("graph", "links", 0), [], "not enough values"),
         (("subnet_managers",), {}, "subnet_managers: expected a list"),
         (

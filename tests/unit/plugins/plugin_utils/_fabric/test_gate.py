@@ -166,7 +166,7 @@ def test_without_a_subnet_manager_there_is_one_finding(folder: Path) -> None:
     fabric = rail(hosts=4, rails=2, spines=2, cables=1)
     for end in fabric.cables:
         fabric.ports[end] = {"number": end[1], "state": "INIT", "physical": "LinkUp"}
-    fabric.complete, fabric.problems = False, [f"ibqueryerrors {NO_MANAGER} on mlx5_0 port 1, and asked nobody"]
+    fabric.complete, fabric.problems = False, [f"ibqueryerrors {NO_MANAGER} on mlx5_0 port 1, and sent no query"]
     read(RunFolder(folder / RUNS[2]), fabric.graph())
     assert all_bad(judge(folder, known(fabric))) == {"plane default": [("fabric.link", "error", "all links")]}
 

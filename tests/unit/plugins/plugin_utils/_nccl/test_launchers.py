@@ -69,7 +69,7 @@ def test_open_mpi_gets_lines_without_quotes() -> None:
     """Read by `mpirun --tune` of Open MPI 4.1.4: a value that begins with = comes out whole, an empty one is an error of the file."""
     text = render_tune({"NCCL_IB_TC": "106", "NCCL_B": "=a,b:c/^%+@-", "NCCL_EMPTY": ""})
     assert text == "-x NCCL_B==a,b:c/^%+@-\n-x NCCL_IB_TC=106\n"
-    with pytest.raises(ValueError, match=r"these NCCL variables have some: NCCL_A$"):
+    with pytest.raises(ValueError, match=r"these NCCL variables contain some: NCCL_A$"):
         render_tune(HARD)
 
 

@@ -23,7 +23,7 @@ from tests.unit.builders.hosts import lab_facts, lab_intent, lab_rails, on_host
 ENVIRONMENT = "/etc/rdma-cluster/nccl.env"
 PLACES = {"site": "/etc/nccl.conf", "root": "/root/.nccl.conf", "environment": ENVIRONMENT}
 ROCE = {"priority": 3, "dscp": 26}
-UNUSED = "Of node1: run the link stage; its gate says why a port is not ACTIVE."
+UNUSED = "Of node1: run the link stage. Its gate shows why a port is not ACTIVE."
 
 
 def rules(problems: list[dict[str, str]] | None) -> list[tuple[str, str, str]]:
@@ -43,7 +43,7 @@ def test_variables_by_name_and_the_text_of_a_file() -> None:
         "severity": "error",
         "variable": "NCCL_IB_SL",
         "where": "/etc/nccl.conf",
-        "observed": "NCCL_IB_SL=16: NCCL takes 16, which is out of range",
+        "observed": "NCCL_IB_SL=16: NCCL reads 16, which is out of range",
         "expected": "a number from -1 to 15",
         "remedy": "Correct NCCL_IB_SL in /etc/nccl.conf.",
     }
@@ -108,7 +108,7 @@ def test_what_the_intent_asks_for_is_a_note_and_no_warning() -> None:
     tests = {each["variable"]: (each["severity"], each["observed"]) for each in problems if each["rule"] == "for_tests_only"}
     assert tests["NCCL_IB_QPS_PER_CONNECTION"] == (
         "info",
-        "NCCL_IB_QPS_PER_CONNECTION is for tests, and /etc/nccl.conf is for every job, as rdma_nccl.variables asks",
+        "NCCL_IB_QPS_PER_CONNECTION is for tests, but /etc/nccl.conf applies to every job, as requested in rdma_nccl.variables",
     )
     assert tests["NCCL_MAX_CTAS"][0] == "warning"
 
@@ -248,9 +248,9 @@ def test_quotes_and_comments_are_told_even_where_the_stage_writes_the_file_anew(
     facts["files"][PLACES["site"]].update(block="0" * 64)
     found = [each for each in host_problems(intent, from_dict(facts)) or [] if each["severity"] == "error"]
     assert [(each["rule"], each["variable"]) for each in found] == [("value_form", "NCCL_DEBUG"), ("value_form", "NCCL_IB_HCA")]
-    assert found[1]["observed"] == 'NCCL_IB_HCA="=rxe_rail0:1,rxe_rail1:1": NCCL takes the quotes as part of the value'
+    assert found[1]["observed"] == 'NCCL_IB_HCA="=rxe_rail0:1,rxe_rail1:1": NCCL reads the quotes as part of the value'
     assert [each["expected"] for each in found] == [
-        "WARN, and the comment in a line of its own",
+        "WARN, and the comment on a separate line",
         "=rxe_rail0:1,rxe_rail1:1, without quotes",
     ]
 

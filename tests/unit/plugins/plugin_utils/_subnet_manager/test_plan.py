@@ -137,7 +137,7 @@ def test_ports_and_hosts_in_use_of_the_whole_run() -> None:
     known["n5"] = {"intent": None, "facts": None}
     assert fleet_ports(known_of(known))[guid(3, 1)] == "n3 mlx5_1"
     assert busy_hosts(known_of(known), ["n6"]) == {
-        "n3": "job process 7 (slurmstepd)", "n4": "whether it is in use is not known", "n5": "not read in this run",
+        "n3": "job process 7 (slurmstepd)", "n4": "whether it is in use is unknown", "n5": "not read in this run",
         "n6": "not read in this run",
     }  # fmt: skip
     # n1 was idle when it was read, and has not answered since.

@@ -66,16 +66,16 @@ def test_nothing_set_is_good() -> None:
          "NCCL_DEBUG"),
         ("NCCL_MESH_DEBUG", None, "info", "name_of_others", "NCCL_MESH_DEBUG is read by the mesh plugin (nccl-mesh-plugin), which needs "
          "NCCL_NET_PLUGIN=mesh", "the plugin is used"),
-        ("NCCL_BLOCKING_WAIT", None, "warning", "name_of_others", "NCCL_BLOCKING_WAIT is PyTorch's, and NCCL does not read it",
+        ("NCCL_BLOCKING_WAIT", None, "warning", "name_of_others", "NCCL_BLOCKING_WAIT belongs to PyTorch; NCCL does not read it",
          "TORCH_NCCL_BLOCKING_WAIT"),
         ("NCCL_IB_CUDA_SUPPORT", None, "error", "name_gone", "NCCL_IB_CUDA_SUPPORT: no longer read since NCCL 2.4.2", "NCCL_NET_GDR_LEVEL"),
         ("NCCL_WORK_FIFO_DEPTH", "2.22.3", "error", "name_gone", "NCCL_WORK_FIFO_DEPTH: no longer read since NCCL 2.22.3",
          "NCCL_WORK_FIFO_BYTES"),
-        ("NCCL_IB_FIFO_TC", "2.21.5", "error", "name_too_new", "NCCL_IB_FIFO_TC: read since NCCL 2.22.3, and this is 2.21.5",
+        ("NCCL_IB_FIFO_TC", "2.21.5", "error", "name_too_new", "NCCL_IB_FIFO_TC: read since NCCL 2.22.3, but this is 2.21.5",
          "NCCL 2.22.3, or no NCCL_IB_FIFO_TC"),
-        ("NCCL_MAX_NCHANNELS", None, "warning", "name_old", "NCCL_MAX_NCHANNELS is out of use", "NCCL_MAX_CTAS"),
-        ("NCCL_IB_QPS_PER_CONNECTION", None, "warning", "for_tests_only", "NCCL_IB_QPS_PER_CONNECTION is for tests, and /etc/nccl.conf is "
-         "for every job", "set for the job that needs it"),
+        ("NCCL_MAX_NCHANNELS", None, "warning", "name_old", "NCCL_MAX_NCHANNELS is deprecated", "NCCL_MAX_CTAS"),
+        ("NCCL_IB_QPS_PER_CONNECTION", None, "warning", "for_tests_only", "NCCL_IB_QPS_PER_CONNECTION is for tests, but /etc/nccl.conf "
+         "applies to every job", "set for the job that needs it"),
     ],
 )  # fmt: skip
 def test_names(name: str, version: str | None, severity: str, rule: str, observed: str, expected: str) -> None:  # noqa: PLR0917
@@ -116,13 +116,13 @@ def test_lines_that_do_not_do_what_they_say() -> None:
     problems = lint([written(text)], {}, "2.29.7")
     expected = "NAME=VALUE, and nothing else"
     assert problems == [
-        Problem("value_form", "error", "NCCL_DEBUG", SITE, r"NCCL_DEBUG=WARN\r: NCCL takes the blanks as part of the value",
+        Problem("value_form", "error", "NCCL_DEBUG", SITE, r"NCCL_DEBUG=WARN\r: NCCL reads the blanks as part of the value",
                 "no blanks around it", f"Correct NCCL_DEBUG in {SITE}."),
-        Problem("line", "warning", "", SITE, "line 4, 'NCCL_IB_TC=104': NCCL_IB_TC stands further up, and the first one counts",
+        Problem("line", "warning", "", SITE, "line 4, 'NCCL_IB_TC=104': NCCL_IB_TC is already set above, and the first one counts",
                 expected, f"Correct line 4 of {SITE}."),
-        Problem("line", "warning", "", SITE, "line 5, 'hello': there is no = in it", expected, f"Correct line 5 of {SITE}."),
-        Problem("line", "warning", "", SITE, "line 6, '=x': there is no name before the =", expected, f"Correct line 6 of {SITE}."),
-        Problem("line", "warning", "", SITE, r"line 7, 'NCCL_DEBUG=WARN\r': only recent versions of NCCL take off a carriage return",
+        Problem("line", "warning", "", SITE, "line 5, 'hello': it has no =", expected, f"Correct line 5 of {SITE}."),
+        Problem("line", "warning", "", SITE, "line 6, '=x': it has no name before the =", expected, f"Correct line 6 of {SITE}."),
+        Problem("line", "warning", "", SITE, r"line 7, 'NCCL_DEBUG=WARN\r': only recent versions of NCCL remove a carriage return",
                 expected, f"Correct line 7 of {SITE}."),
     ]  # fmt: skip
 
@@ -139,9 +139,9 @@ def test_what_hides_what() -> None:
     assert lint([site(GOOD), alice], lab_facts(), None) == [
         Problem(
             "shadowed", "warning", "NCCL_IB_TC", SITE,
-            "NCCL_IB_TC=106 is hidden: /home/alice/.nccl.conf has 104, and counts for alice",
+            "NCCL_IB_TC=106 has no effect for alice: /home/alice/.nccl.conf has 104",
             "one value",
-            "Take NCCL_IB_TC out of /home/alice/.nccl.conf, or make both the same.",
+            "Remove NCCL_IB_TC from /home/alice/.nccl.conf, or set the same value in both.",
         )
     ]  # fmt: skip
 
@@ -153,9 +153,9 @@ def test_a_file_that_is_not_read_because_the_environment_names_another() -> None
     assert lint([environment, named, home], lab_facts(), None) == [
         Problem(
             "not_read", "warning", "NCCL_IB_TC", "/root/.nccl.conf",
-            "slurmd.service does not read it: NCCL_IB_TC does not hold",
+            "slurmd.service does not read it: NCCL_IB_TC has no effect",
             "one file",
-            "Join /root/.nccl.conf and the file that is read.",
+            "Merge /root/.nccl.conf into the file that is read.",
         )
     ]  # fmt: skip
 
@@ -166,7 +166,7 @@ def test_a_container_that_hides_the_hosts_file() -> None:
     assert lint([site(GOOD), process, inside], lab_facts(), None) == [
         Problem(
             "not_read", "warning", "NCCL_IB_HCA, NCCL_SOCKET_IFNAME", SITE,
-            "process 7 does not read it: NCCL_IB_HCA, NCCL_SOCKET_IFNAME does not hold",
+            "process 7 does not read it: NCCL_IB_HCA, NCCL_SOCKET_IFNAME has no effect",
             "the same in the container",
             "Mount /etc/nccl.conf into the container of process 7.",
         )
@@ -178,7 +178,7 @@ def test_an_environment_that_turns_rdma_off_is_named() -> None:
     (problem,) = [each for each in lint([site(GOOD), slurm], lab_facts(), None) if each.rule == "sockets_forced"]
     assert (problem.where, problem.remedy) == (
         "the environment of slurmd.service",
-        "Take NCCL_IB_DISABLE out of the environment of slurmd.service.",
+        "Remove NCCL_IB_DISABLE from the environment of slurmd.service.",
     )
 
 

@@ -49,9 +49,9 @@ SPEAKS: dict[str, Case] = {
         (
             "warning",
             "NCCL_IB_GID_INDEX, NCCL_IB_ADDR_RANGE",
-            "NCCL_IB_GID_INDEX=3 makes NCCL_IB_ADDR_RANGE=10.0.0.0/8 dead",
-            "one way to choose the GID",
-            f"Take NCCL_IB_GID_INDEX out of {SITE}.",
+            "NCCL_IB_GID_INDEX=3 disables NCCL_IB_ADDR_RANGE=10.0.0.0/8",
+            "a single method to select the GID",
+            f"Remove NCCL_IB_GID_INDEX from {SITE}.",
         ),
     ),
     "gid_index_fixed": (
@@ -62,7 +62,7 @@ SPEAKS: dict[str, Case] = {
             "NCCL_IB_GID_INDEX",
             "NCCL_IB_GID_INDEX=3, for every port",
             "not set: NCCL 2.21 and newer finds each port's GID",
-            f"Take NCCL_IB_GID_INDEX out of {SITE}.",
+            f"Remove NCCL_IB_GID_INDEX from {SITE}.",
         ),
     ),
     "ib_disabled_dead": (
@@ -71,9 +71,9 @@ SPEAKS: dict[str, Case] = {
         (
             "warning",
             "NCCL_IB_DISABLE, NCCL_IB_TIMEOUT",
-            "NCCL_IB_DISABLE=1 makes NCCL_IB_TIMEOUT=22 dead",
+            "NCCL_IB_DISABLE=1 disables NCCL_IB_TIMEOUT=22",
             "NCCL uses RDMA",
-            f"Take NCCL_IB_DISABLE out of {SITE}.",
+            f"Remove NCCL_IB_DISABLE from {SITE}.",
         ),
     ),
     "p2p_level_dead": (
@@ -82,9 +82,9 @@ SPEAKS: dict[str, Case] = {
         (
             "warning",
             "NCCL_P2P_DISABLE, NCCL_P2P_LEVEL",
-            "NCCL_P2P_DISABLE=1, NCCL_P2P_LEVEL=NVL: the level is dead",
+            "NCCL_P2P_DISABLE=1, NCCL_P2P_LEVEL=NVL: the level has no effect",
             "neither, outside of tests",
-            f"Take NCCL_P2P_DISABLE and NCCL_P2P_LEVEL out of {SITE}.",
+            f"Remove NCCL_P2P_DISABLE and NCCL_P2P_LEVEL from {SITE}.",
         ),
     ),
     "nrings_dead": (
@@ -93,9 +93,9 @@ SPEAKS: dict[str, Case] = {
         (
             "warning",
             "NCCL_MAX_NRINGS, NCCL_MAX_NCHANNELS",
-            "NCCL_MAX_NRINGS=16, NCCL_MAX_NCHANNELS=8: NCCL_MAX_NRINGS is dead or superseded",
+            "NCCL_MAX_NRINGS=16, NCCL_MAX_NCHANNELS=8: NCCL_MAX_NRINGS has no effect or is superseded",
             "NCCL_MAX_NCHANNELS",
-            f"Take NCCL_MAX_NRINGS out of {SITE}.",
+            f"Remove NCCL_MAX_NRINGS from {SITE}.",
         ),
     ),
     "min_over_max": (
@@ -115,9 +115,9 @@ SPEAKS: dict[str, Case] = {
         (
             "warning",
             "NCCL_IB_SPLIT_DATA_ON_QPS, NCCL_IB_QPS_PER_CONNECTION",
-            "NCCL_IB_SPLIT_DATA_ON_QPS=1 with one queue pair a connection",
+            "NCCL_IB_SPLIT_DATA_ON_QPS=1 with one queue pair per connection",
             "NCCL_IB_QPS_PER_CONNECTION of 2 or more, or no NCCL_IB_SPLIT_DATA_ON_QPS",
-            f"Take NCCL_IB_SPLIT_DATA_ON_QPS out of {SITE}.",
+            f"Remove NCCL_IB_SPLIT_DATA_ON_QPS from {SITE}.",
         ),
     ),
     "ar_threshold_dead": (
@@ -126,9 +126,9 @@ SPEAKS: dict[str, Case] = {
         (
             "warning",
             "NCCL_IB_AR_THRESHOLD, NCCL_IB_OOO_RQ",
-            "NCCL_IB_AR_THRESHOLD=0, NCCL_IB_OOO_RQ=1: the threshold is dead",
+            "NCCL_IB_AR_THRESHOLD=0, NCCL_IB_OOO_RQ=1: the threshold has no effect",
             "one of them",
-            f"Take NCCL_IB_AR_THRESHOLD out of {SITE}.",
+            f"Remove NCCL_IB_AR_THRESHOLD from {SITE}.",
         ),
     ),
     "too_many_sockets": (
@@ -138,7 +138,7 @@ SPEAKS: dict[str, Case] = {
             "error",
             "NCCL_SOCKET_NTHREADS, NCCL_NSOCKS_PERTHREAD",
             "NCCL_SOCKET_NTHREADS=8, NCCL_NSOCKS_PERTHREAD=9: 72 connections",
-            "64 connections at most",
+            "at most 64 connections",
             "Set NCCL_NSOCKS_PERTHREAD to 8 or less.",
         ),
     ),
@@ -148,9 +148,9 @@ SPEAKS: dict[str, Case] = {
         (
             "error",
             "NCCL_ALGO",
-            "NCCL_ALGO=Tree: a collective that has none of these fails",
-            "ring among them, or a collective before the colon, such as allreduce:tree",
-            f"Take NCCL_ALGO out of {SITE}.",
+            "NCCL_ALGO=Tree: a collective without these algorithms fails",
+            "a list with ring, or a collective before the colon, such as allreduce:tree",
+            f"Remove NCCL_ALGO from {SITE}.",
         ),
     ),
     "nvls_with_shared_gpus": (
@@ -161,7 +161,7 @@ SPEAKS: dict[str, Case] = {
             "NCCL_NVLS_ENABLE, NCCL_MULTI_RANK_GPU_ENABLE",
             "NCCL_NVLS_ENABLE=1, NCCL_MULTI_RANK_GPU_ENABLE=1: ranks that share a GPU fail",
             "NCCL_NVLS_ENABLE of 0 or 2",
-            f"Take NCCL_NVLS_ENABLE out of {SITE}.",
+            f"Remove NCCL_NVLS_ENABLE from {SITE}.",
         ),
     ),
     "range_of_other_family": (
@@ -181,9 +181,9 @@ SPEAKS: dict[str, Case] = {
         (
             "warning",
             "NCCL_IB_SUBNET_PREFIX_LEN, NCCL_IB_SUBNET_AWARE_ROUTING",
-            "NCCL_IB_SUBNET_PREFIX_LEN=24: the length is dead without NCCL_IB_SUBNET_AWARE_ROUTING=1",
+            "NCCL_IB_SUBNET_PREFIX_LEN=24: the length has no effect without NCCL_IB_SUBNET_AWARE_ROUTING=1",
             "NCCL_IB_SUBNET_AWARE_ROUTING=1 for a mesh",
-            f"Take NCCL_IB_SUBNET_PREFIX_LEN out of {SITE}.",
+            f"Remove NCCL_IB_SUBNET_PREFIX_LEN from {SITE}.",
         ),
     ),
     "debug_dead": (
@@ -192,9 +192,9 @@ SPEAKS: dict[str, Case] = {
         (
             "info",
             "NCCL_DEBUG_SUBSYS, NCCL_DEBUG",
-            "NCCL_DEBUG_SUBSYS=NET, NCCL_DEBUG=WARN: parts are for the level INFO only",
+            "NCCL_DEBUG_SUBSYS=NET, NCCL_DEBUG=WARN: subsystems apply to the level INFO only",
             "NCCL_DEBUG=INFO for a check, or no NCCL_DEBUG_SUBSYS",
-            f"Take NCCL_DEBUG_SUBSYS out of {SITE}.",
+            f"Remove NCCL_DEBUG_SUBSYS from {SITE}.",
         ),
     ),
     "pkey_is_no_index": (
@@ -205,7 +205,7 @@ SPEAKS: dict[str, Case] = {
             "NCCL_IB_PKEY",
             "NCCL_IB_PKEY=0x8001 looks like a P_Key",
             "the index of the key in the port's table",
-            "Look for the key in /sys/class/infiniband/DEVICE/ports/1/pkeys, and set its index.",
+            "Find the key in /sys/class/infiniband/DEVICE/ports/1/pkeys, and set its index.",
         ),
     ),
     "pkey_index_dead": (
@@ -214,9 +214,9 @@ SPEAKS: dict[str, Case] = {
         (
             "warning",
             "NCCL_IB_PKEY_VALUE, NCCL_IB_PKEY",
-            "NCCL_IB_PKEY_VALUE=0x8001, NCCL_IB_PKEY=1: the index is dead",
+            "NCCL_IB_PKEY_VALUE=0x8001, NCCL_IB_PKEY=1: the index has no effect",
             "one of them",
-            f"Take NCCL_IB_PKEY out of {SITE}.",
+            f"Remove NCCL_IB_PKEY from {SITE}.",
         ),
     ),
     "devices_not_known": (
@@ -226,7 +226,7 @@ SPEAKS: dict[str, Case] = {
             "unknown",
             "NCCL_IB_HCA",
             "the facts have no devices",
-            "devices to compare it with",
+            "devices to compare with",
             "Read the host with rdma.cluster.rdma_facts.",
         ),
     ),
@@ -236,8 +236,8 @@ SPEAKS: dict[str, Case] = {
         (
             "error",
             "NCCL_IB_HCA",
-            "NCCL_IB_HCA==mlx5_0:1,mlx5_7:1,mlx5_1:2: there is no mlx5_7:1, mlx5_1:2; there are mlx5_0, mlx5_1",
-            "devices and ports that are there",
+            "NCCL_IB_HCA==mlx5_0:1,mlx5_7:1,mlx5_1:2: mlx5_7:1, mlx5_1:2 not found; the host has mlx5_0, mlx5_1",
+            "existing devices and ports",
             f"Correct NCCL_IB_HCA in {SITE}.",
         ),
     ),
@@ -260,7 +260,7 @@ SPEAKS: dict[str, Case] = {
             "NCCL_IB_HCA",
             "NCCL_IB_HCA==mlx5_0 leaves no ACTIVE port: mlx5_0/1 is DOWN, mlx5_1/1 is ACTIVE",
             "an ACTIVE port",
-            "Run the link stage; its gate says why a port is not ACTIVE.",
+            "Run the link stage. Its gate shows why a port is not ACTIVE.",
         ),
     ),
     "hca_left_out": (
@@ -271,7 +271,7 @@ SPEAKS: dict[str, Case] = {
             "NCCL_IB_HCA",
             "NCCL_IB_HCA=mlx5: NCCL uses mlx5_1 (storage, rail s0)",
             "devices of compute rails only",
-            "Name the devices of the compute rails in NCCL_IB_HCA, after a =.",
+            "List the devices of the compute rails in NCCL_IB_HCA, after a =.",
         ),
     ),
     "hca_mixed": (
@@ -282,7 +282,7 @@ SPEAKS: dict[str, Case] = {
             "NCCL_IB_HCA",
             "NCCL_IB_HCA=mlx5: Ethernet: mlx5_0/1; InfiniBand: mlx5_1/1",
             "ports of one link layer",
-            "Name those of one link layer in NCCL_IB_HCA, after a =.",
+            "List the ports of one link layer in NCCL_IB_HCA, after a =.",
         ),
     ),
     "gid_index_missing": (
@@ -293,7 +293,7 @@ SPEAKS: dict[str, Case] = {
             "NCCL_IB_GID_INDEX",
             "NCCL_IB_GID_INDEX=3: mlx5_1/1 has no RoCE v2 GID of an IPv4 address there",
             "such a GID on every port",
-            "Look for it with `show_gids` or `rdma link show`, or leave it to NCCL 2.21.",
+            "Find it with `show_gids` or `rdma link show`, or use NCCL 2.21 or newer.",
         ),
     ),
     "interface_missing": (
@@ -302,8 +302,8 @@ SPEAKS: dict[str, Case] = {
         (
             "error",
             "NCCL_SOCKET_IFNAME",
-            "NCCL_SOCKET_IFNAME==ens1: there is none; there are eth0, lo",
-            "an interface that is there",
+            "NCCL_SOCKET_IFNAME==ens1: not found; the host has eth0, lo",
+            "an existing interface",
             f"Correct NCCL_SOCKET_IFNAME in {SITE}.",
         ),
     ),
@@ -313,9 +313,9 @@ SPEAKS: dict[str, Case] = {
         (
             "error",
             "NCCL_SOCKET_IFNAME",
-            "NCCL_SOCKET_IFNAME=docker: docker0 leads to no other host",
+            "NCCL_SOCKET_IFNAME=docker: docker0 does not lead to other hosts",
             "an interface that leads to the other hosts",
-            f"Name an interface that the other hosts reach in {SITE}; `ip -br address` lists them.",
+            f"Set an interface that the other hosts can reach in {SITE}; `ip -br address` lists them.",
         ),
     ),
     "interface_of_rail": (
@@ -324,9 +324,9 @@ SPEAKS: dict[str, Case] = {
         (
             "warning",
             "NCCL_SOCKET_IFNAME",
-            "NCCL_SOCKET_IFNAME=eth: the traffic that sets jobs up uses the data plane, eth0 (rail0)",
-            "an interface that is no rail",
-            f"Name the management interface in NCCL_SOCKET_IFNAME in {SITE}, if the other hosts reach it.",
+            "NCCL_SOCKET_IFNAME=eth: job setup traffic uses the data plane, eth0 (rail0)",
+            "an interface that is not a rail",
+            f"Set NCCL_SOCKET_IFNAME to the management interface in {SITE}, if the other hosts can reach it.",
         ),
     ),
     "collnet_on_roce": (
@@ -337,13 +337,13 @@ SPEAKS: dict[str, Case] = {
             "NCCL_COLLNET_ENABLE",
             "NCCL_COLLNET_ENABLE=1, and every port is RoCE",
             "InfiniBand, whose switches reduce (SHARP)",
-            f"Take NCCL_COLLNET_ENABLE out of {SITE}.",
+            f"Remove NCCL_COLLNET_ENABLE from {SITE}.",
         ),
     ),
     "sockets_forced": (
         {"NCCL_IB_DISABLE": "1"},
         {},
-        ("error", "NCCL_IB_DISABLE", "NCCL_IB_DISABLE=1: everything goes by TCP", "RDMA", f"Take NCCL_IB_DISABLE out of {SITE}."),
+        ("error", "NCCL_IB_DISABLE", "NCCL_IB_DISABLE=1: all traffic uses TCP", "RDMA", f"Remove NCCL_IB_DISABLE from {SITE}."),
     ),
     "gpudirect_off": (
         {"NCCL_NET_GDR_LEVEL": "LOC"},
@@ -351,9 +351,9 @@ SPEAKS: dict[str, Case] = {
         (
             "error",
             "NCCL_NET_GDR_LEVEL",
-            "NCCL_NET_GDR_LEVEL=LOC: no GPUDirect RDMA, and dmabuf is planned",
+            "NCCL_NET_GDR_LEVEL=LOC: no GPUDirect RDMA, but dmabuf is planned",
             "GPUDirect RDMA",
-            f"Take NCCL_NET_GDR_LEVEL out of {SITE}.",
+            f"Remove NCCL_NET_GDR_LEVEL from {SITE}.",
         ),
     ),
     "dmabuf_off": (
@@ -362,15 +362,15 @@ SPEAKS: dict[str, Case] = {
         (
             "error",
             "NCCL_DMABUF_ENABLE",
-            "NCCL_DMABUF_ENABLE=0, and nvidia_peermem is not loaded: no GPUDirect RDMA",
+            "NCCL_DMABUF_ENABLE=0, but nvidia_peermem is not loaded: no GPUDirect RDMA",
             "DMA-BUF, or nvidia_peermem",
-            f"Take NCCL_DMABUF_ENABLE out of {SITE}.",
+            f"Remove NCCL_DMABUF_ENABLE from {SITE}.",
         ),
     ),
     "traffic_class_differs": (
         {"NCCL_IB_TC": "104"},
         {"traffic_class": 106},
-        ("error", "NCCL_IB_TC", "NCCL_IB_TC=104", "106, as the RoCE profile has it", f"Set NCCL_IB_TC=106 in {SITE}."),
+        ("error", "NCCL_IB_TC", "NCCL_IB_TC=104", "106, as in the RoCE profile", f"Set NCCL_IB_TC=106 in {SITE}."),
     ),
     "service_level_with_dscp": (
         {"NCCL_IB_SL": "3"},
@@ -378,9 +378,9 @@ SPEAKS: dict[str, Case] = {
         (
             "warning",
             "NCCL_IB_SL",
-            "NCCL_IB_SL=3, and switches and NICs go by DSCP",
+            "NCCL_IB_SL=3, but switches and NICs use DSCP",
             "NCCL_IB_TC, and no NCCL_IB_SL",
-            f"Take NCCL_IB_SL out of {SITE}.",
+            f"Remove NCCL_IB_SL from {SITE}.",
         ),
     ),
     "rails_crossed": (
@@ -389,7 +389,7 @@ SPEAKS: dict[str, Case] = {
         (
             "error",
             "NCCL_CROSS_NIC",
-            "NCCL_CROSS_NIC=1, and no network joins the rails",
+            "NCCL_CROSS_NIC=1, but no network connects the rails",
             "NCCL_CROSS_NIC=0",
             f"Set NCCL_CROSS_NIC=0 in {SITE}.",
         ),
@@ -504,7 +504,7 @@ def test_a_rule_is_silent(rule: str, number: int) -> None:
 
 
 def test_a_network_of_tcp_and_what_needs_gpudirect_without_a_plan() -> None:
-    assert [problem.observed for problem in said("sockets_forced", {"NCCL_NET": "socket"})] == ["NCCL_NET=socket: everything goes by TCP"]
+    assert [problem.observed for problem in said("sockets_forced", {"NCCL_NET": "socket"})] == ["NCCL_NET=socket: all traffic uses TCP"]
     (problem,) = said("gpudirect_off", {"NCCL_NET_GDR_LEVEL": "0", "NCCL_DMABUF_ENABLE": "1"})
     assert problem.observed == "NCCL_NET_GDR_LEVEL=0, NCCL_DMABUF_ENABLE=1: no GPUDirect RDMA"
 
@@ -513,7 +513,7 @@ def test_a_network_of_tcp_and_what_needs_gpudirect_without_a_plan() -> None:
     ("rule", "plan", "words"),
     [
         ("traffic_class_differs", {"traffic_class": 106}, "NCCL_IB_TC is not set"),
-        ("rails_crossed", {"rails_apart": True}, "NCCL_CROSS_NIC is not set, and no network joins the rails"),
+        ("rails_crossed", {"rails_apart": True}, "NCCL_CROSS_NIC is not set, but no network connects the rails"),
     ],
 )
 def test_what_should_be_set_and_is_not_is_a_warning_about_every_job(rule: str, plan: dict[str, Any], words: str) -> None:

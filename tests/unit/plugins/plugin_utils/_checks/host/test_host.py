@@ -119,7 +119,7 @@ FAULTS = [
     pytest.param(
         sysctl(boot="0", file="/usr/lib/sysctl.d/zz.conf"),
         "live 1, after a boot 0 (/usr/lib/sysctl.d/zz.conf)",
-        "On node1, take the key out of /usr/lib/sysctl.d/zz.conf, or mask that file with a link /etc/sysctl.d/zz.conf to /dev/null.",
+        "On node1, remove the key from /usr/lib/sysctl.d/zz.conf, or mask that file with a link /etc/sysctl.d/zz.conf to /dev/null.",
         id="a later file of a package",
     ),
 ]

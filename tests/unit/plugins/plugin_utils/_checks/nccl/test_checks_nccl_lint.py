@@ -45,7 +45,7 @@ def test_a_finding_for_each_problem() -> None:
     assert findings == [
         Finding(
             "nccl", "nccl.lint", "node1", "NCCL_DEBUG in /etc/nccl.conf (value_choice)", "error",
-            "NCCL_DEBUG=WARNING: NCCL takes its default", "one of VERSION, WARN, ATTN, INFO, ABORT, TRACE",
+            "NCCL_DEBUG=WARNING: NCCL reads its default", "one of VERSION, WARN, ATTN, INFO, ABORT, TRACE",
             "On node1: correct NCCL_DEBUG in /etc/nccl.conf.",
         ),
         Finding(

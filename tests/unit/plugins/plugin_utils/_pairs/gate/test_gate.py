@@ -767,7 +767,7 @@ def test_traffic_in_another_priority_is_no_proof(first: RunFolder) -> None:
         traffic(first, host, "0" if host == "node2" else "3")
     findings = judged(first, cards)
     assert offences(findings) == {("node2", rail, "qos.traffic", "error") for rail in ("rail0", "rail1")}
-    assert "100.0% in priority 0: it is not marked" in of(findings, "node2", "rail0", "qos.traffic").observed
+    assert "100.0% in priority 0: unmarked, or DSCP" in of(findings, "node2", "rail0", "qos.traffic").observed
     assert proven(first) == {place for place in EVERYWHERE if place[0] != "node2"}
 
 
