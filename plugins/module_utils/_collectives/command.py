@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The command line and the variables of a run of nccl-tests: on one host without MPI, through Open MPI, or through Slurm's srun.
+"""Build the command line and the variables of a run of nccl-tests: on one host without MPI, with Open MPI, or with Slurm's srun.
 
 Sources: src/common.cu of nccl-tests (options), mpirun(1) of Open MPI 4 and 5, srun(1). Values of variables are never on a command line.
 """
@@ -18,28 +18,28 @@ ALONE, MPIRUN, SRUN = "none", "mpirun", "srun"
 LAUNCHERS = (ALONE, MPIRUN, SRUN)
 #: operation → the program of nccl-tests.
 PROGRAMS = {name: f"{name}_perf" for name in ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv", "broadcast", "reduce")}
-#: Set for the run, whatever the host's files say: what proves by which way the data went. Everything else is the host's own.
+#: Set for the run, independent of the host's files: the log proves the path of the data. All other variables are the host's own.
 DEBUG = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV"}
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
-#: With these mpirun ends after its --timeout: 4.1.4 with ETIMEDOUT, 5.0.11 with 256 - 15.
+#: The exit codes of mpirun after its --timeout: 4.1.4 with ETIMEDOUT, 5.0.11 with 256 - 15.
 TIMED_OUT = (110, 241)
-#: So long srun waits for hosts: one that is drained or at work would keep it until it is ended.
+#: How long srun waits for hosts: a drained or busy host would keep it until it is stopped.
 WAIT_SECONDS = 60
-#: From this size on busbw counts, where a run goes so far.
+#: busbw counts from this size on, if a run has such sizes.
 LARGE_BYTES = 2**28
-#: Each rank has its own part of the data, of whole lines; elsewhere it is of whole elements (GetCollByteCount of all_gather.cu and others).
+#: Each rank has its own part of the data, in whole lines; elsewhere in whole elements (GetCollByteCount of all_gather.cu and others).
 PARTED, LINE_BYTES, ELEMENT_BYTES = ("all_gather", "reduce_scatter", "alltoall"), 16, 4
-#: By this much a launcher's own limit comes before the one by which it is ended.
+#: A launcher's own limit is this much shorter than the limit at which it is stopped.
 SPARE_SECONDS = 10
 
 
 @dataclass(frozen=True)
 class NcclRun:
-    """hosts: as the launcher reaches them, none for the host itself; gpus: of each host, a rank each; folder: where the programs are.
+    """hosts: their names for the launcher, none for the host itself; gpus: of each host, a rank each; folder: of the programs.
 
-    program: the launcher's own, "" for the first on PATH; launcher_arguments: more of them; interface: of MPI's own connections;
-    as_root: whether Open MPI is told that root may run it; environment: variables for every rank beside DEBUG.
+    program: the launcher's own, "" for the first on PATH; launcher_arguments: additional ones; interface: for MPI's own connections;
+    as_root: whether Open MPI may run as root; environment: variables for every rank in addition to DEBUG.
     """
 
     operation: str
@@ -65,12 +65,12 @@ class NcclRun:
 
     @property
     def ranks(self) -> int:
-        """Of all hosts together."""
+        """Return the number of ranks on all hosts together."""
         return self.nhosts * self.gpus
 
 
 def run_sizes(min_bytes: int, max_bytes: int, step_factor: int = 2) -> list[int]:
-    """The sizes in bytes that nccl-tests steps through (-b, -e, -f), the smallest first; none if min_bytes is the larger one."""
+    """Return the sizes in bytes of nccl-tests (-b, -e, -f), the smallest first; none if min_bytes is the larger one."""
     sizes = []
     size = min_bytes
     while size <= max_bytes:
@@ -80,9 +80,9 @@ def run_sizes(min_bytes: int, max_bytes: int, step_factor: int = 2) -> list[int]
 
 
 def large_bytes(sizes: Sequence[int], operation: str, ranks: int) -> int:
-    """From which size on busbw counts: the first of a run's that is large, else its largest, as nccl-tests prints it.
+    """Return the size from which busbw counts: the first large size of a run, else its largest, as nccl-tests prints it.
 
-    sizes: in bytes, as of run_sizes; at least one. It rounds down to what its ranks can share.
+    sizes: in bytes, from run_sizes; at least one. It is rounded down to what its ranks can share.
     """
     size = next((size for size in sizes if size >= LARGE_BYTES), sizes[-1])
     unit_bytes = LINE_BYTES * ranks if operation in PARTED else ELEMENT_BYTES
@@ -90,12 +90,12 @@ def large_bytes(sizes: Sequence[int], operation: str, ranks: int) -> int:
 
 
 def environment(run: NcclRun) -> dict[str, str]:
-    """The variables that the run has beside the host's own."""
+    """Return the variables of the run in addition to the host's own."""
     return {**run.environment, **DEBUG}
 
 
 def command(run: NcclRun) -> list[str]:
-    """The whole command line. Raises ValueError for a run that is none."""
+    """Return the whole command line. Raises ValueError for an invalid run."""
     if run.operation not in PROGRAMS:
         raise ValueError(f"not an operation of nccl-tests: {run.operation!r}; expected one of {', '.join(PROGRAMS)}")
     if run.gpus < 1 or run.min_bytes > run.max_bytes or run.step_factor < 2:
@@ -116,7 +116,7 @@ def command(run: NcclRun) -> list[str]:
 
 
 def _test(run: NcclRun, gpus: int) -> list[str]:
-    """gpus: of each process."""
+    """Return the command of one process. gpus: of each process."""
     program = PROGRAMS[run.operation]
     sizes = ["-b", str(run.min_bytes), "-e", str(run.max_bytes), "-f", str(run.step_factor)]
     rest = ["-g", str(gpus), "-n", str(run.iterations), "-w", str(run.warmup_iterations), "-c", "1"]
@@ -124,9 +124,9 @@ def _test(run: NcclRun, gpus: int) -> list[str]:
 
 
 def _mpirun(run: NcclRun) -> list[str]:
-    """MPI itself moves a few bytes of each rank: TCP will do, and touches no rail that NCCL is to be measured on.
+    """Return the command with mpirun. MPI itself moves only a few bytes of each rank, so it uses TCP, and no rail under test.
 
-    Not bound: with few ranks Open MPI would hold each, and with it NCCL's own threads, on one core.
+    Not bound: with few ranks Open MPI would keep each, and with it NCCL's own threads, on one core.
     """
     words = [run.program or "mpirun", *(["--allow-run-as-root"] if run.as_root else []), *run.launcher_arguments]
     words += ["--host", ",".join(f"{host}:{run.gpus}" for host in run.hosts), "-np", str(run.ranks)]
@@ -140,9 +140,10 @@ def _mpirun(run: NcclRun) -> list[str]:
 
 
 def _srun(run: NcclRun) -> list[str]:
-    """Of srun each task has the environment of srun itself (--export=ALL).
+    """Return the command with srun. Each task has the environment of srun itself (--export=ALL).
 
-    Whole hosts and no binding, unless launcher_arguments say otherwise: by itself srun gives each task, NCCL's threads with it, one core.
+    Whole hosts and no binding, unless launcher_arguments set something else: by default srun gives each task, with NCCL's threads, one
+    core.
     """
     words = [run.program or "srun", "--exclusive", "--mem=0", "--cpu-bind=none", f"--immediate={WAIT_SECONDS}", *run.launcher_arguments]
     words += ["--nodelist", ",".join(run.hosts), "--nodes", str(run.nhosts)]
@@ -151,22 +152,23 @@ def _srun(run: NcclRun) -> list[str]:
 
 
 def deadline_seconds(run: NcclRun) -> int:
-    """After this the run is ended from outside."""
+    """Return the time after which the run is stopped from outside."""
     return run.timeout_seconds + (0 if run.launcher == ALONE else SPARE_SECONDS)
 
 
-#: "[1,3]<stdout>:", with the name of the launcher before an @ in some versions. Open MPI 5 puts a space behind it, and WILDCARD for itself.
+#: "[1,3]<stdout>:", with the name of the launcher before an @ in some versions. Open MPI 5 adds a space after it, and uses WILDCARD for
+#: itself.
 _TAG = re.compile(r"\[(?:[\w.-]{1,200}@)?[0-9]{1,10},([0-9]{1,9}|WILDCARD)\]<std(?:out|err|diag)>:")
-#: A sentence that Open MPI 5 breaks off in its box: its end stands on the next line.
+#: A sentence that Open MPI 5 breaks in its box: its end is on the next line.
 _BROKEN_OFF = re.compile(r"(?:mpirun|mpiexec|prterun) noticed that process rank [^\n]{1,400} exited on\s*$")
 #: A rank that never ends its line is not waited for.
 _LONGEST = 65_536
 
 
 def untangled(lines: Iterable[str]) -> Iterator[str]:
-    """Whole lines without their tags; what has no tag is passed on as it is. A piece that has no end comes last, without one.
+    """Return whole lines without their tags; lines without a tag are unchanged. An unfinished piece comes last, without a line end.
 
-    The first tag says whether a space belongs to it: neither nccl-tests nor NCCL begins with one.
+    The first tag shows whether a space belongs to it: neither nccl-tests nor NCCL starts a line with one.
     """
     pending: dict[str, str] = {}
     spaced: bool | None = None
@@ -186,7 +188,7 @@ def untangled(lines: Iterable[str]) -> Iterator[str]:
 
 
 def whole_sentences(lines: Iterable[str]) -> Iterator[str]:
-    """As many lines, but a sentence that Open MPI has broken off stands on its second one, and nothing on the first."""
+    """Return the same number of lines, with a sentence that Open MPI has broken on its second line, and nothing on the first."""
     begun = ""
     for line in lines:
         if begun:

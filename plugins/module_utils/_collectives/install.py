@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""nccl-tests on a host: made with MPI from an archive of its source, or copied from one of programs, and nothing if they are there.
+"""Install nccl-tests on a host: built with MPI from a source archive, or copied from an archive of programs. No action if it is installed.
 
-Its makefile (nccl-tests 2.19.6) takes MPI=1, MPI_HOME, CUDA_HOME, NCCL_HOME and NVCC_GENCODE, and makes build/*_perf.
+Its makefile (nccl-tests 2.19.6) takes MPI=1, MPI_HOME, CUDA_HOME, NCCL_HOME and NVCC_GENCODE, and creates build/*_perf.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.installed impor
     render_stamp,
 )
 
-#: What makes two installations different; the version follows from the archive.
+#: The values in which two installations differ; the version follows from the archive.
 PARTS = ("checksum", "folder", "built", "cuda_home", "mpi_home", "nccl_home", "architectures")
 WORK = "/var/lib/rdma-cluster/nccl-tests"
 MOST_JOBS = 16
@@ -45,9 +45,9 @@ _VERSION = re.compile(r'^#define[ \t]+NCCL_TESTS_VERSION[ \t]+"([0-9][0-9.]{0,30
 
 @dataclass(frozen=True)
 class Wish:
-    """archive: of the source, or (built) of programs; homes: where CUDA, MPI and NCCL are; architectures: none: those of the makefile.
+    """archive: of the source, or (built) of programs; homes: of CUDA, MPI and NCCL; architectures: none: those of the makefile.
 
-    stamp, work: where it is noted what is installed, and where it is made.
+    stamp, work: the file that records the installation, and the build folder.
     """
 
     archive: Path
@@ -71,7 +71,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Result:
-    """lacks: what the build would miss now, in check mode, where nothing is built; before: what was installed."""
+    """lacks: missing build requirements, only in check mode, which builds nothing; before: the previous installation."""
 
     changed: bool
     before: NcclTests | None
@@ -80,7 +80,7 @@ class Result:
 
     @property
     def diff(self) -> list[dict[str, str]]:
-        """In the shape that Ansible's --diff prints."""
+        """Return the changes in the format of Ansible's --diff."""
         return [setting_diff("nccl-tests", _words(self.before), _words(self.after))] if self.changed else []
 
 
@@ -89,13 +89,13 @@ def _words(tests: NcclTests | None) -> str:
 
 
 def wish_id(options: Mapping[str, Any]) -> str:
-    """16 hexadecimal digits that differ where PARTS do; options: of the intent (rdma_nccl.install.tests), or of the module."""
+    """Return 16 hexadecimal digits that differ if PARTS differ; options: of the intent (rdma_nccl.install.tests), or of the module."""
     told = {name: list(options[name] or ()) if name == "architectures" else options[name] for name in PARTS}
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def make_argv(wish: Wish, source: Path, jobs: int) -> list[str]:
-    """The command that makes the programs in source/build."""
+    """Return the command that builds the programs in source/build."""
     gencode = " ".join(f"-gencode=arch=compute_{number},code=sm_{number}" for number in wish.architectures)
     homes = {"MPI_HOME": wish.mpi_home, "CUDA_HOME": wish.cuda_home, "NCCL_HOME": wish.nccl_home, "NVCC_GENCODE": gencode}
     given = [f"{name}={value}" for name, value in homes.items() if value]
@@ -103,7 +103,7 @@ def make_argv(wish: Wish, source: Path, jobs: int) -> list[str]:
 
 
 def lacking(wish: Wish, sys: SysRoot) -> list[str]:
-    """What the build needs and the host does not have, a sentence each; nothing where programs are only copied."""
+    """Return the missing build requirements of the host, a sentence each; empty if programs are only copied."""
     if wish.built:
         return []
     nccl = wish.nccl_home or "/usr"
@@ -118,10 +118,10 @@ def lacking(wish: Wish, sys: SysRoot) -> list[str]:
 
 
 def ensure_tests(wish: Wish, *, runner: Runner, sys: SysRoot, check_mode: bool) -> Result:
-    """Have nccl-tests installed as wished.
+    """Install nccl-tests as requested.
 
-    Raises ApplyError if the archive is another one or of another version, if something for the build is missing, if it fails or makes no
-    all_reduce_perf, and if the folder has something that is not ours.
+    Raises ApplyError for another archive or version, for a missing build requirement, if the build fails or creates no all_reduce_perf, and
+    if the folder has foreign content.
     """
     before, after = _installed(wish, sys), wish.tests
     if before == after and sys.exists(f"{wish.folder}/{BUILD}/{PROGRAM}"):
@@ -155,7 +155,7 @@ def _refuse_strangers(wish: Wish, before: NcclTests | None) -> None:
 
 
 def _made(wish: Wish, runner: Runner) -> Path:
-    """The unpacked archive, after make."""
+    """Return the unpacked archive, after make."""
     contents = contents_of(wish.archive, read_members(wish.archive, "an archive of nccl-tests"))
     source = unpack(wish.archive, contents, wish.work)
     _refuse_version(wish, source)
@@ -169,7 +169,7 @@ def _made(wish: Wish, runner: Runner) -> Path:
 
 
 def _refuse_version(wish: Wish, source: Path) -> None:
-    """A source before 2.16 does not say its version."""
+    """Raise ApplyError for another version. A source before 2.16 does not contain its version."""
     header = source / "src" / "common.h"
     told = _VERSION.search(header.read_text(encoding="utf-8", errors="replace")) if header.is_file() else None
     if told is not None and told[1] != wish.version:
@@ -186,7 +186,7 @@ def _programs(wish: Wish, source: Path) -> list[Path]:
 
 
 def _put(programs: Sequence[Path], folder: Path) -> None:
-    """Replace the folder as a whole by one with the programs."""
+    """Replace the whole folder by one with the programs."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     new = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
     try:

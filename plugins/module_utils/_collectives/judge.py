@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a run of nccl-tests says of the network and its GPUs: that it ended well, with the right ranks, right values and at the right rate.
+"""Judge a run of nccl-tests: its exit status, its ranks, its values and its rate.
 
-By which way the data went is judged beside it (_collectives/judge_ways.py): a run over sockets fails however fast it is.
+The path of the data is judged in _collectives/judge_ways.py: a run over sockets fails at any rate.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from ansible_collections.rdma.cluster.plugins.module_utils._collectives.result i
     short_name,
 )
 
-#: How many hosts or messages a finding names.
+#: The number of hosts or messages that a finding names.
 _NAMED = 5
 
 
 def judge(outcome: Outcome, expected: Expected) -> list[Finding]:
-    """A finding of each check on the host that launched the run, and collective.transport and .hcas on each host that took part.
+    """Return a finding of each check on the host that launched the run, and collective.transport and .hcas on each participating host.
 
     Without hosts (ValueError) nothing can be expected.
     """
@@ -48,7 +48,7 @@ def judge(outcome: Outcome, expected: Expected) -> list[Finding]:
 
 
 def check_exit(outcome: Outcome) -> Finding:
-    """`collective.exit`: status 0 and a whole output; a run that was cut off says nothing, whatever its status."""
+    """Return `collective.exit`: status 0 and complete output; an incomplete run proves nothing, with any status."""
     expected = "exit status 0, and complete output"
     said = _said(outcome)
     if outcome.exit_status is None:
@@ -77,11 +77,11 @@ def _look(outcome: Outcome) -> str:
 
 
 def check_ranks(outcome: Outcome, expected: Expected) -> Finding:
-    """`collective.ranks`: as many as planned, in one run, on the planned hosts."""
+    """Return `collective.ranks`: as many as planned, in one run, on the planned hosts."""
     wanted = f"one run of {_many(expected.ranks, 'rank')} on {', '.join(sorted(expected.hosts)[:_NAMED])}"
     wanted += f" and {len(expected.hosts) - _NAMED} more" if len(expected.hosts) > _NAMED else ""
     test = outcome.test
-    # Communicators that were split off a larger one have fewer.
+    # Communicators split from a larger one have fewer.
     told = {max(rank.nranks for rank in outcome.log.ranks)} if outcome.log is not None and outcome.log.ranks else set()
     if test is not None and test.runs > 1:
         seen = f"{test.runs} separate runs, of {test.nranks or 'unknown'} ranks each: nccl-tests was built without MPI"
@@ -99,7 +99,7 @@ def check_ranks(outcome: Outcome, expected: Expected) -> Finding:
 
 
 def _placed(outcome: Outcome, expected: Expected, wanted: str) -> Finding:
-    """Whether the ranks are on the hosts that they should be on, where the output tells it."""
+    """Return whether the ranks are on the planned hosts, if the output shows it."""
     names = Counter(short_name(rank.host) for rank in outcome.test.ranks) if outcome.test is not None else Counter()
     planned = {short_name(name) for name in expected.hosts.values()}
     strange, absent = sorted(names.keys() - planned), sorted(planned - names.keys())
@@ -116,7 +116,7 @@ def _many(number: int, noun: str) -> str:
 
 
 def check_wrong(outcome: Outcome) -> Finding:
-    """`collective.wrong`: every size was checked, and no value was wrong. Where nothing was checked "0 OK" means nothing."""
+    """Return `collective.wrong`: every size was checked, and no value was wrong. Without a check "0 OK" means nothing."""
     wanted = "values checked, none wrong"
     test = outcome.test
     if test is None or not test.rows:
@@ -144,7 +144,7 @@ def _was_checked(wrong: int | None, deviation: float | None) -> bool:
 
 
 def check_busbw(outcome: Outcome, expected: Expected) -> Finding:
-    """`collective.busbw`: the median of the large sizes, both halves, against the expected rate. There is no upper bound."""
+    """Return `collective.busbw`: the median of the large sizes, both halves, against the expected rate. There is no upper limit."""
     limit = expected.gbytes_per_s
     wanted = f"at least {expected.warn_below:g} of {limit:.4g} GB/s" if limit else expected.no_limit or "a rate to compare with"
     test = outcome.test
@@ -169,7 +169,7 @@ def check_busbw(outcome: Outcome, expected: Expected) -> Finding:
 
 
 def large_busbw(test: NcclTestsResult, large_bytes: int) -> list[float]:
-    """busbw of the large sizes in GB/s, both halves."""
+    """Return busbw of the large sizes in GB/s, both halves."""
     halves = [half for row in test.rows if row.size_bytes >= large_bytes for half in row.halves]
     return [half.busbw_gbytes_per_s for half in halves if half.busbw_gbytes_per_s is not None]
 

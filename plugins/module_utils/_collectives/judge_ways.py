@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""By which way the data of a run went, host by host: what NCCL's log says of its channels and the HCAs that they use."""
+"""Judge the path of a run's data, by host: the channels in NCCL's log and the HCAs that they use."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.channels im
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.model import Channel
 
 _NETWORKS = ("NET", "COLLNET")
-#: What NCCL adds to the name of a device that reaches the GPU's memory by itself (Data Direct).
+#: NCCL's suffix for a device that accesses the GPU's memory directly (Data Direct).
 _DATA_DIRECT = "_dma"
 _DEBUG = "Run it with NCCL_DEBUG=INFO (subsystems INIT and NET) on all ranks, and pass its full output."
 
 
 def check_transport(outcome: Outcome, expected: Expected) -> list[Finding]:
-    """`collective.transport` for each planned host: between hosts over the planned network, with GPUDirect RDMA where it is planned.
+    """Return `collective.transport` for each planned host: between hosts over the planned network, with GPUDirect RDMA if it is planned.
 
-    Sockets are an error in any case. What goes over no network between hosts (NVLink of several machines) proves no network: unknown.
+    Sockets are always an error. Traffic without a network between hosts (NVLink of several machines) proves no network: unknown.
     """
     several = len(expected.hosts) > 1
     wanted = (
@@ -49,13 +49,15 @@ def check_transport(outcome: Outcome, expected: Expected) -> list[Finding]:
 
 
 def _by_nvls(outcome: Outcome) -> bool:
-    """Whether NVLink SHARP was set up. Since 2.22 NCCL connects what an algorithm needs when it is first used (NCCL_RUNTIME_CONNECT), and
-    where NVLS takes all sizes of one host no channel is ever connected."""
+    """Return whether NVLink SHARP was set up. Since 2.22 NCCL connects an algorithm when it is first used (NCCL_RUNTIME_CONNECT).
+
+    If NVLS handles all sizes of one host, no channel is ever connected.
+    """
     return outcome.log is not None and outcome.log.nvls is True
 
 
 def _of_hosts(outcome: Outcome, expected: Expected) -> dict[str, list[Channel]]:
-    """The channels of each planned host; NCCL's names and those of the plan may have a domain."""
+    """Return the channels of each planned host; NCCL's names and those of the plan may have a domain."""
     names = {short_name(name): host for host, name in expected.hosts.items()}
     found: dict[str, list[Channel]] = {host: [] for host in expected.hosts}
     for channel in outcome.log.channels if outcome.log is not None else ():
@@ -66,12 +68,12 @@ def _of_hosts(outcome: Outcome, expected: Expected) -> dict[str, list[Channel]]:
 
 
 def _is_socket(channel: Channel) -> bool:
-    """NET/Socket, and plugins that do the same (FastSocket)."""
+    """Return whether it is NET/Socket, or a plugin that works the same way (FastSocket)."""
     return channel.transport in _NETWORKS and "socket" in channel.kind.lower()
 
 
 def _transport(host: str, channels: Sequence[Channel], expected: Expected) -> tuple[str, str]:
-    """The status of a host's channels, and what to do."""
+    """Return the status of a host's channels, and the remedy."""
     if any(map(_is_socket, channels)):
         return (
             ERROR,
@@ -114,7 +116,7 @@ def _counted(channels: Iterable[Channel]) -> str:
 
 
 def check_hcas(outcome: Outcome, expected: Expected) -> list[Finding]:
-    """`collective.hcas` for each planned host: the HCAs that its channels used are those that were planned."""
+    """Return `collective.hcas` for each planned host: its channels used the planned HCAs."""
     return [_hcas(outcome, host, channels, expected) for host, channels in sorted(_of_hosts(outcome, expected).items())]
 
 
@@ -142,7 +144,7 @@ def _hcas(outcome: Outcome, host: str, channels: Sequence[Channel], expected: Ex
 
 
 def _mend(host: str, planned: frozenset[str], used: frozenset[str], *, all_of_them: bool) -> str:
-    """What to do about HCAs that are not as planned; "" if they are."""
+    """Return the remedy for HCAs that differ from the plan; "" if they match."""
     strange, idle = sorted(used - planned), sorted(planned - used)
     if strange:
         return f"Run the nccl stage for {host}: NCCL_IB_HCA should name {', '.join(sorted(planned))}, without {', '.join(strange)}."
@@ -152,5 +154,5 @@ def _mend(host: str, planned: frozenset[str], used: frozenset[str], *, all_of_th
 
 
 def _devices(adapter: str) -> list[str]:
-    """NCCL names several devices that it has merged in one word: mlx5_0+mlx5_1."""
+    """Return the device names. NCCL writes merged devices as one word: mlx5_0+mlx5_1."""
     return [name[: -len(_DATA_DIRECT)] if name.endswith(_DATA_DIRECT) else name for name in adapter.split("+")]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What nccl-tests prints (all_reduce_perf and its like, versions 2.0 to 2.19), alone or through `mpirun --tag-output` or `srun -l`.
+"""Parse the output of nccl-tests (all_reduce_perf and others, versions 2.0 to 2.19), alone or through `mpirun --tag-output` or `srun -l`.
 
 Sources: src/common.cu and, since 2.18, src/util.cu. Lines of NCCL's log in between are left to _nccl/log/log.py.
 """
@@ -34,7 +34,7 @@ _COUNT = re.compile(r"[0-9]{1,20}|[0-9](?:\.[0-9]{1,10})?e\+[0-9]{1,2}")
 _REDOP = re.compile(r"[a-z][a-z0-9_]{0,20}")
 _ROOT = re.compile(r"-?[0-9]{1,7}")
 _TIME_OF_DAY = re.compile(r"\s[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\s*$")
-#: Where only the in-place half was run, blanks stand for the other one.
+#: If only the in-place half was run, blanks take the place of the other one.
 _ONLY_IN_PLACE = re.compile(r"\s{30,}")
 _HALF = 4
 _HALF_WITH_ITERATIONS = 8
@@ -42,18 +42,21 @@ _RESTS = (_HALF, 2 * _HALF, 2 * _HALF_WITH_ITERATIONS)
 
 
 def begins_row(line: str) -> bool:
-    """Whether a row begins somewhere on a line, after what a launcher may have put before it."""
+    """Return whether a row starts on a line, after a possible prefix of a launcher."""
     return _START.search(line) is not None
 
 
 def continues_row(line: str) -> bool:
-    """Whether a line holds nothing but what may be the rest of a torn row: a half or both, for a cell in two parts is not to be mended."""
+    """Return whether a line holds only a possible rest of a torn row: a half or both. A cell in two parts cannot be repaired."""
     cells = _TIME_OF_DAY.sub("", line).split()
     return len(cells) in _RESTS and all(_NUMBER.fullmatch(cell) for cell in cells)
 
 
 def read_row(line: str, deviations: bool | None) -> Row | None:
-    """The row on a line, None if it is not whole. deviations: whether the header says "error", as before version 2.13, None if unknown."""
+    """Return the row on a line, None if it is incomplete.
+
+    deviations: whether the header has "error", as before version 2.13, None if unknown.
+    """
     start = _START.search(line)
     if start is None:
         return None
@@ -75,7 +78,7 @@ def read_row(line: str, deviations: bool | None) -> Row | None:
 
 
 def _split(cells: list[str], only_in_place: bool) -> tuple[list[str], list[list[str]]] | None:
-    """What stands between the type and the first time, and the halves, without the figures of single iterations."""
+    """Return the cells between the type and the first time, and the halves, without the figures of single iterations."""
     for width in (_HALF, _HALF_WITH_ITERATIONS):
         names = len(cells) - width * (1 if only_in_place else 2)
         if 0 <= names <= 2:
@@ -99,7 +102,7 @@ def _measured(cells: list[str], deviations: bool | None) -> Measured:
 
 
 def _number(cell: str) -> float | None:
-    """None for N/A, and for what is no measurement (nan, inf)."""
+    """Return the number; None for N/A, and for values that are not measurements (nan, inf)."""
     value = math.nan if cell == "N/A" else float(cell)
     return value if math.isfinite(value) else None
 
@@ -119,13 +122,13 @@ _COLUMNS = re.compile(r"#\s+size\s+count\s+type\s.*\b(?:cpu)?time\s+algbw\s+busb
 _OUT_OF_BOUNDS = re.compile(rf"# Out of bounds values\s*: {_INTEGER} (OK|FAILED)")
 _AVERAGE = re.compile(r"# Avg bus bandwidth\s*: ([0-9.]{1,30}(?:e[+-]?[0-9]{1,3})?|-?nan|-?inf)\s+(?:(OK|FAILED)\s*)?$")
 _LEFT_OUT = re.compile(r"(?:^|[\s:>|])\.\.\.\s*$")
-#: What nccl-tests itself says when it fails, from the first word that is its own.
+#: The error messages of nccl-tests itself, from its own first word on.
 _OWN_ERROR = re.compile(
     r"# error: .+|(?<![\w.-])[\w.-]+: Test (?:NCCL|CUDA) failure .+|\.\. [\w.-]+(?: pid [0-9]+)?: Test failure .+"
     r"|(?<![\w.-])[\w.-]+: Test timeout .+|Invalid number of GPUs: .+|Incompatible NCCL versions\. .+"
     r"|Device implementation [0-9]+ is not supported .+|invalid sizes? .+|rank=[0-9]+ #wrong=[1-9][0-9]*|# skipping json output.*"
 )
-#: What a launcher or the loader says of it.
+#: The error messages of a launcher or the loader.
 _LAUNCH_ERROR = re.compile(
     r"srun: error: .+|slurmstepd: error: .+|mpi(?:run|exec) (?:noticed|was unable|detected).+|prterun (?:noticed|was unable|detected).+"
     r"|Primary job\s+terminated.+|There are not enough slots.+|MPI_ABORT was invoked.+|^.*error while loading shared libraries: .+"
@@ -136,7 +139,7 @@ _LONGEST_ERROR = 500
 
 
 class _Reading:
-    """What the lines before have said."""
+    """The state of parsing after the previous lines."""
 
     def __init__(self) -> None:
         self.version: tuple[str, str, str] | None = None
@@ -154,7 +157,7 @@ class _Reading:
         self.ranks_end = True
 
     def line(self, line: str) -> None:
-        """One line, with its end."""
+        """Read one line, with its end."""
         head = before_log(line)
         text = line if head is None else head
         if line.endswith("\n"):
@@ -270,15 +273,15 @@ _COMMENTS: tuple[tuple[re.Pattern[str], Callable[[_Reading, re.Match[str]], None
     (_VERSION, _version),
     (_TEST, _test),
 )
-#: What can be seen to be whole on a line without an end.
+#: The comments that are recognizably complete on a line without an end.
 _COMMENTS_AT_AN_END = _COMMENTS[:2]
 
 
 def parse_nccl_tests(text: str) -> NcclTestsResult:
-    """Parse the whole output of a run, its log and its launcher's lines included.
+    """Parse the whole output of a run, with its log and its launcher's lines.
 
-    What was cut off is None, and the result says so (truncated, elided); a row that is not whole is left out.
-    Raises ParseError for a text in which nccl-tests says nothing.
+    Truncated values are None, and the result shows it (truncated, elided); an incomplete row is omitted. Raises ParseError for a text
+    without output of nccl-tests.
     """
     reading = _Reading()
     for line in lines_of(text, keepends=True):

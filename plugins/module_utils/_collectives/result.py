@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a run of nccl-tests has said, be it in text or in JSON."""
+"""The result of a run of nccl-tests, from text or JSON."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.model impor
 
 @dataclass(frozen=True)
 class Rank:
-    """One rank as the list of devices has it. group: of NCCL_TESTS_SPLIT, None before version 2.13; device: CUDA's number of the GPU;
-    bus_id: as printed, "0000:c1:00" (domain, bus, device), "0xc1" (the bus alone) before version 2.17."""
+    """One rank in the list of devices.
+
+    group: of NCCL_TESTS_SPLIT, None before version 2.13; device: CUDA's number of the GPU; bus_id: as printed, "0000:c1:00" (domain, bus,
+    device), "0xc1" (the bus alone) before version 2.17.
+    """
 
     rank: int
     group: int | None
@@ -28,7 +31,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class Settings:
-    """The line of options. threads and gpus: of one process each; validation: 0 where nothing was checked. None: not told."""
+    """The line of options. threads and gpus: of one process each; validation: 0 without a check. None: unknown."""
 
     threads: int
     gpus: int
@@ -41,9 +44,9 @@ class Settings:
 
 @dataclass(frozen=True)
 class Measured:
-    """One half of a row. GB/s are 10^9 bytes a second, as printed. wrong: values that are wrong, None where nothing was checked.
+    """One half of a row. GB/s are 10^9 bytes a second, as printed. wrong: the number of wrong values, None without a check.
 
-    deviation: before version 2.13 the greatest deviation of a value stands where later versions count the wrong ones.
+    deviation: before version 2.13 the output has the largest deviation of a value instead of the number of wrong ones.
     """
 
     time_usec: float | None
@@ -55,7 +58,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Row:
-    """One size. redop and root: as printed ("none", -1), None where the collective has no such column; a half is None if it was not run."""
+    """One size. redop and root: as printed ("none", -1), None if the collective has no such column; a half is None if it was not run."""
 
     size_bytes: int
     count: int
@@ -72,14 +75,14 @@ class Row:
 
 @dataclass(frozen=True)
 class NcclTestsResult:
-    """What is not told is None. version, headers_version, library_version: of nccl-tests, of NCCL when it was built, and when it ran.
+    """Unknown values are None. version, headers_version, library_version: of nccl-tests, of NCCL at build time, and at run time.
 
-    test: the program ("all_reduce_perf"); nranks: how many ranks took part, None if the list of devices is not whole;
-    average_busbw_gbytes_per_s: over all sizes, both halves; average_ok: held against NCCL_TESTS_MIN_BW, None without it;
-    out_of_bounds: how many checks failed, with its OK; errors: lines that tell of a failure, without what the launcher puts before them;
-    runs: how many programs have printed: more than one are as many tests of their own, as a build without MPI makes them. ranks and rows
-    are those of all then, out_of_bounds is their sum, and what only one can have is None unless all say the same;
-    truncated: an end is not there; elided: something before it is not.
+    test: the program ("all_reduce_perf"); nranks: the number of ranks, None if the list of devices is incomplete;
+    average_busbw_gbytes_per_s: over all sizes, both halves; average_ok: compared with NCCL_TESTS_MIN_BW, None without it; out_of_bounds:
+    the number of failed checks, with its OK; errors: lines that report a failure, without the launcher's prefix; runs: the number of
+    programs in the output. More than one are separate tests, as from a build without MPI. ranks and rows are then those of all,
+    out_of_bounds is their sum, and single values are None unless all are equal; truncated: an end is missing; elided: something before it
+    is missing.
     """
 
     version: str | None
@@ -101,14 +104,14 @@ class NcclTestsResult:
 
 
 def nccl_version(code: int) -> str | None:
-    """NCCL_VERSION_CODE as text: 22809 → "2.28.9", and before 2.9 2804 → "2.8.4". None for what is no such code (0: not told)."""
+    """Return NCCL_VERSION_CODE as text: 22809 → "2.28.9", and before 2.9 2804 → "2.8.4". None for an invalid code (0: unknown)."""
     if code >= 10000:
         return f"{code // 10000}.{code // 100 % 100}.{code % 100}"
     return f"{code // 1000}.{code // 100 % 10}.{code % 100}" if code >= 1000 else None
 
 
 def whole_number_of_ranks(ranks: tuple[Rank, ...]) -> int | None:
-    """How many ranks a list names, None if one is missing in between or there is none."""
+    """Return the number of ranks in a list, None if one is missing in between or there is none."""
     numbers = {rank.rank for rank in ranks}
     return len(numbers) if numbers and len(numbers) == max(numbers) + 1 else None
 
@@ -122,11 +125,10 @@ BUSBW_CHECK, TRANSPORT_CHECK, HCAS_CHECK = "collective.busbw", "collective.trans
 class Expected:
     """hosts: host of the inventory → its name as NCCL prints it, without a domain; ranks: of all hosts together.
 
-    gbytes_per_s: what busbw is held against in 10^9 bytes a second, the sum of the payload rates of one host's NICs, or NVLink's on
-    one host; None where there is no such figure, and no_limit says why. hcas: host → its planned devices; a host that is not in it
-    is not asked; all_hcas: whether each of them must be used. gdr: whether GPUDirect RDMA is planned, None where the intent leaves it
-    open; p2p: the same of GPUs within a host. network: what NCCL's network is called, or how its name begins ("IB" is also IBext);
-    large_bytes: from this size on busbw counts.
+    gbytes_per_s: the reference for busbw in 10^9 bytes a second, the sum of the payload rates of one host's NICs, or NVLink's on one host;
+    None without such a figure, with the reason in no_limit. hcas: host → its planned devices; other hosts are not checked; all_hcas:
+    whether each of them must be used. gdr: whether GPUDirect RDMA is planned, None if the intent does not define it; p2p: the same for GPUs
+    within a host. network: the name of NCCL's network, or its prefix ("IB" is also IBext); large_bytes: busbw counts from this size on.
     """
 
     ranks: int
@@ -145,10 +147,9 @@ class Expected:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run. host: where it was launched; subject: "all_reduce_perf on 4 hosts"; exit_status: None if it was not run to its end.
+    """One run. host: where it was launched; subject: "all_reduce_perf on 4 hosts"; exit_status: None if it did not run to its end.
 
-    test, log: None where there is no output, or none that can be read; problem: why. launcher: what that has said, of a run that did not
-    end well.
+    test, log: None without output, or without readable output; problem: the reason. launcher: the launcher's messages of a failed run.
     """
 
     host: str
@@ -161,5 +162,5 @@ class Outcome:
 
 
 def short_name(host: str) -> str:
-    """A host's name without its domain, as NCCL and nccl-tests print it."""
+    """Return a host's name without its domain, as NCCL and nccl-tests print it."""
     return host.partition(".")[0]

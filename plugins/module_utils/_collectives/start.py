@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One run of nccl-tests on this host: started, waited for, read and judged. Its output goes through a file, for a large job writes much."""
+"""Start one run of nccl-tests on this host, wait for it, read it and judge it.
+
+Its output goes through a file, because a large job writes much.
+"""
 
 from __future__ import annotations
 
@@ -35,26 +38,29 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.lines impor
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.log import parse_nccl_log
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.model import NcclLog
 
-#: More is not told, in characters.
+#: The maximum length of a message, in characters.
 MOST = 400
 _RULER = frozenset("-=*#")
 
 
 def launcher_words(text: str) -> str:
-    """The lines that are none of nccl-tests, rulers or blank, as one: Open MPI's messages have several, between rulers. text: no log."""
+    """Return the lines that are not from nccl-tests, rulers or blank, as one: Open MPI's messages have several, between rulers.
+
+    text: no log.
+    """
     lines = (" ".join(line.split()) for line in text.splitlines())
     return " ".join(line for line in lines if line and line[0] != "#" and not _RULER.issuperset(line) and not begins_row(line))[:MOST]
 
 
-#: How many warnings and errors of a log are returned.
+#: The number of returned warnings and errors of a log.
 _NAMED = 20
-#: Output that is no log: a run prints a few hundred lines of it, and what went wrong is not told by the rest.
+#: The maximum size of output that is not a log: a run prints a few hundred such lines, and the rest does not explain a failure.
 _MOST_BYTES = 32 * 2**20
 
 
 @dataclass(frozen=True)
 class Ran:
-    """A run that is over, and what it is worth."""
+    """A finished run, and its judgement."""
 
     outcome: Outcome
     seconds: float
@@ -62,7 +68,7 @@ class Ran:
 
 
 def run_of(options: Mapping[str, Any]) -> NcclRun:
-    """A run from the module's options, whose names are those of its fields; as_root is allow_root there."""
+    """Return a run from the module's options, whose names are those of its fields; as_root is allow_root there."""
     names = {field.name for field in fields(NcclRun)}
     given = {name: value for name, value in options.items() if name in names and value is not None}
     given["environment"] = {name: str(value) for name, value in (options.get("environment") or {}).items()}
@@ -71,7 +77,7 @@ def run_of(options: Mapping[str, Any]) -> NcclRun:
 
 
 def expected_of(options: Mapping[str, Any], run: NcclRun, host: str) -> Expected:
-    """What the run is held against, from the module's option `expected`. host: whose run it is, where that does not name any."""
+    """Return the expectations of a run, from the module's option `expected`. host: the host of the run, if the option has none."""
     names = options.get("names") or {host: os.uname().nodename}
     return Expected(
         ranks=run.ranks,
@@ -85,7 +91,7 @@ def expected_of(options: Mapping[str, Any], run: NcclRun, host: str) -> Expected
 
 
 def described(ran: Ran, expected: Expected) -> dict[str, Any]:
-    """A run for the module's result, without its findings."""
+    """Return a run for the module's result, without its findings."""
     test = ran.outcome.test
     figures = large_busbw(test, expected.large_bytes) if test is not None else []
     return {
@@ -99,9 +105,9 @@ def described(ran: Ran, expected: Expected) -> dict[str, Any]:
 
 
 def run_nccl(run: NcclRun, expected: Expected, *, host: str, subject: str, spooler: Spooler, output_file: str | None = None) -> Ran:
-    """Start a run, wait for it and judge it. output_file: where its raw output stays, None for nowhere.
+    """Start a run, wait for it and judge it. output_file: the path of its raw output, None for no file.
 
-    A command that is not there or does not end is an outcome as well. Raises ValueError for a run that is none, OSError for the file.
+    A command that is missing or does not end is a result as well. Raises ValueError for an invalid run, OSError for the file.
     """
     argv = command(run)
     with tempfile.TemporaryDirectory(prefix="rdma-nccl-") as folder:
@@ -110,14 +116,14 @@ def run_nccl(run: NcclRun, expected: Expected, *, host: str, subject: str, spool
         status, problem = _start(run, argv, path, spooler)
         seconds = time.monotonic() - began
         if run.launcher == MPIRUN and status in TIMED_OUT and seconds >= run.timeout_seconds:
-            # A launcher that has ended the run for its time has not run it to its end.
+            # A run that its launcher has stopped after the time limit did not run to its end.
             status, problem = None, f"{argv[0]} has ended it after {run.timeout_seconds} seconds"
         outcome = read_output(path, host=host, subject=subject, exit_status=status, problem=problem)
     return Ran(outcome, seconds, tuple(judge(outcome, expected)))
 
 
 def _start(run: NcclRun, argv: list[str], path: str, spooler: Spooler) -> tuple[int | None, str]:
-    """Exit status and problem."""
+    """Return the exit status and the problem."""
     try:
         return spooler.run_into(argv, path, environment=environment(run), timeout_seconds=deadline_seconds(run)), ""
     except CommandError as error:
@@ -125,7 +131,7 @@ def _start(run: NcclRun, argv: list[str], path: str, spooler: Spooler) -> tuple[
 
 
 def read_output(path: str, *, host: str, subject: str, exit_status: int | None, problem: str = "") -> Outcome:
-    """What the output of a run says, which may be a gigabyte of log."""
+    """Return the parsed output of a run, which may be a gigabyte of log."""
     with open(path, encoding="utf-8", errors="replace") as lines:
         log = parse_nccl_log(untangled(lines))
     with open(path, encoding="utf-8", errors="replace") as lines:
@@ -139,7 +145,7 @@ def read_output(path: str, *, host: str, subject: str, exit_status: int | None, 
 
 
 def _not_log(lines: Iterator[str]) -> Iterator[str]:
-    """The lines that say something beside NCCL's log, as far as they can be held."""
+    """Return the lines that are not NCCL's log, up to the size limit."""
     left = _MOST_BYTES
     for line in lines:
         head = before_log(line)
@@ -151,7 +157,7 @@ def _not_log(lines: Iterator[str]) -> Iterator[str]:
 
 
 def log_summary(log: NcclLog | None) -> dict[str, Any] | None:
-    """What a person reads first of a log; as large as the ways that data can go, not as the cluster."""
+    """Return the summary of a log for a person. Its size depends on the number of transports, not on the cluster."""
     if log is None:
         return None
     ways: Counter[str] = Counter()

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A RoCE profile on an interface: read, compare, write what differs, read back. What module and boot unit both do."""
+"""Apply a RoCE profile to an interface: read, compare, write differences, read back. Used by the module and the boot unit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._qos.sysfs import Car
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.writes import Command, FileText, Target, writes
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rdma_cm import Configfs, RdmaCm, apply_rdma_cm
 
-#: Trust comes before what only a trusting interface tells, so one look is not enough.
+#: Trust is written before the settings that only a trusting interface reports, so one pass is not enough.
 LOOKS = 3
 UP_SECONDS = 60.0
 _POLL_SECONDS = 0.2
@@ -40,7 +40,7 @@ class QosPort:
 
 @dataclass(frozen=True)
 class QosHost:
-    """What is read and written through. configfs writes every file of the kernel."""
+    """The host's interfaces for reading and writing. configfs writes every file of the kernel."""
 
     sys: SysRoot
     runner: Runner
@@ -51,9 +51,9 @@ class QosHost:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was written on an interface; in check mode everything that differs.
+    """The written settings of an interface; in check mode every difference.
 
-    withheld: what would take the link down and was not written; waits: the other settings that were not written.
+    withheld: settings that would take the link down and were not written; waits: the other settings that were not written.
     """
 
     interface: str
@@ -65,11 +65,12 @@ class Outcome:
 def ensure_qos(
     profile: Mapping[str, Any], port: QosPort, host: QosHost, *, check_mode: bool, change_allowed: bool, toggle_allowed: bool
 ) -> Outcome:
-    """Make an interface as the profile says, as far as it can be set there.
+    """Apply the profile to an interface, as far as it can be set there.
 
-    change_allowed: whether anything may change now; toggle_allowed: whether its link may go down for a moment, after which it is waited
-    for. An interface is written as a whole or not at all: traffic that moves to a priority without PFC is lossy. Where DCBX is the
-    firmware's, what DCBX negotiates is not written. Raises ApplyError if a write is refused, has no effect, or the link does not come back.
+    change_allowed: whether anything may change now; toggle_allowed: whether its link may go down for a moment; the function then waits for
+    the link. An interface is written as a whole or not at all: traffic that moves to a priority without PFC is lossy. If the firmware owns
+    DCBX, settings that DCBX negotiates are not written. Raises ApplyError if a write is refused, has no effect, or the link does not come
+    back.
     """
     written: list[Difference] = []
     for _look in range(LOOKS):
@@ -92,7 +93,7 @@ def ensure_qos(
 
 
 def to_write(profile: Mapping[str, Any], state: Mapping[str, Any], *, toggle_allowed: bool) -> list[Difference]:
-    """The differences that may be written: where DCBX is the firmware's, what DCBX negotiates is not ours."""
+    """Return the differences that may be written: if the firmware owns DCBX, settings that DCBX negotiates are excluded."""
     negotiated = NEGOTIATED if profile["dcbx"] == FIRMWARE else frozenset()
     return [each for each in differences(profile, state) if each.setting not in negotiated and (toggle_allowed or not each.toggles)]
 
@@ -123,7 +124,7 @@ def _target(port: QosPort, host: QosHost, backend: str | None) -> Target:
 
 
 def _do(write: Command | FileText, host: QosHost) -> None:
-    """mlnx_qos prints its errors where its answers go."""
+    """Run a command or write a file. mlnx_qos prints its errors to stdout."""
     try:
         if isinstance(write, FileText):
             host.configfs.write(write.path, f"{write.text}\n")

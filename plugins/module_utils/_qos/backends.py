@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The two ways to ask what an interface is told to do with priorities: mlnx_qos, and iproute2's dcb. One of them answers, never both.
+"""Read the QoS settings of an interface with one of two tools: mlnx_qos, or iproute2's dcb, never both.
 
-Processes: one with mlnx_qos; five with dcb, and one where it finds that the driver has no DCB.
+Processes: one with mlnx_qos; five with dcb, and one if the driver has no DCB.
 """
 
 from __future__ import annotations
@@ -38,13 +38,12 @@ NOT_MLX5 = "mlnx_qos supports only mlx5 interfaces"
 
 @dataclass(frozen=True)
 class Told:
-    """What a backend says of an interface; None for what it does not say. Lists are by priority, or by class, from 0 to 7.
+    """The answer of a backend on an interface; None for missing values. Lists are by priority, or by class, from 0 to 7.
 
-    backend: "mlnx_qos" | "dcb" | None; why: what keeps the others from it. dcbx: whose the settings are, "os" | "firmware".
-    trust: "dscp" | "pcp" ("both" by mlnx_qos of 2017). dscp_to_priority: all codes by mlnx_qos, by dcb those that have
-    an entry; none with "pcp".
-    tsa, bandwidth_percent: None in the list for a class without a priority, which mlnx_qos leaves out; bandwidth is 0 but for "ets".
-    cable_length_m: from which the driver reckons the headroom of lossless buffers; only mlx5 has it.
+    backend: "mlnx_qos" | "dcb" | None; why: the reason that the others are not used. dcbx: the owner of the settings, "os" | "firmware".
+    trust: "dscp" | "pcp" ("both" by mlnx_qos of 2017). dscp_to_priority: all codes by mlnx_qos, by dcb those that have an entry; none with
+    "pcp". tsa, bandwidth_percent: None in the list for a class without a priority, which mlnx_qos omits; bandwidth is 0 except for "ets".
+    cable_length_m: the driver computes the headroom of lossless buffers from it; only mlx5 has it.
     """
 
     backend: str | None
@@ -62,17 +61,17 @@ class Told:
 
 
 def read_told(runner: Runner, interface: str, warnings: list[str], *, is_mlx5: bool) -> Told:
-    """Ask mlnx_qos about an interface of mlx5, else and where it does not answer dcb. What a tool warns of goes into warnings."""
+    """Query mlnx_qos for an interface of mlx5; otherwise, and if it does not answer, query dcb. Warnings of the tools go into warnings."""
     dcb = _Dcb(runner, interface, warnings)
     if not is_mlx5:
         return dcb.told(NOT_MLX5, is_mlx5=False, buffers=True)
     said = _ask_mlnx_qos(runner, interface, warnings)
-    # Five processes are the most for an interface.
+    # At most five processes per interface.
     return said if isinstance(said, Told) else dcb.told(said, is_mlx5=True, buffers=said == _NO_MLNX_QOS)
 
 
 def _ask_mlnx_qos(runner: Runner, interface: str, warnings: list[str]) -> Told | str:
-    """What it says, or why it says nothing. It prints its errors where its answers go, too."""
+    """Return its answer, or why there is none. It prints errors to stdout, too."""
     done = _run(runner, (MLNX_QOS, "-i", interface))
     if isinstance(done, str):
         return done
@@ -87,7 +86,7 @@ def _ask_mlnx_qos(runner: Runner, interface: str, warnings: list[str]) -> Told |
 
 
 def _run(runner: Runner, argv: tuple[str, ...]) -> Completed | str:
-    """What ran, or why it could not."""
+    """Return the completed command, or why it could not run."""
     try:
         return runner.run(argv)
     except CommandError as exc:
@@ -123,7 +122,7 @@ def _bandwidth(tc: TrafficClass | None) -> int | None:
 
 
 class _Dcb:
-    """Asks dcb about one interface."""
+    """Queries dcb for one interface."""
 
     def __init__(self, runner: Runner, interface: str, warnings: list[str]) -> None:
         self._runner = runner
@@ -131,7 +130,7 @@ class _Dcb:
         self._warnings = warnings
 
     def told(self, why: str, *, is_mlx5: bool, buffers: bool) -> Told:
-        """All of it, PFC first: where the driver has none, nothing else is asked. why: what keeps mlnx_qos from answering."""
+        """Return all settings, PFC first: if the driver has none, nothing else is queried. why: the reason that mlnx_qos is not used."""
         done = self._show("pfc")
         if isinstance(done, str) or done.rc:
             return Told(None, f"{why}; {self._refusal(done)}")
@@ -160,7 +159,7 @@ class _Dcb:
         return _run(self._runner, (DCB, "-N", "-j", kind, "show", "dev", self._interface, *parameters))
 
     def _asked(self, kind: str, parser: Callable[[str], _T], *parameters: str) -> _T | None:
-        """None also for what driver or version do not have, which is no warning."""
+        """Return the parsed answer. None also if the driver or version does not support it, which is no warning."""
         done = self._show(kind, *parameters)
         if isinstance(done, str) or done.rc:
             if isinstance(done, str) or not is_unsupported(done.stderr):
@@ -188,7 +187,7 @@ def _owner(flags: Sequence[str]) -> str:
 
 
 def _trust(codes: Mapping[int, int]) -> str:
-    """mlx5 trusts DSCP from the first entry on (en_dcbnl.c)."""
+    """Return the trust mode. mlx5 trusts DSCP from the first entry on (en_dcbnl.c)."""
     return "dscp" if codes else "pcp"
 
 

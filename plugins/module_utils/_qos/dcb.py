@@ -16,13 +16,13 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 
-#: How many priorities, traffic classes and buffers there are.
+#: The number of priorities, of traffic classes and of buffers.
 PRIORITIES = 8
 _CODES = 64
-#: tsa_names of dcb_ets.c; "???" for a number that it does not know.
+#: tsa_names of dcb_ets.c; "???" for an unknown number.
 _TSA = ("strict", "cbs", "ets", "vendor", "???")
 _FLAGS = ("host", "lld_managed", "cee", "ieee", "static")
-# The kernel's EOPNOTSUPP; an attribute that the driver leaves out of its answer; an object that this version of dcb does not have.
+# The kernel's EOPNOTSUPP; an attribute that the driver omits from its answer; an object that this version of dcb does not have.
 _UNSUPPORTED = re.compile(r"Operation not supported|^Attribute not found|^Object \"\w+\" is unknown", re.MULTILINE)
 
 
@@ -36,7 +36,7 @@ class DcbPfc:
 
 @dataclass(frozen=True)
 class DcbEts:
-    """tsa: how a class is chosen to send next ("strict", "ets", "vendor" …); bandwidth_percent: its share among those with "ets"."""
+    """tsa: how a class is selected to send next ("strict", "ets", "vendor" …); bandwidth_percent: its share among those with "ets"."""
 
     priority_to_tc: list[int]
     tsa: list[str]
@@ -45,19 +45,19 @@ class DcbEts:
 
 @dataclass(frozen=True)
 class DcbBuffer:
-    """The receive buffers: which one a priority has, and how large each is."""
+    """The receive buffers: the buffer of each priority, and the size of each buffer."""
 
     priority_to_buffer: list[int]
     sizes_bytes: list[int]
 
 
 def is_unsupported(stderr: str) -> bool:
-    """Whether dcb failed because driver or version do not have what was asked for, not because the asking went wrong."""
+    """Return whether dcb failed because the driver or the version does not support the query, not for another reason."""
     return _UNSUPPORTED.search(stderr) is not None
 
 
 def parse_dcb_pfc(text: str) -> DcbPfc:
-    """`dcb -j pfc show dev IF`. Raises ParseError, as all of these do, for text of another form."""
+    """Parse `dcb -j pfc show dev IF`. Raises ParseError, as all of these do, for text of another form."""
     said = _object("pfc", text)
     enabled = _list("pfc", said, "prio_pfc")
     if not all(isinstance(value, bool) for value in enabled):
@@ -66,7 +66,7 @@ def parse_dcb_pfc(text: str) -> DcbPfc:
 
 
 def parse_dcb_ets(text: str) -> DcbEts:
-    """`dcb -j ets show dev IF`."""
+    """Parse `dcb -j ets show dev IF`."""
     said = _object("ets", text)
     tsa = _list("ets", said, "tc_tsa")
     if not all(value in _TSA for value in tsa):
@@ -79,7 +79,7 @@ def parse_dcb_ets(text: str) -> DcbEts:
 
 
 def parse_dcb_app(text: str) -> dict[int, int]:
-    """`dcb -N -j app show dev IF dscp-prio`: DSCP → priority, the highest where a code has several; none where there is no entry.
+    """Parse `dcb -N -j app show dev IF dscp-prio`: DSCP → priority, the highest if a code has several; empty without entries.
 
     An entry has a third element, a blank, since iproute2 6.5.
     """
@@ -96,7 +96,7 @@ def parse_dcb_app(text: str) -> dict[int, int]:
 
 
 def parse_dcb_dcbx(text: str) -> list[str]:
-    """`dcb -j dcbx show dev IF`: which of host, lld_managed, cee, ieee, static are set."""
+    """Parse `dcb -j dcbx show dev IF`: which of host, lld_managed, cee, ieee, static are set."""
     said = _object("dcbx", text)
     if not all(key in _FLAGS and value is True for key, value in said.items()):
         raise _refusal("dcbx", said)
@@ -104,7 +104,7 @@ def parse_dcb_dcbx(text: str) -> list[str]:
 
 
 def parse_dcb_buffer(text: str) -> DcbBuffer:
-    """`dcb -j buffer show dev IF`."""
+    """Parse `dcb -j buffer show dev IF`."""
     said = _object("buffer", text)
     return DcbBuffer(_numbers("buffer", said, "prio_buffer", PRIORITIES - 1), _numbers("buffer", said, "buffer_size", 0xFFFFFFFF))
 

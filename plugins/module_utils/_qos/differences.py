@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What of a RoCE profile an interface does not have: the one comparison, of role, boot unit and gate.
+"""The differences between a RoCE profile and an interface: the same comparison for role, boot unit and gate.
 
-A profile is what roce_profile makes of the intent; a state is as_tree of QosState. What a host has no place for is no difference.
+A profile is the output of roce_profile; a state is as_tree of QosState. A setting that the host does not support is no difference.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: In the order in which they are written: who owns the settings first, and global pause off before PFC, which shares its register.
+#: In the order in which they are written: the owner of the settings first, and global pause off before PFC, which shares its register.
 SETTINGS = (
     *("dcbx", "global_pause", "trust", "dscp", "pfc", "ets", "cable_length", "ecn_np", "ecn_rp", "np", "rp", "traffic_class", "rdma_cm"),
 )
-#: Those that DCBX negotiates: where firmware owns them, nobody else writes them.
+#: The settings that DCBX negotiates: if the firmware owns them, nothing else writes them.
 NEGOTIATED = frozenset({"trust", "dscp", "pfc", "ets", "cable_length"})
 #: Writing these takes the link down and up (mlx5e_dcbnl_ieee_setpfc and mlx5e_set_pauseparam of Linux).
 TOGGLING = frozenset({"pfc", "global_pause"})
-#: What RDMA-CM gives as long as nobody has said otherwise (cma_add_one of drivers/infiniband/core/cma.c).
+#: The values of RDMA-CM until they are set (cma_add_one of drivers/infiniband/core/cma.c).
 RDMA_CM_DEFAULT = {"mode": "RoCE v2", "tos": 0}
 Profile = Mapping[str, Any]
 State = Mapping[str, Any]
@@ -29,7 +29,7 @@ State = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Difference:
-    """setting: one of SETTINGS; subject: which of several ("26", "rpg_threshold"), else ""; was, wished: values as JSON has them."""
+    """setting: one of SETTINGS; subject: which of several ("26", "rpg_threshold"), else ""; was, wished: values as in JSON."""
 
     setting: str
     subject: str
@@ -38,17 +38,17 @@ class Difference:
 
     @property
     def name(self) -> str:
-        """For a person: "pfc", "dscp 26"."""
+        """Return the name for a message: "pfc", "dscp 26"."""
         return f"{self.setting} {self.subject}".strip()
 
     @property
     def toggles(self) -> bool:
-        """Whether writing it takes the link down for a moment."""
+        """Return whether writing it takes the link down for a moment."""
         return self.setting in TOGGLING
 
 
 def told(value: Any) -> str:
-    """A value for a person: flags by priority as "0,0,0,1,0,0,0,0", what has several parts as "mode RoCE v2, tos 106"."""
+    """Return a value for a message: flags by priority as "0,0,0,1,0,0,0,0", values with several parts as "mode RoCE v2, tos 106"."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {told(each)}" for name, each in value.items())
     if isinstance(value, list):
@@ -59,9 +59,9 @@ def told(value: Any) -> str:
 
 
 def differences(profile: Profile, state: State) -> list[Difference]:
-    """What is to be written so that the interface is as the profile says, in the order of SETTINGS.
+    """Return the changes that make the interface match the profile, in the order of SETTINGS.
 
-    With trust in PCP, mlnx_qos tells no DSCP: those are compared once trust is changed.
+    With trust in PCP, mlnx_qos reports no DSCP: DSCP entries are compared after trust is changed.
     """
     found = [*_interface(profile, state), *_congestion(profile, state), *_device(profile, state)]
     return sorted(found, key=lambda each: SETTINGS.index(each.setting))
@@ -88,9 +88,12 @@ def _scalar(setting: str, was: Any, wished: Any) -> Iterator[Difference]:
 
 
 def _dscp(profile: Profile, state: State) -> Iterator[Difference]:
-    """A DSCP without an entry of its own may have any priority: mlx5 gives it 0 when its entry goes (mlx5e_dcbnl_ieee_delapp)."""
+    """Return the differences of DSCP entries.
+
+    A DSCP without its own entry may have any priority: mlx5 gives it 0 when its entry is removed (mlx5e_dcbnl_ieee_delapp).
+    """
     codes, trusted = state.get("dscp_to_priority"), state.get("trust") == profile["trust"]
-    # Without an entry dcb would go on trusting PCP.
+    # Without an entry dcb would continue to trust PCP.
     by_entries = state["backend"] == "dcb"
     if codes is None or not (trusted or by_entries):
         return
@@ -101,7 +104,7 @@ def _dscp(profile: Profile, state: State) -> Iterator[Difference]:
 
 
 def _ets(profile: Profile, state: State) -> Iterator[Difference]:
-    """Of classes without a priority nothing is asked: mlnx_qos does not tell of them."""
+    """Return the differences of ETS. Classes without a priority are skipped: mlnx_qos does not report them."""
     was, wished = _classes(state), _classes(profile)
     if was is None or wished is None:
         return

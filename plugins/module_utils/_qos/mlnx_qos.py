@@ -39,13 +39,12 @@ class TrafficClass:
 
 @dataclass(frozen=True)
 class MlnxQos:
-    """What one interface is told to do; None for what the driver does not support or the version does not print.
+    """The settings of one interface; None for values that the driver does not support or the version does not print.
 
-    dcbx_mode: "OS controlled" | "Firmware controlled". trust: "pcp" | "dscp" (2017 also "both").
-    dscp_to_priority is printed with trust "dscp" alone. The lists are by priority, buffer_sizes_bytes by buffer.
-    max_buffer_bytes is what all buffers may have together; "total_size" of versions before 2023 was not that, and is left out.
-    cable_length_m: from which the driver reckons the headroom of lossless buffers (PFC delay of the kernel).
-    warnings: the lines of the tool that warn of lldpad, or tell what the system does not support.
+    dcbx_mode: "OS controlled" | "Firmware controlled". trust: "pcp" | "dscp" (2017 also "both"). dscp_to_priority is printed only with
+    trust "dscp". The lists are by priority, buffer_sizes_bytes by buffer. max_buffer_bytes is the maximum for all buffers together;
+    "total_size" of versions before 2023 was different, and is omitted. cable_length_m: the driver computes the headroom of lossless buffers
+    from it (PFC delay of the kernel). warnings: lines of the tool about lldpad, or about missing support of the system.
     """
 
     dcbx_mode: str | None
@@ -73,7 +72,7 @@ class _Class:
 
 @dataclass
 class _Reading:
-    """What the lines before have said."""
+    """The state of parsing after the previous lines."""
 
     texts: dict[str, str] = field(default_factory=dict)
     dscp_to_priority: dict[int, int] | None = None
@@ -86,9 +85,9 @@ class _Reading:
 
 
 def parse_mlnx_qos(text: str) -> MlnxQos:
-    """One interface. Raises ParseError, quoting the line, for text of another kind, several outputs in one, and one cut off.
+    """Parse the output for one interface. Raises ParseError, with the line, for other text, several outputs in one, and truncated text.
 
-    It is whole when its traffic classes have all eight priorities: each is printed with the class that it is mapped to.
+    It is complete if its traffic classes have all eight priorities: each is printed with its class.
     """
     reading = _Reading()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -139,7 +138,7 @@ def _read_dscp(reading: _Reading, line: str) -> bool:
 
 
 def _read_sizes(reading: _Reading, line: str) -> None:
-    """The sizes of the eight buffers; a mail client may have put them on a line of their own."""
+    """Read the sizes of the eight buffers; a mail client may have put them on a separate line."""
     match = _BUFFERS.match(line)
     values = match.group(1).strip() if match else line
     reading.sizes_wrapped = match is not None and not values
@@ -165,7 +164,7 @@ def _read_row(reading: _Reading, line: str) -> bool:
 
 
 def _read_class(reading: _Reading, line: str) -> None:
-    """A traffic class, one without number and rate where the driver knows no rate limits, or a priority of the last one."""
+    """Read a traffic class, one without number and rate if the driver does not support rate limits, or a priority of the last one."""
     named = _TC.fullmatch(line)
     tsa = _TSA.fullmatch(named.group(4) if named else line)
     priority = _PRIORITY.fullmatch(line)

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The host's file of RoCE: the profile, and the NICs that it is for; names of its units.
+"""The host's RoCE file: the profile, its NICs, and the names of its units.
 
-Module, boot unit and gate read the very same.
+Module, boot unit and gate read the same file.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import r
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import find_netdev
 
 CONFIG = "/etc/rdma-cluster/roce.json"
-#: The unit of each interface is made of this.
+#: The unit of each interface is an instance of this template.
 TEMPLATE = "rdma-qos@.service"
-#: What the names of its units begin with.
+#: The prefix of its unit names.
 UNIT_PREFIX = TEMPLATE.partition(".")[0]
 SCHEMA = 1
 Nic = Mapping[str, str]
@@ -34,24 +34,24 @@ Nic = Mapping[str, str]
 
 @dataclass(frozen=True)
 class QosPlan:
-    """profile: as roce_profile makes it; nics: each {"pci": "0000:3d:00.0"} or {"mac": "02:00:00:00:01:02"}."""
+    """profile: as returned by roce_profile; nics: each {"pci": "0000:3d:00.0"} or {"mac": "02:00:00:00:01:02"}."""
 
     profile: dict[str, Any]
     nics: list[dict[str, str]]
 
 
 def unit_of(interface: str) -> str:
-    """The name of an interface's unit; an interface's name has no characters that systemd escapes but "-"."""
+    """Return the name of an interface's unit; of the characters in interface names, systemd escapes only "-"."""
     return TEMPLATE.replace("@", "@" + interface.replace("-", "\\x2d"))
 
 
 def write_plan(profile: Mapping[str, Any], nics: Sequence[Nic]) -> str:
-    """The file's text."""
+    """Return the file's text."""
     return json.dumps({"schema": SCHEMA, "profile": dict(profile), "nics": [dict(nic) for nic in nics]}, indent=2, sort_keys=True) + "\n"
 
 
 def parse_plan(text: str) -> QosPlan:
-    """The text of write_plan. Raises ParseError for any other."""
+    """Parse the text of write_plan. Raises ParseError for any other."""
     try:
         plan = json.loads(text)
         schema, profile, nics = plan["schema"], plan["profile"], plan["nics"]
@@ -64,7 +64,7 @@ def parse_plan(text: str) -> QosPlan:
 
 @dataclass(frozen=True)
 class QosPorts:
-    """found: interface → its port, in the order of the NICs. waiting: interfaces that have no RDMA device. missing: NICs not there."""
+    """found: interface → its port, in the order of the NICs. waiting: interfaces without an RDMA device. missing: NICs not found."""
 
     found: dict[str, QosPort]
     waiting: list[str]
@@ -72,7 +72,7 @@ class QosPorts:
 
 
 def find_ports(sys: SysRoot, nics: Sequence[Mapping[str, str]]) -> QosPorts:
-    """nics: each named by pci or mac."""
+    """Find the ports of the NICs. nics: each named by pci or mac."""
     netdevs = read_netdevs(sys)
     ports = roce_interfaces(netdevs, read_devices(sys, netdevs, PciReader(sys), counters=False))
     names = [(nic, find_netdev(nic, netdevs)) for nic in nics]

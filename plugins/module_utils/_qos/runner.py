@@ -21,7 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences impo
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import CONFIG, find_ports, parse_plan, unit_of
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rdma_cm import Configfs
 
-#: The RDMA device comes a moment after its interface.
+#: The RDMA device appears a moment after its interface.
 DEVICE_SECONDS = 30
 
 

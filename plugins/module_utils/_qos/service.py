@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The RoCE profile as a service: one file, one program, a unit for each interface, applied by them and by us."""
+"""The RoCE profile as a service: one file, one program, and a unit for each interface. Units and module both apply it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._qos.runner import ma
 
 PROGRAM = f"{PROGRAMS}/roce_qos.pyz"
 FAMILIES = "RestrictAddressFamilies=AF_NETLINK AF_UNIX AF_INET AF_INET6"
-#: The interface's device starts it again whenever the driver makes the interface anew.
+#: The interface's device starts it again whenever the driver creates the interface again.
 UNIT_TEXT = f"""\
 # Managed by rdma.cluster: the RoCE profile of {CONFIG} on %I.
 [Unit]
@@ -56,9 +56,9 @@ BOOT = BootProgram(TEMPLATE, UNIT_TEXT, qos_runner, CONFIG, PROGRAM)
 
 @dataclass(frozen=True)
 class QosResult:
-    """What was done, or would be in check mode: to files that all units share, by unit, and by interface.
+    """What was done, or would be in check mode: to shared files of the units, by unit, and by interface.
 
-    ports: what was found of the NICs; removed: nothing is planned any more, and what was ours has gone.
+    ports: the found NICs; removed: nothing is planned any more, and the files and units are removed.
     """
 
     files: list[FileChange]
@@ -73,22 +73,22 @@ class QosResult:
 
     @property
     def written(self) -> dict[str, list[str]]:
-        """Interface → settings that were written."""
+        """Return interface → settings that were written."""
         return {each.interface: [difference.name for difference in each.written] for each in self.outcomes if each.written}
 
     @property
     def withheld(self) -> dict[str, list[str]]:
-        """Interface → settings for which its link would have to go down."""
+        """Return interface → settings for which its link would have to go down."""
         return {each.interface: [difference.name for difference in each.withheld] for each in self.outcomes if each.withheld}
 
     @property
     def waits(self) -> dict[str, list[str]]:
-        """Interface → the other settings that were not written."""
+        """Return interface → the other settings that were not written."""
         return {each.interface: [difference.name for difference in each.waits] for each in self.outcomes if each.waits}
 
     @property
     def diffs(self) -> list[dict[str, str]]:
-        """In the shape that Ansible's --diff prints."""
+        """Return the changes in the format of Ansible's --diff."""
         settings = [
             setting_diff(f"{each.name} of {outcome.interface}", told(each.was), told(each.wished))
             for outcome in self.outcomes
@@ -106,12 +106,12 @@ def ensure_service(
     change_allowed: bool,
     toggle_allowed: bool,
 ) -> QosResult:
-    """Make every NIC as the profile says, one after the other, now and at boot; without profile or NICs, remove what is ours of the boot.
+    """Apply the profile to every NIC in turn, now and at boot; without profile or NICs, remove the boot files and units.
 
-    change_allowed, toggle_allowed: as ensure_qos takes them.
+    change_allowed, toggle_allowed: as for ensure_qos.
 
-    What a NIC has been set to is never set back. All that can be done is done before the first failure is raised: ApplyError with all that
-    is not as it shall be.
+    Settings of a NIC are never reverted. All possible changes are made before the first failure is raised: ApplyError lists every setting
+    that failed.
     """
     if profile is None or not nics:
         return _remove(host, check_mode=check_mode)
@@ -140,9 +140,9 @@ def ensure_service(
 
 
 def _service(interface: str, host: QosHost, *, check_mode: bool, again: bool, works: bool) -> ServiceChange:
-    """Enable an interface's unit, and start it where it finds nothing to do.
+    """Enable an interface's unit, and start it if it has nothing to change.
 
-    works False: settings of the interface failed or were withheld. The unit is then only enabled, because it sets them at any price.
+    works False: settings of the interface failed or were withheld. The unit is then only enabled, because it applies them unconditionally.
     """
     change = install_service(unit_of(interface), [], runner=host.runner, check_mode=check_mode)
     change = replace(change, started=change.started and works)
@@ -152,19 +152,19 @@ def _service(interface: str, host: QosHost, *, check_mode: bool, again: bool, wo
 
 
 def _stale(ports: QosPorts, host: QosHost, *, check_mode: bool) -> list[ServiceChange]:
-    """Remove the units of interfaces that are not planned any more; while a NIC is missing, any of them may be that of its interface."""
+    """Remove the units of interfaces that are no longer planned; while a NIC is missing, any of them may belong to its interface."""
     planned = {unit_of(interface) for interface in (*ports.found, *ports.waiting)}
     units = [unit for unit in enabled_instances(host.sys, TEMPLATE) if unit not in planned and not ports.missing]
     return [remove_service(unit, [], runner=host.runner, check_mode=check_mode) for unit in units]
 
 
 def _remove(host: QosHost, *, check_mode: bool) -> QosResult:
-    """The units while systemd still knows them, then their files."""
+    """Remove the units while systemd still knows them, then their files."""
     units = [remove_service(unit, [], runner=host.runner, check_mode=check_mode) for unit in enabled_instances(host.sys, TEMPLATE)]
     files = install_files(service_files(None, []), runner=host.runner, check_mode=check_mode)
     return QosResult(files, units, [], QosPorts({}, [], []), removed=bool(files or any(units)))
 
 
 def service_files(profile: Mapping[str, Any] | None, nics: Sequence[Mapping[str, str]]) -> list[ManagedFile]:
-    """The files that all units share: the profile's, the program, and the unit's template. Without profile or NICs none of them."""
+    """Return the shared files of the units: the profile's, the program, and the unit's template. Without profile or NICs, none of them."""
     return BOOT.files(None if profile is None or not nics else write_plan(profile, nics))

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The RoCE quality of service of an interface as it is now, read from the running system."""
+"""Read the current RoCE quality of service of an interface from the running system."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _UNITS = "/etc/systemd/system"
 
 
 def read_agents(sys: SysRoot) -> dict[str, UnitState]:
-    """Those that run, or start at boot, by name."""
+    """Return the agents that run, or start at boot, by name."""
     agents = {name: UnitState(active=is_running(sys, f"{name}.service") is True, enabled=_is_enabled(sys, name)) for name in AGENTS}
     return {name: state for name, state in agents.items() if state.active or state.enabled}
 
 
 def _is_enabled(sys: SysRoot, name: str) -> bool:
-    """Whether a target or a socket starts the service; one that is masked starts in no way."""
+    """Return whether a target or a socket starts the service; a masked one never starts."""
     if sys.link_target(f"{_UNITS}/{name}.service") == "/dev/null":
         return False
     folders = [entry for entry in sys.list_dir(_UNITS) if entry.endswith((".wants", ".requires"))]
@@ -54,13 +54,12 @@ _MLX5 = "mlx5_core"
 
 @dataclass(frozen=True)
 class QosState(Told):
-    """What a backend says, and what stands in files beside it; None for what the driver does not have or could not be read.
+    """The answer of a backend, and the values of related files; None if the driver does not have a value or it could not be read.
 
-    device, port: the RDMA port on the interface, whose are traffic_class (None while unset) and rdma_cm (None while nobody has asked
-    configfs for it). traffic_class_settable: whether the driver has the file for it.
-    np, rp: parameters of congestion control by OFED's names, and dcqcn_source, where they stand ("sysfs" | "debugfs").
-    ecn_np, ecn_rp: whether it is on, by priority. agents: daemons that may overwrite the settings. warnings: what could not be read,
-    and what the tools warn of.
+    device, port: the RDMA port on the interface, the source of traffic_class (None while unset) and rdma_cm (None without its configfs
+    folder). traffic_class_settable: whether the driver has the file for it. np, rp: parameters of congestion control by OFED's names, and
+    dcqcn_source, their place ("sysfs" | "debugfs"). ecn_np, ecn_rp: whether it is on, by priority. agents: daemons that may overwrite the
+    settings. warnings: read failures, and warnings of the tools.
     """
 
     device: str | None = None
@@ -78,9 +77,9 @@ class QosState(Told):
 
 
 def read_qos(sys: SysRoot, runner: Runner, interface: str, device: str, port: str) -> QosState:
-    """The state of an interface and of the RDMA port ("1") on it.
+    """Read the state of an interface and of the RDMA port ("1") on it.
 
-    Starts five processes at most (_qos/backends.py). Nothing that only this interface refuses is an error: it is None, and in warnings.
+    Starts at most five processes (_qos/backends.py). A failure of this interface alone is no error: the value is None, with a warning.
     """
     reader = Careful(sys)
     function = find_function(sys, f"/sys/class/net/{interface}/device")
@@ -108,15 +107,15 @@ def read_qos(sys: SysRoot, runner: Runner, interface: str, device: str, port: st
 
 
 def read_all_qos(sys: SysRoot, runner: Runner, netdevs: Mapping[str, Netdev], devices: Mapping[str, Device]) -> dict[str, dict[str, Any]]:
-    """as_tree of every interface that carries a RoCE port. Without such a port, no process is started."""
+    """Return as_tree of every interface that carries a RoCE port. Without such a port, no process is started."""
     ports = sorted(roce_interfaces(netdevs, devices).items())
     return {name: as_tree(read_qos(sys, runner, name, *port), _pause(netdevs[name])) for name, port in ports}
 
 
 def roce_interfaces(netdevs: Mapping[str, Netdev], devices: Mapping[str, Device]) -> dict[str, tuple[str, str]]:
-    """Interface → (device, port) of the RoCE port on it. A bond has no priorities of its own: the interfaces in it stand for it.
+    """Return interface → (device, port) of the RoCE port on it. A bond has no priorities of its own: its member interfaces represent it.
 
-    Where a device of hardware and one of software share an interface, it is the former's.
+    If a hardware and a software device share an interface, the hardware device counts.
     """
     found: dict[str, tuple[str, str]] = {}
     for name, device in sorted(devices.items(), key=lambda item: (item[1].software is True, item[0])):
@@ -133,7 +132,7 @@ def _pause(netdev: Netdev) -> Pause | None:
 
 
 def as_tree(state: QosState, pause: Pause | None) -> dict[str, Any]:
-    """The state as JSON has it: the keys of dscp_to_priority are texts. pause: global pause, {"rx", "tx"}, None where it is not told."""
+    """Return the state as in JSON: the keys of dscp_to_priority are texts. pause: global pause, {"rx", "tx"}, None if unknown."""
     tree = {**asdict(state), "pause": {"rx": pause.rx, "tx": pause.tx} if pause is not None else None}
     if state.dscp_to_priority is not None:
         tree["dscp_to_priority"] = {str(code): priority for code, priority in state.dscp_to_priority.items()}
@@ -141,7 +140,7 @@ def as_tree(state: QosState, pause: Pause | None) -> dict[str, Any]:
 
 
 def _is_mlx5(sys: SysRoot, interface: str, places: Places) -> bool:
-    """Whether mlx5 drives it: by its driver, or by the files of congestion control, which only mlx5 has."""
+    """Return whether mlx5 drives it: by its driver, or by the files of congestion control, which only mlx5 has."""
     driver = sys.link_target(f"/sys/class/net/{interface}/device/driver") or ""
     return places.source is not None or driver.rpartition("/")[2] == _MLX5
 

@@ -54,9 +54,9 @@ _TCLASS = re.compile(r"^Global tclass=([0-9]{1,3})$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Places:
-    """The files of congestion control: parameter → file; enable_np, enable_rp: those that switch it on, by priority.
+    """The files of congestion control: parameter → file; enable_np, enable_rp: the switches by priority.
 
-    source: "sysfs" | "debugfs", which has none to switch it; None where the driver has no such files.
+    source: "sysfs" | "debugfs", which has no switches; None if the driver has no such files.
     """
 
     source: str | None
@@ -67,21 +67,21 @@ class Places:
 
 
 def parse_number(text: str) -> int:
-    """A file with one number. Raises ParseError, as the others do."""
+    """Parse a file with one number. Raises ParseError, as the others do."""
     if _NUMBER.fullmatch(text.strip()) is None:
         raise ParseError(f"not a number: {text[:200]!r}")
     return int(text.strip())
 
 
 def parse_trust(text: str) -> str:
-    """qos/trust, which OFED had up to 2018: "pcp", "dscp" or "both"."""
+    """Parse qos/trust, which OFED had up to 2018: "pcp", "dscp" or "both"."""
     if text.strip() not in ("pcp", "dscp", "both"):
         raise ParseError(f"not a trust state: {text[:200]!r}, expected 'pcp' or 'dscp'")
     return text.strip()
 
 
 def parse_traffic_class(text: str) -> int | None:
-    """tc/1/traffic_class: "Global tclass=106"; None where there are only rules for single addresses, in lines of their own."""
+    """Parse tc/1/traffic_class: "Global tclass=106"; None if it has only rules for single addresses, on separate lines."""
     match = _TCLASS.search(text)
     if match is None and ("Global" in text or "tclass" not in text):
         raise ParseError(f"not a traffic class: {text[:200]!r}, expected the form 'Global tclass=106'")
@@ -89,27 +89,27 @@ def parse_traffic_class(text: str) -> int | None:
 
 
 def traffic_class_file(device: str, port: str) -> str:
-    """Where OFED's driver has the traffic class that it forces on all connections of a port."""
+    """Return the file with the traffic class that OFED's driver forces on all connections of a port."""
     return f"/sys/class/infiniband/{device}/tc/{port}/traffic_class"
 
 
 class Careful:
-    """Reads files that may refuse, as debugfs does where the kernel is locked down: the value is None, the reason in warnings."""
+    """Reads files that may be denied, such as debugfs on a locked-down kernel: the value is None, with the reason in warnings."""
 
     def __init__(self, sys: SysRoot) -> None:
         self._sys = sys
         self.warnings: list[str] = []
 
     def value(self, path: str, parser: Callable[[str], _T]) -> _T | None:
-        """What parser makes of a file, None if it is absent or empty."""
+        """Return the parsed file, None if it is absent or empty."""
         return self._try(lambda: self._sys.value(path, parser))
 
     def exists(self, path: str) -> bool:
-        """Whether there is something at the path."""
+        """Return whether the path exists."""
         return self._try(lambda: self._sys.exists(path)) is True
 
     def numbers(self, files: Mapping[str, str]) -> dict[str, int]:
-        """Name → number of the files that can be read; one reason stands for all that cannot."""
+        """Return name → number of the readable files; one reason stands for all unreadable ones."""
         before = len(self.warnings)
         read = {name: self.value(path, parse_number) for name, path in files.items()}
         if len(self.warnings) > before + 1:
@@ -125,7 +125,7 @@ class Careful:
 
 
 def find_places(reader: Careful, interface: str, pci: str | None) -> Places:
-    """The files of congestion control of an interface whose PCI function is pci ("0000:3d:00.0"); those that are there."""
+    """Return the existing congestion control files of an interface whose PCI function is pci ("0000:3d:00.0")."""
     ecn, params = f"/sys/class/net/{interface}/ecn", f"/sys/kernel/debug/mlx5/{pci}/cc_params"
     if reader.exists(ecn):
         return Places(
@@ -143,13 +143,13 @@ def find_places(reader: Careful, interface: str, pci: str | None) -> Places:
 
 
 def read_switches(reader: Careful, files: list[str]) -> list[bool] | None:
-    """Whether congestion control is on, by priority; None where one of the files does not tell."""
+    """Return whether congestion control is on, by priority; None if a file has no answer."""
     numbers = reader.numbers({path: path for path in files})
     return [bool(numbers[path]) for path in files] if files and len(numbers) == len(files) else None
 
 
 def read_rdma_cm(reader: Careful, device: str, port: str) -> RdmaCm | None:
-    """RDMA-CM's defaults; None where nobody has made the folder, in which case the kernel's hold: RoCE v2, ToS 0."""
+    """Return RDMA-CM's defaults; None if the folder does not exist: the kernel then uses RoCE v2, ToS 0."""
     folder = rdma_cm_folder(device, port)
     if not reader.exists(folder):
         return None

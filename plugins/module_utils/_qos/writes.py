@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How a difference from a RoCE profile is written: by mlnx_qos, by iproute2's dcb, or into a file. Two ways, one interface; never mixed.
+"""Write a difference from a RoCE profile: with mlnx_qos, iproute2's dcb, or a file. One interface uses one backend only.
 
 Options of mlnx_qos are those of mlnx-tools 5.8 to 24.10, of dcb those of iproute2 5.11 and newer.
 """
@@ -36,7 +36,7 @@ class FileText:
 
 @dataclass(frozen=True)
 class Target:
-    """An interface, the RDMA port on it ("1"), the backend that speaks for it, and the files of its congestion control."""
+    """An interface, the RDMA port on it ("1"), its backend, and its congestion control files."""
 
     interface: str
     device: str
@@ -46,9 +46,9 @@ class Target:
 
 
 def writes(difference: Difference, target: Target) -> list[Command | FileText]:
-    """What brings a difference about; none for what another one brings along. RDMA-CM's defaults are _rdma_cm's.
+    """Return the writes for a difference; none if another write includes it. RDMA-CM's defaults are handled by _rdma_cm.
 
-    Raises ApplyError for what the backend cannot do.
+    Raises ApplyError if the backend does not support it.
     """
     setting, wished = difference.setting, difference.wished
     if setting in ("ecn_np", "ecn_rp"):
@@ -83,7 +83,7 @@ def _mlnx_qos(difference: Difference, interface: str) -> list[tuple[str, ...]]:
 def _dcb(difference: Difference, interface: str) -> list[tuple[str, ...]]:
     wished: Any = difference.wished
     if difference.setting == "trust":
-        # The first entry for a DSCP brings it (mlx5e_dcbnl_ieee_setapp).
+        # The first entry for a DSCP sets it (mlx5e_dcbnl_ieee_setapp).
         return []
     if difference.setting == "dcbx" and wished != OS:
         raise ApplyError(f"dcb cannot hand the settings of {interface} to the firmware: install mlnx-tools for `mlnx_qos -d fw`.")
