@@ -2,4 +2,4 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reading a fabric: the outputs of infiniband-diags and LLDP, and the graph made of them."""
+"""Read a fabric: the outputs of infiniband-diags and LLDP, and the graph built from them."""

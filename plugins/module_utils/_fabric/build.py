@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One graph out of what several tools tell of a fabric."""
+"""Build one graph from the outputs of several tools."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Build:
         self.port_guids: dict[str, End] = {}
 
     def some(self, what: str, found: Sequence[str]) -> None:
-        """A problem that many things have: their number, and the first of them."""
+        """Add a problem that several things share: their number, and the first of them."""
         if found:
             more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
             self.problems.append(f"{what}: {', '.join(found[:_SHOWN])}{more}")
@@ -43,7 +43,7 @@ class Build:
 
 
 def add_linkinfo(build: Build, linkinfo: Linkinfo, *, doubles: bool) -> None:
-    """doubles: whether nodes of one GUID are known: the tools lose cables of theirs."""
+    """Add the output of iblinkinfo. doubles: whether nodes with one GUID are known: the tools drop some of their cables."""
     lids = {node.lid: node.guid for node in build.nodes.values() if node.lid is not None}
     linked = {end for link in build.links for end in link}
     strangers, changed, lost = [], [], []
@@ -77,7 +77,7 @@ def _merge_port(build: Build, end: End, told: LinkinfoPort) -> None:
 
 
 def _place(build: Build, guid: str, number: int) -> End | None:
-    """Where in the graph a port is that a tool names by its node's GUID or, an HCA's, by its own."""
+    """Return the port in the graph. A tool names it by its node's GUID or, for an HCA, by its own GUID."""
     end = build.port_guids.get(guid)
     if end is not None and end[1] == number:
         return end
@@ -112,11 +112,13 @@ def fabric_graph(
     problems: Sequence[str] = (),
     doubles: Mapping[str, Sequence[Twin]] | None = None,
 ) -> Graph:
-    """The graph of a plane. names: the node-name map; problems: what is known already to be missing, as sentences;
-    doubles: nodes of one GUID, of which discovery and linkinfo have made one.
+    """Return the graph of a plane.
 
-    Every link that only one end tells of, every node that is named and not described, and whatever the tools tell differently is a
-    problem, and so is a discovery without a link: the graph is not complete then.
+    names: the node-name map; problems: known gaps, as sentences; doubles: nodes with one GUID, which discovery and linkinfo have merged
+    into one.
+
+    Each of these is a problem, and the graph is then incomplete: a link that only one end reports, a node that is named but not described,
+    a difference between the tools, and a discovery without a link.
     """
     build = Build(names or {})
     told: dict[End, FoundPort] = {}
@@ -172,7 +174,7 @@ def _add_node(build: Build, told: dict[End, FoundPort], found: FoundNode) -> Non
 
 
 def _add_missing(build: Build, told: Mapping[End, FoundPort]) -> list[str]:
-    """Nodes that are only named as others' ends: so ends a text that was cut off, and so looks a node that did not answer."""
+    """Return nodes that are only named as the other ends of links: the text was cut off, or the node did not answer."""
     missing: dict[str, FoundEnd] = {}
     for port in told.values():
         if port.end is not None and port.end.guid not in build.nodes:
@@ -215,7 +217,7 @@ def _add_links(build: Build, told: Mapping[End, FoundPort], missing: Collection[
 
 
 def _add_far_port(build: Build, end: FoundEnd) -> None:
-    """The port at the other end, where its own node does not tell of it."""
+    """Add the port at the other end, if its own node does not report it."""
     ports = build.nodes[end.guid].ports
     if end.port not in ports:
         host = build.nodes[end.guid].kind != "switch"
@@ -225,7 +227,7 @@ def _add_far_port(build: Build, end: FoundEnd) -> None:
 
 
 def _name_aggregation(build: Build) -> None:
-    """An aggregation node is called after its switch."""
+    """Name an aggregation node after its switch."""
     for link in build.links.values():
         for end, other in ((link.a, link.b), (link.b, link.a)):
             node = build.nodes[end[0]]

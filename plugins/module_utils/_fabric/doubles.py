@@ -2,9 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Nodes that have one GUID. ibnetdiscover and iblinkinfo take them for one node, and keep one of their cables (libibnetdisc, rdma-core 44).
+"""Find nodes that have the same GUID.
 
-What shows it is a port that is up and behind which nobody is told. Who is there a directed route tells, which goes by ports alone.
+ibnetdiscover and iblinkinfo merge them into one node, and keep one of their cables (libibnetdisc, rdma-core 44).
+
+The sign is a port that is up without a reported node behind it. A directed route, which uses only port numbers, finds that node.
 """
 
 from __future__ import annotations
@@ -17,18 +19,18 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric.ibnetdiscover
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.smpquery import NodeInfo, parse_nodedesc, parse_nodeinfo
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import Tools
 
-#: So many ports are asked at most, and so many that do not answer: each takes the tool's time to give up.
+#: The maximum number of queried ports, and of ports that do not answer: each takes the tool's timeout.
 ASKED_PORTS, SILENT_PORTS = 8, 2
-#: A directed route has so many hops at most (IBA 14.2.2).
+#: The maximum number of hops of a directed route (IBA 14.2.2).
 MOST_HOPS = 62
 
 Peers = dict[End, End]
 
 
 def find_doubles(reader: Tools, discovery: Discovery, linkinfo: Linkinfo, port: int | None) -> dict[str, list[Twin]]:
-    """GUID → the nodes that have it, each behind another port. port: of the HCA that asks, None for its first one with a link.
+    """Return GUID → the nodes that have it, each behind another port. port: of the querying HCA, None for its first one with a link.
 
-    What is not answered is no problem of its own: that the ports are lost is told of them anyhow.
+    A missing answer adds no problem: the lost ports are reported anyway.
     """
     peers = {(node.guid, at.number): (at.end.guid, at.end.port) for node in discovery.nodes for at in node.ports if at.end is not None}
     switches = {node.guid for node in discovery.nodes if node.kind == "switch"}
@@ -52,7 +54,7 @@ def find_doubles(reader: Tools, discovery: Discovery, linkinfo: Linkinfo, port: 
 
 
 def _lost(linkinfo: Linkinfo) -> list[End]:
-    """The ports that are up and lead to nobody, the first one of each switch before others."""
+    """Return the ports that are up without a node behind them, the first one of each switch first."""
     of_switch: dict[str, int] = {}
     ranked = []
     for port in linkinfo.ports:
@@ -63,7 +65,7 @@ def _lost(linkinfo: Linkinfo) -> list[End]:
 
 
 def _routes(start: str | None, port: int | None, peers: Peers, switches: set[str]) -> dict[str, list[int]]:
-    """Switch → the ports that lead to it from the HCA that asks, by the fewest hops."""
+    """Return switch → the ports that lead to it from the querying HCA, with the fewest hops."""
     first = [(end, there) for end, there in sorted(peers.items()) if end[0] == start and port in (None, end[1]) and there[0] in switches]
     found: dict[str, list[int]] = {}
     if not first:
@@ -84,7 +86,7 @@ def _routes(start: str | None, port: int | None, peers: Peers, switches: set[str
 
 
 def _behind(reader: Tools, routes: dict[str, list[int]], end: End) -> NodeInfo | None:
-    """Who is behind a switch's port; None also where the route leads to another switch than the graph has it."""
+    """Return the node behind a switch's port; None also if the route leads to another switch than in the graph."""
     own = reader.run("smpquery", ["nodeinfo", "-D", _words(routes[end[0]])], parse_nodeinfo)
     if own is None or own.guid != end[0]:
         return None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The graph of a fabric: switches, HCAs and the links between their ports, whatever tool told of them."""
+"""The graph of a fabric: switches, HCAs and the links between their ports, from any tool."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SWITCH, HOST, ROUTER, AGGREGATION = "switch", "host", "router", "aggregation"
 KINDS = frozenset({SWITCH, HOST, ROUTER, AGGREGATION})
 #: The longest name of a node, a port or a plane, in characters: that of a host in DNS.
 LONGEST_NAME, LONGEST_PROBLEM, SHOWN = 255, 1000, 80
-#: An InfiniBand subnet has 49151 unicast LIDs; a larger graph, and a counter of more than 64 bits, come from no tool.
+#: An InfiniBand subnet has 49151 unicast LIDs; no tool writes a larger graph, or a counter of more than 64 bits.
 MOST_NODES, MOST_LINKS, MOST_PORTS, MOST_ENTRIES, MOST_COUNTERS, MOST_PROBLEMS = 50_000, 500_000, 1024, 50_000, 200, 200
 LARGEST_COUNT = 2**64 - 1
 T = TypeVar("T")
@@ -33,10 +33,10 @@ End = tuple[str, int]
 
 @dataclass(frozen=True)
 class Port:
-    """A port; None: not told. width: lanes; speed: "NDR"; could_be: (lanes, speed) that both ends could do and the link does not.
+    """A port; None: unknown. width: lanes; speed: "NDR"; could_be: (lanes, speed) that both ends support but the link does not use.
 
-    guid and lid: an HCA's; state and physical: the kernel's words, "ACTIVE", "LinkUp". counters: by perfquery's names, only what was
-    told. label: what an Ethernet switch calls the port, whose number is made of it.
+    guid and lid: an HCA's; state and physical: the kernel's words, "ACTIVE", "LinkUp". counters: by perfquery's names, only reported ones.
+    label: an Ethernet switch's name for the port; the number is derived from it.
     """
 
     number: int
@@ -54,7 +54,7 @@ class Port:
 
 @dataclass(frozen=True)
 class Node:
-    """A node; kind: SWITCH | HOST | ROUTER | AGGREGATION. name: for a person, the GUID where nobody gave one; lid: a switch's."""
+    """A node; kind: SWITCH | HOST | ROUTER | AGGREGATION. name: for messages, the GUID for an unnamed node; lid: a switch's."""
 
     guid: str
     kind: str
@@ -69,7 +69,7 @@ class Node:
 
     @property
     def named(self) -> bool:
-        """Whether it has a name of its own."""
+        """Return whether it has its own name."""
         return self.name != self.guid
 
 
@@ -84,19 +84,19 @@ class Link:
 
     @property
     def rate_gbps(self) -> float | None:
-        """10^9 bit/s over all lanes as the kernel reckons them (4X EDR: 100), None if width or speed is not told."""
+        """Return 10^9 bit/s over all lanes by the kernel's calculation (4X EDR: 100), None if width or speed is unknown."""
         return rate_gbps(self.width, self.speed)
 
 
 @dataclass(frozen=True)
 class Form:
-    """The form that a source gives to GUIDs, and the last number of a port."""
+    """A source's form of GUIDs, and its largest port number."""
 
     guid: re.Pattern[str]
     last_port: int
 
 
-#: InfiniBand has 8 bits for the number of a port; LLDP knows names, of which numbers and GUIDs are made.
+#: InfiniBand has 8 bits for the number of a port; LLDP has names, from which numbers and GUIDs are derived.
 _FORMS = {"ibnetdiscover": Form(re.compile(r"0x[0-9a-f]{16}"), 255), "lldp": Form(re.compile(r".+"), 2**63 - 1)}
 SOURCES = tuple(_FORMS)
 _DIGITS = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
@@ -104,7 +104,7 @@ _DIGITS = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
 
 @dataclass(frozen=True)
 class Twin:
-    """One of several nodes that have the same GUID. description: what it calls itself; behind: the switch's port that leads to it."""
+    """One of several nodes that have the same GUID. description: its own description; behind: the switch's port that leads to it."""
 
     description: str
     behind: End
@@ -112,9 +112,9 @@ class Twin:
 
 @dataclass(frozen=True)
 class Graph:
-    """One plane. source: "ibnetdiscover" | "lldp"; problems: what could not be read, as sentences; complete is False then.
+    """One plane. source: "ibnetdiscover" | "lldp"; problems: data that could not be read, as sentences; complete is False then.
 
-    doubles: GUID → the nodes that have it, of which the graph has one with cables of both; complete is False then, too.
+    doubles: GUID → the nodes that have it; the graph has one of them with cables of both. complete is False then, too.
     """
 
     plane: str
@@ -137,15 +137,15 @@ class Graph:
         return {guid: sorted(others) for guid, others in found.items()}
 
     def peer(self, guid: str, port: int) -> End | None:
-        """The other end of what is plugged into a port."""
+        """Return the other end of the cable in a port."""
         return self._peers.get((guid, port))
 
     def neighbours(self, guid: str) -> list[str]:
-        """The GUIDs of the nodes at the other ends of a node's links, once each and in order."""
+        """Return the GUIDs of the nodes at the other ends of a node's links, each once and in order."""
         return self._neighbours.get(guid, [])
 
     def leaves(self) -> list[Node]:
-        """The switches that hosts are plugged into."""
+        """Return the switches with hosts on them."""
         return [
             node
             for node in self.nodes.values()
@@ -153,7 +153,7 @@ class Graph:
         ]
 
     def hosts(self) -> dict[str, list[Node]]:
-        """The HCAs of each host by its name; those of no name by what else they have in common, the GUID of their system."""
+        """Return the HCAs of each host by its name; unnamed HCAs are grouped by the GUID of their system."""
         hosts: dict[str, list[Node]] = {}
         systems: dict[str, str] = {}
         # Named ones first, so that an unnamed one finds the host that its system belongs to.
@@ -166,13 +166,13 @@ class Graph:
         return hosts
 
     def port_name(self, guid: str, port: int) -> str:
-        """What a person finds on the switch: "14", "swp14"."""
+        """Return the port's name on the switch: "14", "swp14"."""
         node = self.nodes.get(guid)
         found = node.ports.get(port) if node is not None else None
         return found.label if found is not None and found.label is not None else str(port)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON without what was not told; counters are lists behind the number of their list of names, without zeros at the end."""
+        """Return plain JSON without unknown values; counters are lists after the number of their list of names, without trailing zeros."""
         sets: dict[tuple[str, ...], int] = {}
         nodes = {guid: _node_dict(node, sets) for guid, node in self.nodes.items()}
         return {
@@ -189,10 +189,10 @@ class Graph:
 
     @classmethod
     def from_dict(cls, data: Any) -> Graph:
-        """The inverse of to_dict. Raises ParseError for another schema, and for what is not such a tree.
+        """Return the graph; the inverse of to_dict. Raises ParseError for another schema or an invalid tree.
 
-        A host has made the tree, partly of what its neighbours say. So every value has its type and its bounds, and every name becomes
-        one line that prints, of bounded length.
+        A host has created the tree, partly from data of its neighbors. So every value is checked for type and range, and every name becomes
+        one printable line of limited length.
         """
         try:
             return _graph(data)
@@ -220,7 +220,7 @@ def _node_dict(node: Node, sets: dict[tuple[str, ...], int]) -> dict[str, Any]:
 
 
 def _trimmed(values: list[int]) -> list[int]:
-    """Without the zeros at the end: most ports have counted no error."""
+    """Return the list without trailing zeros: most ports have counted no error."""
     while values and not values[-1]:
         values.pop()
     return values
@@ -240,7 +240,7 @@ def _graph(data: Any) -> Graph:
     if len(nodes) < len(told):
         raise ValueError("two nodes have the same GUID")
     links = [_link(link, nodes) for link in _sized(data["links"], list, MOST_LINKS)]
-    # Graphs of earlier versions, which an earlier run may have kept, have none.
+    # Graphs of earlier versions, kept from an earlier run, have none.
     doubles = {
         _guid(guid, form): [_twin(twin, nodes) for twin in _sized(twins, list)]
         for guid, twins in _sized(data.get("doubles", {}), dict).items()
@@ -284,7 +284,7 @@ def _counters(packed: Any, names: list[list[str]]) -> dict[str, int]:
     return {**dict.fromkeys(called, 0), **dict(zip(called, map(_number, values)))}
 
 
-#: The greatest values of a node or a port that are numbers; the others are texts.
+#: The largest values of a node or a port that are numbers; the others are texts.
 _NUMBERS = {"vendor_id": 2**32 - 1, "device_id": 2**32 - 1, "lid": 2**16 - 1, "lmc": 7, "width": 64}
 _GUIDS = frozenset({"guid", "system_guid"})
 #: The values of a port that are lists.
@@ -292,7 +292,7 @@ _APART = ("counters", "could_be")
 
 
 def _values(told: Mapping[str, Any], apart: tuple[str, ...], form: Form) -> dict[str, Any]:
-    """The values of a node or a port, without those of `apart`."""
+    """Return the values of a node or a port, without those of `apart`."""
     return {key: None if value is None else _value(key, value, form) for key, value in told.items() if key not in apart}
 
 
@@ -312,7 +312,7 @@ def _link(told: Any, nodes: Mapping[str, Node]) -> Link:
 
 def _twin(told: Any, nodes: Mapping[str, Node]) -> Twin:
     description, guid, port = _sized(told, list, 3)
-    # ibnetdiscover tells no port of a switch that seems to lead to nobody.
+    # ibnetdiscover omits a switch's port without a visible node behind it.
     if guid not in nodes:
         raise ValueError(f"a node behind {_shown(guid)}, which is not a node")
     return Twin(_name(description), (guid, _number(port)))
@@ -343,7 +343,7 @@ def _number(value: Any, most: int = LARGEST_COUNT) -> int:
 
 
 def _typed(value: Any, kind: type[T]) -> T:
-    # A truth value is an integer for Python.
+    # A boolean is an integer in Python.
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise TypeError(f"expected {kind.__name__}, got {_shown(value)}")
     return value
@@ -357,7 +357,7 @@ def _sized(value: Any, kind: type[T], most: int = MOST_ENTRIES) -> T:
 
 
 def _shown(value: Any) -> str:
-    """A refused value, short and printable. Python refuses to print integers of thousands of digits."""
+    """Return a refused value, short and printable. Python refuses to print integers of thousands of digits."""
     if isinstance(value, (dict, list)):
         return f"{type(value).__name__} of {len(value)}"
     if isinstance(value, int) and abs(value) > LARGEST_COUNT:
@@ -369,7 +369,7 @@ _SHOWN = 3
 
 
 def merged(plane: str, graphs: Sequence[Graph]) -> Graph:
-    """Of hosts that each know their own neighbours, or of two that looked at one fabric."""
+    """Merge the graphs of hosts that each know their own neighbors, or of two hosts on one fabric."""
     nodes: dict[str, Node] = {}
     links: dict[tuple[End, End], Link] = {}
     for graph in graphs:
@@ -389,7 +389,7 @@ def merged(plane: str, graphs: Sequence[Graph]) -> Graph:
 
 
 def shared_ends(nodes: Mapping[str, Node], links: Iterable[tuple[End, End]]) -> list[str]:
-    """A problem if several links end at one port, which takes one cable."""
+    """Return a problem if several links end at one port, which takes one cable."""
     ends = Counter(end for link in links for end in link)
     twice = sorted(f"{nodes[end[0]].name} port {end[1]}" for end, count in ends.items() if count > 1)
     return [f"several links end at the same port: {', '.join(twice[:_SHOWN])}"] if twice else []

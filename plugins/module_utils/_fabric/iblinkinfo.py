@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What `iblinkinfo` of infiniband-diags (rdma-core) says of every port, also with -l and -p, and what a link could be."""
+"""Parse `iblinkinfo` of infiniband-diags (rdma-core): every port, also with -l and -p, and the best possible link."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _LINK = re.compile(
 _END = re.compile(r'(?:(0x[0-9a-fA-F]{1,16})\s+)?(?:([0-9]{1,5})\s+([0-9]{1,3}))?\[ *[0-9]*\s*\] "(.*)" ?\((.*)\)')
 _COULD_BE = re.compile(r"Could be ([0-9]{1,2}X|[0-9.]+ Gbps|[A-Z]{3}[0-9]{0,2}\b)(?: \(Found [^)]*\))?")
 _KINDS = {"Switch": "switch", "CA": "host", "Router": "router"}
-#: What -p puts behind the link.
+#: What -p adds after the link.
 _SETTINGS = ") (HOQ:"
 _NO_ANSWER = '"Port not available"'
 
 
 @dataclass(frozen=True)
 class LinkinfoEnd:
-    """The other end; guid (of the node for a switch, else of the port) is told with -l alone."""
+    """The other end; guid (of the node for a switch, else of the port) is printed only with -l."""
 
     guid: str | None
     lid: int | None
@@ -47,10 +47,10 @@ class LinkinfoEnd:
 
 @dataclass(frozen=True)
 class LinkinfoPort:
-    """A port. guid: the node's for a switch, the port's for an HCA, None for a switch of old versions that print none.
+    """A port. guid: the node's for a switch, the port's for an HCA, None for a switch in old versions that print none.
 
-    kind: "switch" | "host" | "router", None with -l; state and physical: the kernel's words; width: lanes; speed: "NDR"; could_be:
-    (lanes, speed) that both ends could do and the link does not, None each if it does; answered: whether the other end told of itself.
+    kind: "switch" | "host" | "router", None with -l; state and physical: the kernel's words; width: lanes; speed: "NDR"; could_be: (lanes,
+    speed) that both ends support but the link does not use, None each otherwise; answered: whether the other end answered.
     """
 
     guid: str | None
@@ -68,20 +68,20 @@ class LinkinfoPort:
 
     @property
     def lost(self) -> bool:
-        """Whether it is up and the tool was not told who is behind it."""
+        """Return whether it is up and the tool did not find the node behind it."""
         return not self.answered and self.state is not None
 
 
 @dataclass(frozen=True)
 class Linkinfo:
-    """All ports in the tool's order, and what was not understood, as sentences."""
+    """All ports in the tool's order, and lines that were not understood, as sentences."""
 
     ports: list[LinkinfoPort]
     problems: list[str]
 
 
 def parse_iblinkinfo(text: str) -> Linkinfo:
-    """Raises ParseError for a text without a port; what else is odd is a problem of the result."""
+    """Parse the text. Raises ParseError for a text without a port; other oddities are problems of the result."""
     ports: list[LinkinfoPort] = []
     problems = Problems("iblinkinfo")
     title: tuple[str | None, str | None, str | None] = (None, None, None)

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What `ibnetdiscover` of infiniband-diags (rdma-core, MLNX_OFED) prints: the fabric as a topology file, with -f, -g, -m and -s too.
+"""Parse `ibnetdiscover` of infiniband-diags (rdma-core, MLNX_OFED): the fabric as a topology file, with -f, -g, -m and -s too.
 
-Also the same from before rdma-core, whose lines lack the port's GUID or the word "base", and files that were edited by hand.
+Also output from before rdma-core, whose lines lack the port's GUID or the word "base", and manually edited files.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _VALUE = re.compile(
     r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid|\?\?\?guid)=(0x[0-9a-fA-F]{1,16})(?:\(([0-9a-fA-F]{1,16})\))?\s*(?:#.*)?"
 )
 _START = re.compile(r"# Initiated from node (?:0x)?([0-9a-fA-F]{1,16})")
-#: Lines of -g, -s and -v that tell nothing of links.
+#: Lines of -g, -s and -v without information on links.
 _OTHER = re.compile(r"#|Chassis [0-9]|Non-Chassis Nodes|Hostname:|DR path |\S* ?-> ")
 _KINDS = {"S": "switch", "H": "host", "R": "router", "?": "host"}
 _LETTERS = {"Switch": "S", "Ca": "H", "Rt": "R", "Router": "R", "???": "?"}
@@ -48,7 +48,7 @@ _TOOL = "ibnetdiscover"
 
 @dataclass(frozen=True)
 class FoundEnd:
-    """The other end of a link: the node's GUID and kind, and what the line tells of it."""
+    """The other end of a link: the node's GUID and kind, and the details on the line."""
 
     guid: str
     kind: str
@@ -60,7 +60,7 @@ class FoundEnd:
 
 @dataclass(frozen=True)
 class FoundPort:
-    """A port, of a link unless end is None; guid: an HCA's own. width: lanes; speed: "NDR", both None where the tool says ??."""
+    """A port, of a link unless end is None; guid: an HCA's own. width: lanes; speed: "NDR", both None if the tool prints ??."""
 
     number: int
     guid: str | None
@@ -73,7 +73,7 @@ class FoundPort:
 
 @dataclass(frozen=True)
 class FoundNode:
-    """A node; kind: "switch" | "host" | "router"; ports_total: how many it has, of which only linked ones are told. lid: a switch's."""
+    """A node; kind: "switch" | "host" | "router"; ports_total: the number of its ports; only linked ones are printed. lid: a switch's."""
 
     guid: str
     kind: str
@@ -89,7 +89,7 @@ class FoundNode:
 
 @dataclass(frozen=True)
 class Discovery:
-    """The nodes in the tool's order, and what could not be understood, as sentences; start: the GUID of the node that asked."""
+    """The nodes in the tool's order, and lines that were not understood, as sentences; start: the GUID of the querying node."""
 
     nodes: list[FoundNode]
     problems: list[str]
@@ -97,7 +97,7 @@ class Discovery:
 
 
 class _Reading:
-    """What the lines before have said."""
+    """The state of parsing after the previous lines."""
 
     def __init__(self) -> None:
         self.nodes: list[FoundNode] = []
@@ -108,7 +108,7 @@ class _Reading:
         self.rated = False
 
     def value(self, key: str, guid: str) -> None:
-        # The first line of a node's: what follows is no longer of the one before.
+        # The first line of a node: the following lines no longer belong to the previous one.
         if key == "vendid" or key in self.values:
             self._unused()
             self.values = {}
@@ -172,9 +172,9 @@ class _Reading:
 
 
 def parse_ibnetdiscover(text: str) -> Discovery:
-    """The topology. Raises ParseError for a text in which no node is described; what else is odd is a problem of the result.
+    """Parse the topology. Raises ParseError for a text without a described node; other oddities are problems of the result.
 
-    A text that ends early shows by ends of links whose nodes are not described: fabric_graph says so.
+    A truncated text has ends of links whose nodes are not described: fabric_graph reports that.
     """
     reading = _Reading()
     for number, line in enumerate((raw.rstrip() for raw in text.split("\n")), 1):

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What `ibqueryerrors` of infiniband-diags (rdma-core) prints: the counters of ports, with --data, --details, -r and --counters too.
+"""Parse `ibqueryerrors` of infiniband-diags (rdma-core): the counters of ports, with --data, --details, -r and --counters too.
 
-Exit status: 0 if no port is beyond its threshold, 1 if some are, 255 if it failed. Without an SM it says nothing and ends with 0.
+Exit status: 0 if no port is above its threshold, 1 if some are, 255 if it failed. Without an SM it prints nothing and exits with 0.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FAILED = re.compile(r"##\s+([0-9]{1,9}) PMA query failures")
 _THRESHOLD = re.compile(r"\[([A-Za-z0-9]{1,60}) = ([0-9]{1,20})\]")
 _SUPPRESSED = re.compile(r"## ?Suppressed:(.*)")
 _OTHER = re.compile(r"Link info: |## (?:Thresholds:|\(null\))")
-#: The names before OFED 1.5, and those that they have had since (libibmad's fields.c).
+#: The names before OFED 1.5, and the current ones (libibmad's fields.c).
 _TODAY = {
     "SymbolErrors": "SymbolErrorCounter", "LinkRecovers": "LinkErrorRecoveryCounter", "LinkDowned": "LinkDownedCounter",
     "RcvErrors": "PortRcvErrors", "RcvRemotePhysErrors": "PortRcvRemotePhysicalErrors", "RcvSwRelayErrors": "PortRcvSwitchRelayErrors",
@@ -36,7 +36,7 @@ _TODAY = {
 
 @dataclass(frozen=True)
 class QuerySummary:
-    """How much was looked at, and what was left out: a counter that is suppressed or below its threshold is not told."""
+    """The number of checked ports, and the omissions: a counter that is suppressed or below its threshold is not printed."""
 
     nodes_checked: int
     bad_nodes: int
@@ -49,8 +49,11 @@ class QuerySummary:
 
 @dataclass(frozen=True)
 class QueriedErrors:
-    """counters: (GUID, port) → counter → value, port 255 for all ports of a switch together; the GUID is a switch's own or an HCA's
-    port's (with --counters the node's). summary: None if the text ends before it. problems: what was not understood or not answered."""
+    """counters: (GUID, port) → counter → value, port 255 for all ports of a switch together.
+
+    The GUID is a switch's own or an HCA's port's (with --counters the node's). summary: None if the text ends before it. problems: lines
+    that were not understood, and queries without an answer.
+    """
 
     counters: dict[tuple[str, int], dict[str, int]]
     summary: QuerySummary | None
@@ -58,7 +61,7 @@ class QueriedErrors:
 
 
 class _Reading:
-    """What the lines before have said."""
+    """The state of parsing after the previous lines."""
 
     def __init__(self) -> None:
         self.counters: dict[tuple[str, int], dict[str, int]] = {}
@@ -76,7 +79,7 @@ class _Reading:
         self.counters.setdefault(key, {}).update({_counter_name(name): int(value) for name, value in told})
 
     def ends(self, line: str) -> bool:
-        """Whether the line belongs to the summary."""
+        """Return whether the line belongs to the summary."""
         for form, names in ((_SUMMARY, ("nodes", "bad_nodes")), (_PORTS, ("ports", "bad_ports")), (_FAILED, ("failures",))):
             match = form.fullmatch(line)
             if match is not None:
@@ -90,12 +93,15 @@ class _Reading:
 
 
 def _counter_name(name: str) -> str:
-    """A counter's name as the tools print it today: "SymbolErrors" → "SymbolErrorCounter"."""
+    """Return a counter's current name in the tools: "SymbolErrors" → "SymbolErrorCounter"."""
     return _TODAY.get(name, name)
 
 
 def parse_ibqueryerrors(text: str) -> QueriedErrors:
-    """Raises ParseError for a text that has neither a port nor a summary, as an empty one: nothing filtered out is not health."""
+    """Parse the text.
+
+    Raises ParseError for a text without a port and without a summary, such as an empty one: missing output is not health.
+    """
     reading = _Reading()
     for number, raw in enumerate(text.split("\n"), 1):
         line = raw.strip()

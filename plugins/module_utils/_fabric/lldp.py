@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What `lldpcli show neighbors -f json` and `-f json0` of lldpd say, and `net show lldp json` of Cumulus, which is the latter."""
+"""Parse `lldpcli show neighbors -f json` and `-f json0` of lldpd, and `net show lldp json` of Cumulus, which is the latter."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _FORM = "expected what `lldpcli show neighbors -f json` prints"
 
 @dataclass(frozen=True)
 class Neighbour:
-    """Who is at the other end of one of our interfaces.
+    """The system at the other end of one of our interfaces.
 
-    chassis_id and port_id have the form that their types say ("mac", "ifname", "ifalias", "local"…); system: the name that it gives
-    itself; capabilities: "Bridge", "Router", "Station" → whether enabled, {} if it tells none; addresses: of its management; vlan: the
-    PVID; via: the protocol, "LLDP", "CDPv2"…
+    chassis_id and port_id have the form of their types ("mac", "ifname", "ifalias", "local"…); system: its own name; capabilities:
+    "Bridge", "Router", "Station" → whether enabled, {} if it reports none; addresses: of its management; vlan: the PVID; via: the protocol,
+    "LLDP", "CDPv2"…
     """
 
     interface: str
@@ -43,7 +43,7 @@ class Neighbour:
 
 
 def parse_lldpcli(text: str) -> list[Neighbour]:
-    """The neighbours, [] where there are none. Raises ParseError for what is not JSON of these forms, also if it is cut off."""
+    """Return the neighbors, [] without any. Raises ParseError for text that is not JSON of these forms, also for truncated text."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as exc:
@@ -54,7 +54,7 @@ def parse_lldpcli(text: str) -> list[Neighbour]:
 
 
 def _items(value: Any) -> list[Any]:
-    """json0 makes a list of everything; json leaves one thing alone, and nothing out."""
+    """Return a list. json0 always makes lists; json writes a single item without a list, and omits nothing."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
@@ -76,7 +76,7 @@ def _interfaces(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _value(item: dict[str, Any], key: str) -> str | None:
-    """The first text of a key: "x", {"value": "x"} or [{"value": "x"}]."""
+    """Return the first text of a key: "x", {"value": "x"} or [{"value": "x"}]."""
     for found in _items(item.get(key)):
         text = found.get("value") if isinstance(found, dict) else found
         if isinstance(text, (str, int)) and not isinstance(text, bool) and str(text).strip():
@@ -92,7 +92,7 @@ def _type(item: dict[str, Any], key: str) -> str | None:
 
 
 def _chassis(value: Any) -> tuple[str | None, dict[str, Any]]:
-    """The name and what is told: {"name": [...], "id": …} or {"leaf01": {"id": …}}."""
+    """Return the name and the data: {"name": [...], "id": …} or {"leaf01": {"id": …}}."""
     parts = [_table(part) for part in _items(value)]
     if not parts:
         return None, {}
@@ -134,9 +134,9 @@ _PROTOCOL = "LLDP"
 
 
 def lldp_graph(plane: str, views: Mapping[str, Sequence[Neighbour]], switches: Collection[str] = ()) -> Graph:
-    """views: system → the neighbours that it sees; switches: which of those systems are switches.
+    """Build the graph. views: system → its neighbors; switches: the systems that are switches.
 
-    A switch is known by its chassis id, a host's interface by "node17 ens1f0np0"; both ends of a link may see each other.
+    A switch is identified by its chassis id, a host's interface by "node17 ens1f0np0"; both ends of a link may see each other.
     """
     chassis = {near.system: near.chassis_id for seen in views.values() for near in seen if near.system and near.chassis_id}
     nodes: dict[str, Node] = {}
@@ -165,7 +165,7 @@ def _is_switch(near: Neighbour, views: Mapping[str, Sequence[Neighbour]], switch
 
 
 def _single(system: str, seen: Sequence[Neighbour], problems: list[str]) -> list[Neighbour]:
-    """Of each interface its one neighbour; an interface that sees several is a problem, since a cable has two ends."""
+    """Return the single neighbor of each interface. An interface with several is a problem, because a cable has two ends."""
     by_interface: dict[str, list[Neighbour]] = {}
     for near in seen:
         by_interface.setdefault(near.interface, []).append(near)
@@ -188,10 +188,10 @@ def _end(nodes: dict[str, Node], system: str, chassis: str | None, switch: bool,
 
 
 def port_number(label: str) -> int:
-    """A number for what a switch calls a port, the same in every run: "swp14" → 14, "swp1s2" → 1002, "25GE1/0/39" → 1000039.
+    """Return a number for a switch's port name, the same in every run: "swp14" → 14, "swp1s2" → 1002, "25GE1/0/39" → 1000039.
 
-    A part of a split port may have a letter, as SONiC calls it: "etp1b" → 1002. Of a name with more numbers than a port has, the last ones
-    count: the number fits in 63 bits.
+    A part of a split port may have a letter, as in SONiC: "etp1b" → 1002. If a name has more numbers than a port, the last ones count: the
+    number fits in 63 bits.
     """
     if _MAC.fullmatch(label):
         return int(label.replace(":", ""), 16)
@@ -206,12 +206,12 @@ def port_number(label: str) -> int:
 
 
 _SHOW = ("lldpcli", "show", "neighbors", "-f")
-#: json0 names everything in the same way always; lldpd before 1.0 has json alone.
+#: json0 always uses the same structure; lldpd before 1.0 has only json.
 _FORMS = ("json0", "json")
 
 
 def read_lldp(runner: Runner, plane: str, system: str, timeout_seconds: float, interfaces: Collection[str] | None = None) -> Graph:
-    """The host's own part of the graph; _fabric.build.merged joins those of all hosts. system: what to call this host.
+    """Return the host's own part of the graph; _fabric.build.merged joins those of all hosts. system: the name for this host.
 
     interfaces: those that count, None for all.
     """

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What `saquery -s` of infiniband-diags (rdma-core, saquery.c) says: the ports on which a subnet manager runs."""
+"""Parse `saquery -s` of infiniband-diags (rdma-core, saquery.c): the ports on which a subnet manager runs."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _LID = "EndPortLid"
 
 
 def parse_manager_ports(text: str) -> list[int]:
-    """The LIDs of the ports on which a subnet manager runs, in order; those where one was switched off are left out.
+    """Return the LIDs of the ports on which a subnet manager runs, in order; those of a switched off manager are omitted.
 
-    Raises ParseError, with the line, for anything but both sections with whole records.
+    Raises ParseError, with the line, unless both sections have complete records.
     """
     lids: dict[str, list[int]] = {}
     section, waits = "", False
@@ -46,7 +46,7 @@ def parse_manager_ports(text: str) -> list[int]:
 
 
 def _whole(waits: bool, line: str) -> bool:
-    """False, as long as the record before a line has told its LID."""
+    """Return False until the record before a line has its LID."""
     if waits:
         raise ParseError(f"a record of saquery -s does not tell its {_LID} before {line[:80]!r}")
     return False
@@ -62,15 +62,15 @@ _LINE = re.compile(
     r"sminfo: sm lid ([0-9]{1,5}) sm guid (0x[0-9a-fA-F]{1,16}), activity count ([0-9]{1,10}) priority ([0-9]{1,2}) "
     r"state ([0-9]{1,3}) (SMINFO_[A-Z]{1,20}|\?\?\?)"
 )
-#: 0 to 3 of libibmad; "NOTACT" is an SM that was told to stand aside and does nothing.
+#: 0 to 3 of libibmad; "NOTACT" is an SM that was set to stand aside and is inactive.
 STATES = ("NOTACT", "DISCOVER", "STANDBY", "MASTER")
 
 
 @dataclass(frozen=True)
 class SmInfo:
-    """A subnet manager. guid: of its port; state: one of STATES, None for another; activity: a count that grows while it lives.
+    """A subnet manager. guid: of its port; state: one of STATES, None for another; activity: a count that grows while it runs.
 
-    kind: of the node that it runs on, "host" or "switch"; description: what that node calls itself; both None where they were not read.
+    kind: of its node, "host" or "switch"; description: that node's own description; both None if they were not read.
     """
 
     lid: int | None
@@ -83,13 +83,13 @@ class SmInfo:
 
     @property
     def words(self) -> str:
-        """Who it is, for a person."""
+        """Return its name for a message."""
         node = f"{self.kind or 'node'} {self.description!r}" if self.description else f"a {self.kind or 'node'} without a description"
         return f"{node}, GUID {self.guid}, LID {self.lid}, priority {self.priority}, {self.state or 'in an unknown state'}"
 
 
 def parse_sminfo(text: str) -> SmInfo:
-    """Raises ParseError for anything but one whole line, whose number and word of the state agree."""
+    """Parse sminfo's output. Raises ParseError unless it is one complete line, whose number and word of the state agree."""
     match = _LINE.fullmatch(text.strip())
     if match is None:
         raise ParseError(f"not the output of sminfo: {text[:200]!r}, expected the form 'sminfo: sm lid 1 sm guid 0x…, activity count …'")
@@ -102,9 +102,9 @@ def parse_sminfo(text: str) -> SmInfo:
 
 @dataclass(frozen=True)
 class Managers:
-    """master: the one that the port knows, None if none answers; known: all of the plane, the master first, None if that is not known.
+    """master: the one that the port knows, None if none answers; known: all of the plane, the master first, None if unknown.
 
-    why_not: why they are not known, None if they are.
+    why_not: the reason that they are unknown, else None.
     """
 
     master: SmInfo | None
@@ -113,11 +113,11 @@ class Managers:
 
 
 def read_managers(tools: Tools, *, identify: bool = False) -> Managers:
-    """Two commands, one more for each manager beside the master, and two for the node of each where it is to be identified.
+    """Read the managers with two commands, one more for each manager in addition to the master, and two for the node of each with identify.
 
-    Never raises for what the fabric or the tools do.
+    Never raises for a fault of the fabric or the tools.
 
-    If the master disappears between the two, sminfo is run again, so that the reason says which one disappeared or took over.
+    If the master disappears between the two, sminfo is run again, so that the reason shows which one disappeared or took over.
     """
     before = len(tools.problems)
     master = tools.run("sminfo", [], parse_sminfo)
@@ -136,7 +136,7 @@ def read_managers(tools: Tools, *, identify: bool = False) -> Managers:
 
 
 def identified(tools: Tools, manager: SmInfo) -> SmInfo:
-    """The manager with kind and description of its node, as far as that node answers; one that does not is no problem of theirs."""
+    """Return the manager with kind and description of its node, as far as that node answers; a missing answer is no problem."""
     if manager.lid is None:
         return manager
     before = len(tools.problems)

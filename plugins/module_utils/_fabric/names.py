@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Names for a person out of the descriptions that nodes give of themselves."""
+"""Derive names for messages from the descriptions of nodes."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric.words import 
 _HCA = re.compile(r"(\S{1,64})\s+(HCA-[0-9]{1,3}|[a-z][a-zP0-9_]{0,14}[0-9])")
 #: "MF0;leaf3:MQM9700/U1" of NVIDIA's managed switches, "MF0;core1:MCS8500/L01/U1" of a part of a director.
 _MANAGED = re.compile(r"[A-Z]{2}[0-9];([^:;]{1,64}):([A-Za-z0-9-]{1,32})/(\S{1,32})")
-#: What firmware and drivers say where nobody has given a name.
+#: The default descriptions of firmware and drivers for unnamed nodes.
 _MAKERS = re.compile(
     r"mellanox technologies|nvidia (?:corporation|technologies)|voltaire|\bqlogic\b|infiniscale|^mt[0-9]{4,5}\b", re.IGNORECASE
 )
 _AGGREGATION = re.compile(r"aggregation node", re.IGNORECASE)
-#: Every machine calls itself so until somebody names it.
+#: The default names of machines without a configured name.
 _NOBODY = ("localhost", "localhost.localdomain", "(none)")
 
 
 def kind_of(kind: str, description: str | None) -> str:
-    """The graph's kind: SHARP's aggregation node is an HCA of a switch and no host."""
+    """Return the graph's kind: SHARP's aggregation node is an HCA of a switch, not a host."""
     return AGGREGATION if kind == HOST and _AGGREGATION.search(description or "") else kind
 
 
 def name_of(guid: str, kind: str, description: str | None, names: Mapping[str, str]) -> tuple[str, str | None]:
-    """A node's name and, of an HCA, its device. names: the node-name map, by GUID; the name is the GUID where there is none.
+    """Return a node's name and, for an HCA, its device. names: the node-name map, by GUID; without a name it is the GUID.
 
-    What a maker writes into each of its devices is no name: all HCAs called "MT4129 ConnectX7   Mellanox Technologies" are not one host.
+    A vendor's text, which is the same in each of its devices, is not a name: all HCAs called "MT4129 ConnectX7   Mellanox Technologies" are
+    not one host.
     """
     told = (description or "").strip()
     hca = _HCA.fullmatch(names.get(guid, told)) if kind == HOST else None
@@ -62,7 +63,7 @@ _LINE = re.compile(r'(0[xX][0-9a-fA-F]{1,16}|[1-9][0-9]{0,19})(?:\s+"?([^"#]*)["
 
 
 def parse_node_name_map(text: str) -> dict[str, str]:
-    """GUID → name, as "0x0008f10400410015". Raises ParseError for a line that the tools would refuse, with the whole file."""
+    """Return GUID → name, as "0x0008f10400410015". Raises ParseError for a line for which the tools reject the whole file."""
     names: dict[str, str] = {}
     for number, raw in enumerate(text.split("\n"), 1):
         line = raw.strip()

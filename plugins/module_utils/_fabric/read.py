@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reading a fabric from one of its hosts: the graph, its counters and its subnet manager, by the tools of infiniband-diags.
+"""Read a fabric from one of its hosts: the graph, its counters and its subnet manager, with the tools of infiniband-diags.
 
-A tool that is missing, may not open the port, or was not answered by all leaves a graph that is not complete, and says why.
+If a tool is missing, may not open the port, or does not get all answers, the graph is incomplete and has the reason.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric.managers impo
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.names import parse_node_name_map
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import SAME_GUID, Asked, Tools
 
-#: Thresholds of zero: with the file of the distribution, counters below its thresholds are not told.
+#: Thresholds of zero: with the distribution's file, ibqueryerrors omits counters below its thresholds.
 _ALL_ERRORS = ("--threshold-file", "/dev/null")
-#: What ibqueryerrors tells of a port unless it is zero; PortXmitWait is left out, which not every port counts.
+#: The counters that ibqueryerrors prints for a port unless they are zero; PortXmitWait is omitted, because not every port counts it.
 ERROR_COUNTERS = (
     "SymbolErrorCounter", "LinkErrorRecoveryCounter", "LinkDownedCounter", "PortRcvErrors", "PortRcvRemotePhysicalErrors",
     "PortRcvSwitchRelayErrors", "PortXmitDiscards", "PortXmitConstraintErrors", "PortRcvConstraintErrors", "LocalLinkIntegrityErrors",
@@ -36,14 +36,17 @@ ERROR_COUNTERS = (
 
 @dataclass(frozen=True)
 class FabricFacts:
-    """What one host tells of its plane."""
+    """The report of one host on its plane."""
 
     graph: Graph
     managers: Managers
 
 
 def read_fabric(runner: Runner, sys: SysRoot, asked: Asked) -> FabricFacts:
-    """The plane as its host sees it. Never raises for what the fabric or the tools do: the graph is then not complete, or has no nodes."""
+    """Return the plane as its host sees it.
+
+    Never raises for a fault of the fabric or the tools: the graph is then incomplete, or has no nodes.
+    """
     reader = Tools(runner, sys, asked)
     names = _names(sys, asked.node_name_map, reader.problems)
     discovery = reader.run("ibnetdiscover", [], parse_ibnetdiscover)
@@ -55,7 +58,7 @@ def read_fabric(runner: Runner, sys: SysRoot, asked: Asked) -> FabricFacts:
     if asked.data:
         for key, values in _data(reader).items():
             counters.setdefault(key, {}).update(values)
-    # What the library complains of in every tool is told once, by the names of the nodes.
+    # A problem that the library reports in every tool is reported once, with the names of the nodes.
     problems = [each for each in reader.problems if not doubles or SAME_GUID not in each]
     graph = fabric_graph(asked.plane, discovery, linkinfo=linkinfo, counters=counters, names=names, problems=problems, doubles=doubles)
     return FabricFacts(graph, read_managers(reader))
@@ -75,7 +78,7 @@ def _names(sys: SysRoot, path: str | None, problems: list[str]) -> dict[str, str
 
 
 def _errors(reader: Tools, discovery: Discovery) -> dict[tuple[str, int], dict[str, int]]:
-    """The error counters; where all ports were asked and nothing was filtered out, a linked port that is not named has counted none."""
+    """Return the error counters. If all ports were queried without a filter, a linked port that is not named has counted none."""
     before = len(reader.problems)
     queried = reader.run("ibqueryerrors", _ALL_ERRORS, parse_ibqueryerrors)
     if queried is None:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What `smpquery nodeinfo`, `nodedesc`, `portinfo` and `pkeys` of infiniband-diags (rdma-core) say of one node or port."""
+"""Parse `smpquery nodeinfo`, `nodedesc`, `portinfo` and `pkeys` of infiniband-diags (rdma-core) for one node or port."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _KEYS = re.compile(r"([0-9]{1,5}):((?: 0x[0-9a-fA-F]{4}){8})")
 _DESCRIPTION = re.compile(r"Node Description:\.*(.*)")
 _CAPACITY = re.compile(r"([0-9]{1,5}) pkeys capacity for this port")
 _KINDS = {"Channel Adapter": "host", "Switch": "switch", "Router": "router"}
-#: An empty place of a table of P_Keys.
+#: An empty entry of a table of P_Keys.
 _NO_KEY = 0
 _FULL_MEMBER = 0x8000
 
 
 @dataclass(frozen=True)
 class NodeInfo:
-    """kind: "host" | "switch" | "router", None for another; the GUIDs as the graph has them; pkeys_total: places of its P_Key table.
+    """kind: "host" | "switch" | "router", None for another; the GUIDs as in the graph; pkeys_total: entries of its P_Key table.
 
-    port: through which of its ports the question came.
+    port: its port that received the query.
     """
 
     kind: str | None
@@ -50,7 +50,7 @@ class NodeInfo:
 
 @dataclass(frozen=True)
 class PortInfo:
-    """states: the kernel's words; width: lanes; speeds by name, with extended ones where a port has such. Lists: all that are named.
+    """states: the kernel's words; width: lanes; speeds by name, with extended ones if a port has any. Lists: all that are named.
 
     lid and sm_lid: None while none is assigned. is_sm: whether a subnet manager runs behind the port.
     """
@@ -80,7 +80,7 @@ class PKey:
 
 
 def parse_nodeinfo(text: str) -> NodeInfo:
-    """`smpquery nodeinfo`. Raises ParseError, also for what is cut off."""
+    """Parse `smpquery nodeinfo`. Raises ParseError, also for truncated text."""
     fields = _fields(text, "# Node info: ", "VendorId")
     return NodeInfo(
         kind=_KINDS.get(_text(fields, "NodeType")),
@@ -96,7 +96,7 @@ def parse_nodeinfo(text: str) -> NodeInfo:
 
 
 def parse_nodedesc(text: str) -> str:
-    """`smpquery nodedesc`: what a node calls itself. Raises ParseError."""
+    """Parse `smpquery nodedesc`: a node's own description. Raises ParseError."""
     match = _DESCRIPTION.fullmatch(text.strip())
     if match is None:
         raise ParseError(f"not what smpquery prints of a node's description: {text[:200]!r}")
@@ -104,7 +104,7 @@ def parse_nodedesc(text: str) -> str:
 
 
 def parse_portinfo(text: str) -> PortInfo:
-    """`smpquery portinfo`. Raises ParseError, also for what is cut off."""
+    """Parse `smpquery portinfo`. Raises ParseError, also for truncated text."""
     fields = _fields(text, "# Port info: ", "RoundTrip")
     extended = speed_name(fields.get("LinkSpeedExtActive2", "")) or speed_name(fields.get("LinkSpeedExtActive", ""))
     mtu = fields.get("NeighborMTU", "")
@@ -128,7 +128,7 @@ def parse_portinfo(text: str) -> PortInfo:
 
 
 def parse_pkeys(text: str) -> list[PKey]:
-    """`smpquery pkeys`, the places that have a key. Raises ParseError, also for a table that is cut off."""
+    """Parse `smpquery pkeys`, the entries that have a key. Raises ParseError, also for a truncated table."""
     keys: list[int] = []
     capacity = None
     for line in (raw.strip() for raw in text.split("\n") if raw.strip()):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Running the tools of infiniband-diags on one host, and telling every reason for which one may not have told all."""
+"""Run the tools of infiniband-diags on one host, and report every reason for incomplete output."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ T = TypeVar("T")
 _TIMED_OUT = re.compile(r"bad status 110|Connection timed out")
 _CLOSED = re.compile(r"can't open UMAD port|can't open MAD port|Failed to open")
 _NO_SM = "No SM/SA found"
-#: In the problems of a graph that was read while no subnet manager answered.
+#: Part of the problems of a graph that was read while no subnet manager answered.
 NO_MANAGER = "found no subnet manager"
-#: In what is told of a tool whose library has met one GUID twice.
+#: Part of the problem of a tool whose library has found one GUID twice.
 SAME_GUID = "found the same GUID on two ports"
-#: In what is told where the manager that the port knows does not answer, or its half that keeps records.
+#: Part of the problem if the manager that the port knows, or its subnet administration, does not answer.
 SILENT_MANAGER = "no subnet manager answers"
 SILENT_RECORDS = "the subnet administrator, a part of the subnet manager, does not answer"
 _TWICE = re.compile(
@@ -37,21 +37,21 @@ _ENDED_WELL = {"ibqueryerrors": (0, 1)}
 
 
 def keys_path(plane: str) -> str:
-    """The file with a plane's M_Key and SA_Key for the tools (their option -z); only root reads it, and no key is on a command line."""
+    """Return the file with a plane's M_Key and SA_Key for the tools (option -z); only root reads it, and no key is on a command line."""
     return f"/etc/rdma-cluster/diags-{plane}.conf"
 
 
 def keys_text(m_key: str | None, sa_key: str | None) -> str | None:
-    """That file, in the form of /etc/infiniband-diags/ibdiag.conf; None where there is no key to write."""
+    """Return that file's text, in the form of /etc/infiniband-diags/ibdiag.conf; None without a key to write."""
     keys = [f"{name}={value}\n" for name, value in (("m_key", m_key), ("sa_key", sa_key)) if value]
     return "".join(["# Managed by rdma.cluster: keys of the fabric, for the tools of infiniband-diags.\n", *keys]) if keys else None
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What to read. device and port: from where; the tools take the first active port where they are None.
+    """What to read. device and port: where to read from; with None the tools use the first active port.
 
-    links: states and what links could be, by iblinkinfo; errors and data: counters, by ibqueryerrors; timeout_seconds: of each tool.
+    links: states and best possible links, with iblinkinfo; errors and data: counters, with ibqueryerrors; timeout_seconds: of each tool.
     """
 
     plane: str = "default"
@@ -65,7 +65,7 @@ class Asked:
 
 
 class Tools:
-    """Runs the tools, and collects what went wrong."""
+    """Runs the tools, and collects the problems."""
 
     def __init__(self, runner: Runner, sys: SysRoot, asked: Asked) -> None:
         self._runner, self._sys, self._asked = runner, sys, asked
@@ -76,7 +76,7 @@ class Tools:
         self.where += ["-z", keys] if sys.exists(keys) else []
 
     def run(self, tool: str, options: Sequence[str], parse: Callable[[str], T]) -> T | None:
-        """What a tool tells, or None; every reason for which it may not have told all is a problem."""
+        """Return the parsed output of a tool, or None; every reason for incomplete output becomes a problem."""
         try:
             done = self._runner.run([tool, *options, *self.where], timeout_seconds=self._asked.timeout_seconds)
         except CommandError as exc:
@@ -138,7 +138,7 @@ class Tools:
         return f"it may not open {node} to query {self._port_words()} (permission denied): become root"
 
     def _umad_node(self) -> str | None:
-        """What ib_umad has made for the port that is asked from; the tools do not tell why they cannot open it (rdma-core 44)."""
+        """Return ib_umad's device node for the querying port; the tools do not report why they cannot open it (rdma-core 44)."""
         folder, wanted = "/sys/class/infiniband_mad", (self._asked.device, str(self._asked.port))
         for name in self._sys.list_dir(folder):
             if (self._sys.text(f"{folder}/{name}/ibdev"), self._sys.text(f"{folder}/{name}/port")) == wanted:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The words that the tools of infiniband-diags (rdma-core) share: GUIDs, LIDs, states, widths and speeds, in those of the kernel.
+"""The common words of the tools of infiniband-diags (rdma-core): GUIDs, LIDs, states, widths and speeds, in the kernel's words.
 
 Source: libibmad's dump.c, and the functions for widths and speeds in ibnetdiscover.c and ibdiag_common.c.
 """
@@ -13,17 +13,17 @@ import re
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 
-#: What libibmad says of a port's state, by the kernel's word; "NoChange" stands in an answer that never came.
+#: libibmad's word for a port's state → the kernel's word; "NoChange" is in an answer that never came.
 STATES = {"Down": "DOWN", "Initialize": "INIT", "Init": "INIT", "Armed": "ARMED", "Active": "ACTIVE", "NoChange": None}
 PHYSICAL = {
     "NoChange": None, "Sleep": "Sleep", "Polling": "Polling", "Disabled": "Disabled", "PhyTest": "Phy Test", "LinkUp": "LinkUp",
     "PortConfigurationTraining": "PortConfigurationTraining", "LinkErrorRecovery": "LinkErrorRecovery",
 }  # fmt: skip
-#: Speed → 10^9 bit/s of a lane as the kernel reckons them: so 4X EDR is 100 Gb/s here as in sysfs, and not the 103.125 on the wire.
+#: Speed → 10^9 bit/s of a lane by the kernel's calculation: 4X EDR is 100 Gb/s here as in sysfs, and not the 103.125 on the wire.
 LANE_GBPS = {
     "SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0, "XDR": 200.0,
 }  # fmt: skip
-#: What is signalled on a lane, as the tools print it, by the speed's name. FDR10 is told from QDR by its name alone.
+#: The signaling rate of a lane, as the tools print it, by the speed's name. FDR10 differs from QDR only in its name.
 _SIGNALLED = {
     "2.5": "SDR", "5.0": "DDR", "10.0": "QDR", "10.3125": "FDR10", "14.0625": "FDR", "25.78125": "EDR",
     "53.125": "HDR", "50.0": "HDR", "106.25": "NDR", "100.0": "NDR", "212.5": "XDR", "200.0": "XDR",
@@ -32,12 +32,12 @@ _SPEED = re.compile(r"([0-9]{1,3}\.[0-9]{1,5}) Gbps(?: \((FDR10)\))?")
 _LANES = {f"{width}{mark}": width for width in (1, 2, 4, 8, 12) for mark in "xX"}
 _GUID = re.compile(r"(?:0x)?([0-9a-fA-F]{1,16})")
 _UNASSIGNED = (0, 0xFFFF)
-#: The most sentences that a text's problems give; what is broken throughout is not told line by line.
+#: The maximum number of sentences for a text's problems; a completely broken text is not reported line by line.
 _TOLD = 20
 
 
 class Problems:
-    """What of a text was not understood, in sentences, the later ones only counted."""
+    """The lines of a text that were not understood, as sentences; later ones are only counted."""
 
     def __init__(self, tool: str) -> None:
         self._tool = tool
@@ -48,7 +48,7 @@ class Problems:
         return len(self._told) + self._more
 
     def line(self, number: int, line: str, why: str = "is not understood") -> None:
-        """A line of the text, counted from 1."""
+        """Add a problem with a line of the text, counted from 1."""
         self.add(f"line {number} of {self._tool} {why}: {line.strip()[:200]!r}")
 
     def add(self, sentence: str) -> None:
@@ -58,13 +58,13 @@ class Problems:
             self._more += 1
 
     def told(self) -> list[str]:
-        """The sentences, the last one with the number of those that are left out."""
+        """Return the sentences, the last one with the number of omitted ones."""
         more = [f"{self._more} more problems in what {self._tool} printed"] if self._more else []
         return [*self._told, *more]
 
 
 def plain_guid(text: str) -> str:
-    """A GUID as the graph has it: "2C5EAB0300B87B40", "0x2c5eab0300b87b40" and "0x8f10400410015" → "0x" and 16 lower hex digits."""
+    """Return a GUID as in the graph: "2C5EAB0300B87B40", "0x2c5eab0300b87b40" and "0x8f10400410015" → "0x" and 16 lower hex digits."""
     match = _GUID.fullmatch(text)
     if match is None:
         raise ParseError(f"not a GUID: {text[:200]!r}, expected the form '0x2c5eab0300b87b40'")
@@ -72,23 +72,23 @@ def plain_guid(text: str) -> str:
 
 
 def padded_guid(digits: str) -> str:
-    """The same of hexadecimal digits that a parser has seen to be such, of which a large fabric has many."""
+    """Return the same for hexadecimal digits that a parser has already checked; a large fabric has many."""
     return f"0x{digits.lower():0>16}"
 
 
 def assigned(lid: str | None) -> int | None:
-    """A LID in decimal digits; None for one that is not told, and for 0 and 65535, which say that a port has none yet."""
+    """Return a LID from decimal digits; None for a missing one, and for 0 and 65535, which mean that a port has none yet."""
     value = int(lid) if lid is not None else None
     return None if value in _UNASSIGNED else value
 
 
 def lanes(text: str) -> int | None:
-    """The lanes of "4X" and "4x"; None for "??", "undefined (0)" and the like, which no port that answers has."""
+    """Return the lanes of "4X" and "4x"; None for "??", "undefined (0)" and the like, which no answering port has."""
     return _LANES.get(text.strip())
 
 
 def speed_name(text: str) -> str | None:
-    """The name of a speed: "NDR" → "NDR", "53.125 Gbps" → "HDR", "10.0 Gbps (FDR10)" → "FDR10"; None for "???" and other words."""
+    """Return the name of a speed: "NDR" → "NDR", "53.125 Gbps" → "HDR", "10.0 Gbps (FDR10)" → "FDR10"; None for "???" and other words."""
     if text in LANE_GBPS:
         return text
     match = _SPEED.fullmatch(text.strip())
@@ -98,6 +98,6 @@ def speed_name(text: str) -> str | None:
 
 
 def rate_gbps(width: int | None, speed: str | None) -> float | None:
-    """10^9 bit/s over all lanes, None unless both are told."""
+    """Return 10^9 bit/s over all lanes, None unless both are known."""
     lane_gbps = LANE_GBPS.get(speed or "")
     return width * lane_gbps if width is not None and lane_gbps is not None else None
