@@ -2,4 +2,4 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The operating system of a host: limits, memory, CPUs, clock, sysctl, and who uses the host."""
+"""The operating system of a host: limits, memory, CPUs, clock, sysctl, and its users."""

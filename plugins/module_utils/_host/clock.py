@@ -2,12 +2,12 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What chrony says of the clock: `chronyc -N -c -m tracking "sources -a"` (chronyc(1), 4.0 to 4.6), lines of values apart by commas.
+"""Parse chrony's state: `chronyc -N -c -m tracking "sources -a"` (chronyc(1), 4.0 to 4.6), lines of values separated by commas.
 
-The first line is that of tracking, 14 values: the source's id in hexadecimal and its name, stratum, time of the last update, correction
-of the clock that is still to come in seconds, last and RMS offset, frequency, residual frequency, skew, root delay, root dispersion,
-update interval, leap status. Each further line is a source: mode (^ server, = peer, # clock), state, name as it was configured (-N), …
-With -a those whose name has no address yet are there too.
+The first line is that of tracking, 14 values: the source's id in hexadecimal and its name, stratum, time of the last update, remaining
+correction of the clock in seconds, last and RMS offset, frequency, residual frequency, skew, root delay, root dispersion, update interval,
+leap status. Each further line is a source: mode (^ server, = peer, # clock), state, name as configured (-N), … -a includes sources whose
+name has no address yet.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import Ma
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 
 ASK = ("chronyc", "-N", "-c", "-m", "tracking", "sources -a")
-#: chronyd's own, on Debian, Ubuntu and RHEL; it goes when chronyd ends.
+#: chronyd's own, on Debian, Ubuntu and RHEL; chronyd removes it when it ends.
 PID_FILE = "/run/chrony/chronyd.pid"
 TRACKING_VALUES, SOURCE_VALUES = 14, 10
 LEAPS = ("Normal", "Insert second", "Delete second", "Not synchronised")
@@ -32,9 +32,9 @@ MODES, STATES = "^=#", "*+-?x~"
 
 @dataclass(frozen=True)
 class Chrony:
-    """source: what the clock follows, None if nothing; offset_seconds: how far it is ahead of it. sources: name → its state's mark.
+    """source: the clock's reference, None without one; offset_seconds: how far the clock is ahead of it. sources: name → its state's mark.
 
-    States: "*" followed, "+" combined with it, "-" left out, "?" not reached, "x" says another time than most, "~" varies too much.
+    States: "*" selected, "+" combined with it, "-" not used, "?" not reached, "x" disagrees with most, "~" varies too much.
     """
 
     synchronised: bool
@@ -45,7 +45,7 @@ class Chrony:
 
 
 def parse_chrony(text: str) -> Chrony:
-    """The lines above. Raises ParseError, which quotes the line."""
+    """Parse the lines above. Raises ParseError with the line."""
     lines = [line.split(",") for line in text.splitlines() if line]
     tracking = lines[0] if lines else []
     if len(tracking) != TRACKING_VALUES or tracking[-1] not in LEAPS:
@@ -57,7 +57,7 @@ def parse_chrony(text: str) -> Chrony:
         synchronised=synchronised,
         source=(tracking[1] or tracking[0]) if synchronised else None,
         stratum=int(_number(tracking[2], tracking)) if synchronised else None,
-        # A correction below zero slows a clock that is ahead.
+        # A negative correction slows a clock that is ahead.
         offset_seconds=0.0 - _number(tracking[4], tracking) if synchronised else None,
         sources=dict(_source(line) for line in lines[1:]),
     )
@@ -80,7 +80,7 @@ def _number(word: str, values: list[str]) -> float:
 
 
 def read_chrony(sys: SysRoot, runner: Runner | None) -> tuple[Chrony | None, str | None]:
-    """What chronyd says, or why it does not answer; both None where none runs, for which no process is started."""
+    """Return chronyd's answer, or why there is none; both None if chronyd does not run: then no process is started."""
     if runner is None or not sys.exists(PID_FILE):
         return None, None
     try:
@@ -103,16 +103,16 @@ CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0"
 
 @dataclass(frozen=True)
 class ClockSource:
-    """The counter that the kernel reads the time from, and those that it could use. Programs count CPU cycles by the tsc of an x86 CPU."""
+    """The counter that the kernel reads the time from, and the available ones. Programs count CPU cycles with the tsc of an x86 CPU."""
 
     current: str
     available: list[str]
 
 
 class Timex(ctypes.Structure):
-    """struct timex as far as its status, in the C library's types; the rest is room for what the kernel writes behind it.
+    """struct timex up to its status, in the C library's types; the rest is space for the kernel's later fields.
 
-    modes = 0 asks and sets nothing.
+    modes = 0 queries and sets nothing.
     """
 
     _fields_ = (
@@ -127,7 +127,7 @@ class Timex(ctypes.Structure):
 
 
 def clock_status() -> int | None:
-    """The status bits of this system's clock, or None where it cannot be asked (no such call, or forbidden in a container)."""
+    """Return the status bits of this system's clock, or None if it cannot be queried (no such call, or forbidden in a container)."""
     timex = Timex()
     try:
         result: int = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(timex))
@@ -137,24 +137,24 @@ def clock_status() -> int | None:
 
 
 def is_synchronised(status: int) -> bool:
-    """Whether a status of adjtimex(2) is that of a clock in step; without corrections the kernel itself sets the bit after some hours."""
+    """Return whether adjtimex(2) shows a synchronized clock. Without corrections the kernel sets the bit after some hours."""
     return not status & STA_UNSYNC
 
 
 def read_synchronised(runner: Runner | None, ask: Callable[[], int | None] = clock_status) -> bool | None:
-    """Of the running system; None for a tree that was captured, which has no clock. No process is started."""
+    """Return the state of the running system; None for a captured tree, which has no clock. No process is started."""
     status = ask() if runner is not None else None
     return None if status is None else is_synchronised(status)
 
 
 def time_files(servers: Sequence[str]) -> list[ManagedFile]:
-    """chrony's file of these servers; none: that it shall go. Servers that the distribution names stay where they are."""
+    """Return chrony's file of these servers; without servers, the file's removal. The distribution's servers stay unchanged."""
     lines = "".join(f"server {name} iburst\n" for name in servers)
     return [ManagedFile(SOURCES_FILE, f"# Managed by rdma.cluster.\n{lines}" if servers else None)]
 
 
 def read_clocksource(sys: SysRoot) -> ClockSource | None:
-    """The clock source of the kernel (drivers/base, kernel/time/clocksource.c); None if its file is not there or not readable."""
+    """Return the kernel's clock source (drivers/base, kernel/time/clocksource.c); None if its file is missing or unreadable."""
     try:
         current, available = (sys.text(f"{CLOCKSOURCE}/{name}_clocksource") for name in ("current", "available"))
     except OSError:
@@ -163,6 +163,9 @@ def read_clocksource(sys: SysRoot) -> ClockSource | None:
 
 
 def read_hardware_clocks(sys: SysRoot) -> dict[str, str]:
-    """Interface → the clock of its NIC ("ptp0"): drivers put it below the device (drivers/ptp/ptp_clock.c). No process is started."""
+    """Return interface → the clock of its NIC ("ptp0"): drivers create it below the device (drivers/ptp/ptp_clock.c).
+
+    No process is started.
+    """
     found = {name: sys.list_dir(f"/sys/class/net/{name}/device/ptp") for name in sys.list_dir("/sys/class/net")}
     return {name: clocks[0] for name, clocks in found.items() if clocks}

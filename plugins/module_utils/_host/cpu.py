@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How fast a host's CPUs may run and how deep they may sleep: frequency governors, idle states, and tuned, which would set both.
+"""Read the limits on the speed and sleep of a host's CPUs: frequency governors, idle states, and tuned, which sets both.
 
 Sources: Documentation/admin-guide/pm/cpufreq.rst, cpuidle.rst and pm_qos_interface.rst of Linux; tuned-adm(8).
 """
@@ -19,13 +19,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import 
 
 CPUS = "/sys/devices/system/cpu"
 POLICIES = f"{CPUS}/cpufreq"
-#: The most that all who asked for a quick wake-up allow now: 32 bits in the machine's order, 2000 s where nobody asked.
+#: The current maximum wake-up latency that processes have requested: 32 bits in the machine's order, 2000 s without a request.
 DMA_LATENCY = "/dev/cpu_dma_latency"
 NOBODY_ASKED_US = 2_000_000_000
 TUNED, ACTIVE_PROFILE = "tuned.service", "/etc/tuned/active_profile"
 OUR_PROFILE = "rdma-cluster"
 PROFILE_FILE = f"/etc/tuned/{OUR_PROFILE}/tuned.conf"
-#: What tuned takes for a server by itself.
+#: tuned's default for a server.
 USUAL_PROFILE = "throughput-performance"
 _CPU = re.compile(r"cpu[0-9]+")
 _POLICY = re.compile(r"policy[0-9]+")
@@ -34,7 +34,7 @@ _INCLUDE = re.compile(r"^include=([A-Za-z0-9_.:-]+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class IdleState:
-    """One idle state. latency_us: how long it takes to wake up from it; disabled: how many of the cpus that have it may not enter it."""
+    """One idle state. latency_us: its wake-up time; disabled: how many of the cpus that have it may not enter it."""
 
     latency_us: int
     cpus: int
@@ -43,7 +43,7 @@ class IdleState:
 
 @dataclass(frozen=True)
 class Tuned:
-    """tuned, where it runs. profile: the one in force; base: what ours builds on, or would."""
+    """tuned, if it runs. profile: the active one; base: the base of our profile, current or planned."""
 
     profile: str | None
     base: str
@@ -51,10 +51,10 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Cpu:
-    """driver: None where the kernel does not scale frequencies, as in most virtual machines. governors: each in force → policies.
+    """driver: None if the kernel does not scale frequencies, as in most virtual machines. governors: each active one → policies.
 
-    available: the governors that every policy has. idle_states: by name. latency_us: what processes allow at most; None: not told, or
-    nobody has asked. tuned: None where it does not run.
+    available: the governors that every policy has. idle_states: by name. latency_us: the maximum that processes request; None: unknown, or
+    no request. tuned: None if it does not run.
     """
 
     driver: str | None
@@ -66,14 +66,14 @@ class Cpu:
 
 
 def parse_number(text: str) -> int:
-    """latency, disable: a decimal number. Raises ParseError."""
+    """Parse latency or disable: a decimal number. Raises ParseError."""
     if not re.fullmatch(r"[0-9]{1,20}", text.strip(), re.ASCII):
         raise ParseError(f"not a number: {text[:200]!r}, expected the form '133'")
     return int(text)
 
 
 def read_cpu(sys: SysRoot, *, running: bool) -> Cpu:
-    """What a host's CPUs are set to. running: whether sys is that of a running system. No process is started."""
+    """Return the settings of a host's CPUs. running: whether sys is that of a running system. No process is started."""
     policies = [f"{POLICIES}/{name}" for name in sys.list_dir(POLICIES) if _POLICY.fullmatch(name)]
     governors = [sys.text(f"{policy}/scaling_governor") for policy in policies]
     available = [set((sys.text(f"{policy}/scaling_available_governors") or "").split()) for policy in policies]
@@ -88,7 +88,7 @@ def read_cpu(sys: SysRoot, *, running: bool) -> Cpu:
 
 
 def _read_idle_states(sys: SysRoot) -> dict[str, IdleState]:
-    """All CPUs' together; of CPUs with different states under one name the longest latency counts."""
+    """Return the idle states of all CPUs together; if CPUs have different states with one name, the longest latency counts."""
     found: dict[str, IdleState] = {}
     for cpu in filter(_CPU.fullmatch, sys.list_dir(CPUS)):
         for state in sys.list_dir(f"{CPUS}/{cpu}/cpuidle"):
@@ -113,7 +113,7 @@ def _read_latency(sys: SysRoot) -> int | None:
 
 
 def read_tuned(sys: SysRoot) -> Tuned | None:
-    """What tuned has in force; None where it does not run."""
+    """Return tuned's active profile; None if it does not run."""
     if service_group(sys, TUNED) is None:
         return None
     profile = sys.text(ACTIVE_PROFILE)

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The CPUs' governor and idle states, now and at boot: through tuned where it runs, as it would set both anew; else by a unit of ours.
+"""Set the CPUs' governor and idle states, now and at boot: with tuned if it runs, because it would set both again; else with a unit.
 
-cpupower writes the very same files of sysfs and is not needed.
+cpupower writes the same files of sysfs and is not needed.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ WantedBy=multi-user.target
 """
 BOOT = BootProgram(CPU_UNIT, UNIT_TEXT, cpu_runner.main, cpu_runner.CONFIG, PROGRAM)
 SETTLE_SECONDS = 15.0
-#: What can differ.
+#: The settings that can differ.
 GOVERNOR, IDLE_STATES = "governor of the CPUs", "idle states of the CPUs"
 
 
 @dataclass(frozen=True)
 class CpuWish:
-    """governor, max_cstate_latency_us: None to leave it as it is."""
+    """governor, max_cstate_latency_us: None to leave it unchanged."""
 
     governor: str | None
     max_cstate_latency_us: int | None
@@ -73,9 +73,9 @@ class CpuWish:
 
 @dataclass(frozen=True)
 class CpuResult:
-    """What was done, or would be in check mode; live: (what, seen, wished); profile: tuned's file; taken: the profile that tuned takes.
+    """What was done, or would be in check mode; live: (what, seen, wished); profile: tuned's file; taken: tuned's next profile.
 
-    withheld: what was left as it is, because the host is in use; nothing at all was done then. Check mode has the differences as well.
+    withheld: what stays unchanged because the host is in use; then nothing is done. Check mode has the differences as well.
     """
 
     service: ServiceChange
@@ -90,21 +90,21 @@ class CpuResult:
 
     @property
     def effects(self) -> tuple[str, ...]:
-        """What the change does to the CPUs, or to the unit or the profile that sets them, in words."""
+        """Return the effects of the change on the CPUs, or on the unit or the profile that sets them, in words."""
         settings = [f"{what}: {seen} to {wished}" for what, seen, wished in self.live]
         profile = [f"profile of tuned: {self.taken}"] if self.taken is not None else []
         return (*settings, *profile) or (f"{CPU_UNIT} and its files",)
 
     @property
     def diffs(self) -> list[dict[str, str]]:
-        """In the shape that Ansible's --diff prints."""
+        """Return the changes in the format of Ansible's --diff."""
         files = [file.to_diff() for file in self.profile]
         taken = listed_diff("profile of tuned", [self.taken] if self.taken is not None else [])
         return [*self.service.diffs, *files, *taken, *(setting_diff(*each) for each in self.live)]
 
 
 def cpu_differences(wish: CpuWish, seen: Cpu) -> list[tuple[str, str, str]]:
-    """What of a wish does not hold: (what, seen, wished). What this kernel does not have differs from nothing."""
+    """Return the wishes that are not met: (what, seen, wished). Settings that this kernel does not have are no difference."""
     found = []
     if wish.governor is not None and seen.governors and set(seen.governors) != {wish.governor}:
         found.append((GOVERNOR, ", ".join(seen.governors), wish.governor))
@@ -115,7 +115,7 @@ def cpu_differences(wish: CpuWish, seen: Cpu) -> list[tuple[str, str, str]]:
 
 
 def deep_states(wish: CpuWish, seen: Cpu) -> list[str]:
-    """The idle states that take too long to wake up from and may be entered."""
+    """Return the idle states with a too long wake-up time that are enabled."""
     most_us = wish.max_cstate_latency_us
     if most_us is None or (seen.latency_us is not None and seen.latency_us <= most_us):
         return []
@@ -123,7 +123,7 @@ def deep_states(wish: CpuWish, seen: Cpu) -> list[str]:
 
 
 def cpu_files(wish: CpuWish, tuned: Tuned | None) -> list[ManagedFile]:
-    """tuned's profile where tuned runs, else the unit, its program and its file; the other's shall not be there, and none for no wish."""
+    """Return tuned's profile if it runs, else the unit, its program and its file; the other files are removed, and all without a wish."""
     return [_profile_file(wish, tuned), *BOOT.files(None if wish.is_empty or tuned is not None else _settings(wish))]
 
 
@@ -137,7 +137,7 @@ def _settings(wish: CpuWish) -> str:
 
 
 def profile_text(wish: CpuWish, tuned: Tuned) -> str:
-    """A profile that is the one in force so far but for the wish (tuned-profiles(7), the plug-in cpu)."""
+    """Return a profile that includes the currently active one and adds the wish (tuned-profiles(7), the plug-in cpu)."""
     lines = ["# Managed by rdma.cluster.", "[main]", "summary=Governor and idle states for RDMA", f"include={tuned.base}", "", "[cpu]"]
     lines += [f"governor={wish.governor}"] if wish.governor is not None else []
     lines += [f"force_latency={wish.max_cstate_latency_us}"] if wish.max_cstate_latency_us is not None else []
@@ -145,10 +145,10 @@ def profile_text(wish: CpuWish, tuned: Tuned) -> str:
 
 
 def ensure_cpu(wish: CpuWish, *, runner: Runner, look: Callable[[], Cpu], check_mode: bool, refused: str = "") -> CpuResult:
-    """Make a wish hold now and after a boot. look: reads the CPUs' state, now.
+    """Apply a wish now and for the next boot. look: reads the current state of the CPUs.
 
-    With no wish, what is ours goes and values stay until the next boot. refused: why the CPUs must not be changed now, "" if they may;
-    then nothing is done, neither now nor for the next boot. Raises ApplyError if they are not as wished afterwards.
+    Without a wish, our files are removed and values stay until the next boot. refused: the reason that the CPUs must not be changed now, ""
+    if they may; then nothing is done, neither now nor for the next boot. Raises ApplyError if they differ from the wish afterwards.
     """
     seen = look()
     taken, live = _profile_to_take(wish, seen), cpu_differences(wish, seen)
@@ -157,7 +157,7 @@ def ensure_cpu(wish: CpuWish, *, runner: Runner, look: Callable[[], Cpu], check_
         withheld = planned.effects if planned.changed else ()
         return replace(planned, withheld=withheld) if check_mode else CpuResult(BOOT.unchanged, [], None, [], withheld)
     if taken is not None and wish.is_empty and not check_mode:
-        # While its file is still there.
+        # While its file still exists.
         _take(taken, runner)
     service = _service(wish, seen.tuned, runner, check_mode=check_mode)
     profile = ensure_files([_profile_file(wish, seen.tuned)], check_mode=check_mode)
@@ -171,7 +171,7 @@ def ensure_cpu(wish: CpuWish, *, runner: Runner, look: Callable[[], Cpu], check_
 
 
 def _profile_to_take(wish: CpuWish, seen: Cpu) -> str | None:
-    """The profile that tuned shall change to: ours, or with no wish the one before; None where it has the right one, or does not run."""
+    """Return the profile for tuned: ours, or without a wish the previous one; None if it has the right one, or does not run."""
     if seen.tuned is None or (seen.tuned.profile == OUR_PROFILE) != wish.is_empty:
         return None
     return seen.tuned.base if wish.is_empty else OUR_PROFILE
@@ -188,7 +188,7 @@ def _take(profile: str, runner: Runner) -> None:
 
 
 def _read_back(wish: CpuWish, look: Callable[[], Cpu]) -> None:
-    """tuned answers before it is done."""
+    """Check the result. tuned answers before it is done."""
     deadline = time.monotonic() + SETTLE_SECONDS
     while left := cpu_differences(wish, look()):
         if time.monotonic() > deadline:

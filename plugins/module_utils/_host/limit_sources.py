@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The line of systemd's configuration that sets a limit of services: the manager's default, a unit, or a drop-in of units.
+"""Find the line of systemd's configuration that sets a limit of services: the manager's default, a unit, or a drop-in.
 
-Sources: systemd-system.conf(5), systemd.unit(5): files of one name hide each other in the order of the folders, the others apply in the
+Sources: systemd-system.conf(5), systemd.unit(5): files with one name hide each other in the order of the folders, the others apply in the
 order of their names, and the last one wins.
 """
 
@@ -23,7 +23,7 @@ EVERY_SERVICE, TRANSIENT = "service.d", "run-.service.d"
 
 @dataclass(frozen=True)
 class LimitSource:
-    """The line that sets a limit. line: its number, from 1; value: as it is written ("64M", "infinity")."""
+    """The line that sets a limit. line: its number, from 1; value: as written ("64M", "infinity")."""
 
     file: str
     line: int
@@ -31,7 +31,7 @@ class LimitSource:
 
 
 def parse_setting(text: str, section: str, key: str) -> tuple[int, str] | None:
-    """The line number and the value of the last setting of a key in a section ("[Manager]") of a configuration file of systemd."""
+    """Return the line number and the value of the last setting of a key in a section ("[Manager]") of a systemd configuration file."""
     current, found = "", None
     for number, line in enumerate((line.strip() for line in text.splitlines()), start=1):
         if line.startswith("["):
@@ -43,21 +43,21 @@ def parse_setting(text: str, section: str, key: str) -> tuple[int, str] | None:
 
 
 def manager_source(sys: SysRoot, item: str) -> LimitSource | None:
-    """The line that sets the manager's default of an item ("MEMLOCK"); None if no file sets it."""
+    """Return the line that sets the manager's default of an item ("MEMLOCK"); None if no file sets it."""
     main = _first(sys, (f"{folder}/system.conf" for folder in MANAGER_FOLDERS))
     paths = [main, *_drop_ins(sys, [f"{folder}/system.conf.d" for folder in MANAGER_FOLDERS])]
     return _last(sys, paths, "[Manager]", f"DefaultLimit{item}")
 
 
 def unit_source(sys: SysRoot, unit: str, item: str) -> LimitSource | None:
-    """The line that sets an item for a service by its unit, a drop-in of it or one of every service; None if no file sets it."""
+    """Return the line that sets an item for a service in its unit, its drop-in or one for every service; None if no file sets it."""
     main = _first(sys, (f"{folder}/{unit}" for folder in UNIT_FOLDERS))
     folders = [f"{folder}/{name}" for name in (f"{unit}.d", EVERY_SERVICE) for folder in UNIT_FOLDERS]
     return _last(sys, [main, *_drop_ins(sys, folders)], "[Service]", f"Limit{item}")
 
 
 def service_source(sys: SysRoot, item: str) -> LimitSource | None:
-    """The line that sets an item for a service without a setting of its own, which is what a transient service shows."""
+    """Return the line that sets an item for a service without its own setting, as a transient service has it."""
     folders = [f"{folder}/{name}" for name in (TRANSIENT, EVERY_SERVICE) for folder in UNIT_FOLDERS]
     return _last(sys, _drop_ins(sys, folders), "[Service]", f"Limit{item}") or manager_source(sys, item)
 
@@ -83,7 +83,7 @@ def _last(sys: SysRoot, paths: Iterable[str], section: str, key: str) -> LimitSo
 
 
 def _readable(sys: SysRoot, path: str) -> str:
-    """The text of a file; "" if it may not be read: the limit itself is then known, and the line that sets it is not."""
+    """Return the text of a file; "" if it may not be read: then the limit is known, but not the line that sets it."""
     try:
         return sys.read(path) or ""
     except PermissionError:

@@ -2,12 +2,12 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What processes may lock of memory, which RDMA needs to register it, and have open of files: for logins and for services.
+"""Limits of locked memory, which RDMA needs to register memory, and of open files: for logins and for services.
 
-limits.conf(5) holds for PAM sessions only, and its `*` is not root; what a service gets, and so a job that slurmd or containerd starts,
-comes from the manager's DefaultLimit…= (systemd-system.conf(5)) or from its own unit. NVIDIA's guide to NCCL asks for no limit of
-locked memory and for 131072 open files (connections and pieces of shared memory take them), and against an unlimited stack, which is
-never set here.
+limits.conf(5) applies to PAM sessions only, and its `*` excludes root; the limits of a service, and so of a job that slurmd or containerd
+starts, come from the manager's DefaultLimit…= (systemd-system.conf(5)) or from its own unit. NVIDIA's guide to NCCL recommends no limit of
+locked memory and 131072 open files (for connections and pieces of shared memory), and advises against an unlimited stack, which is never
+set here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ USER_FILE = f"/etc/systemd/user.conf.d/{NAME}"
 LOGIND_FILE = f"/etc/systemd/logind.conf.d/{NAME}"
 HEADER = "# Managed by rdma.cluster: RDMA locks the memory that it registers.\n"
 LOGIND_TEXT = "# Managed by rdma.cluster: a job's shared memory outlives the login that started it.\n[Login]\nRemoveIPC=no\n"
-#: The kernel's own ceiling (fs.nr_open); the soft limit may be raised to it. systemd's default of the hard one is half of it.
+#: The kernel's own maximum (fs.nr_open); the soft limit may be raised to it. systemd's default hard limit is half of it.
 OPEN_FILES_HARD = 1048576
 MEMLOCK_KEY, OPEN_FILES_KEY = "DefaultLimitMEMLOCK", "DefaultLimitNOFILE"
 MEMLOCK_ROW, OPEN_FILES_ROW = "Max locked memory", "Max open files"
@@ -43,7 +43,7 @@ LIMIT_LINE = re.compile(r"(?P<name>\S.*?) {2,}(?P<soft>[0-9]{1,20}|unlimited) +(
 
 @dataclass(frozen=True)
 class Limit:
-    """One line of /proc/PID/limits. soft and hard: in unit, None: unlimited; unit: "bytes", "us", …, None: none is said."""
+    """One line of /proc/PID/limits. soft and hard: in unit, None: unlimited; unit: "bytes", "us", …, None: without one."""
 
     soft: int | None
     hard: int | None
@@ -64,7 +64,7 @@ class Memlock:
 
 @dataclass(frozen=True)
 class LimitsWish:
-    """memlock_unlimited: no limit of locked memory; open_files: files open at least, 0: as it is; keep_ipc: RemoveIPC=no."""
+    """memlock_unlimited: no limit of locked memory; open_files: the minimum of open files, 0: unchanged; keep_ipc: RemoveIPC=no."""
 
     memlock_unlimited: bool
     open_files: int
@@ -73,14 +73,14 @@ class LimitsWish:
 
 @dataclass(frozen=True)
 class ServiceLimits:
-    """What a process has: its soft limits, with which the kernel compares. open_files is None if there is no limit."""
+    """The limits of a process: its soft limits, which the kernel enforces. open_files is None if there is no limit."""
 
     memlock: Memlock
     open_files: int | None
 
 
 def parse_limits(text: str) -> dict[str, Limit]:
-    """The limits in /proc/PID/limits (proc(5)) by their names ("Max locked memory"). Raises ParseError."""
+    """Return the limits in /proc/PID/limits (proc(5)) by their names ("Max locked memory"). Raises ParseError."""
     lines = lines_of(text, _LONGEST_LINE)
     if not lines or lines[0].split() != LIMIT_HEADER:
         raise ParseError(f"not the limits of a process: {(lines or [''])[0]!r}, expected the line {' '.join(LIMIT_HEADER)!r}")
@@ -98,7 +98,7 @@ def _number(word: str) -> int | None:
 
 
 def service_limits(text: str) -> ServiceLimits:
-    """The limits of RDMA in /proc/PID/limits. Raises ParseError if one of them is not there."""
+    """Return the limits for RDMA in /proc/PID/limits. Raises ParseError if one of them is missing."""
     found = parse_limits(text)
     missing = [row for row in (MEMLOCK_ROW, OPEN_FILES_ROW) if row not in found]
     if missing:
@@ -108,9 +108,9 @@ def service_limits(text: str) -> ServiceLimits:
 
 
 def read_service_limits(runner: Runner) -> ServiceLimits | None:
-    """What a service that starts now gets, seen from inside one; None if systemd does not start one.
+    """Return the limits of a service that starts now, read from inside one; None if systemd does not start one.
 
-    Raises ParseError if what the service says makes no sense.
+    Raises ParseError if the service's output is invalid.
     """
     try:
         done = runner.run(ASK)
@@ -120,7 +120,7 @@ def read_service_limits(runner: Runner) -> ServiceLimits | None:
 
 
 def files(wish: LimitsWish) -> list[ManagedFile]:
-    """The files of logins, services, users' services and logind; one that has nothing to say shall not be there."""
+    """Return the files for logins, services, users' services and logind; an empty one is removed."""
     manager = [f"{MEMLOCK_KEY}=infinity"] if wish.memlock_unlimited else []
     manager += [f"{OPEN_FILES_KEY}={wish.open_files}:{OPEN_FILES_HARD}"] if wish.open_files else []
     manager_text = "\n".join([f"{HEADER}[Manager]", *manager, ""]) if manager else None
@@ -140,17 +140,17 @@ def locks_too_little(wish: LimitsWish, seen: Memlock) -> bool:
 
 
 def opens_too_few(wish: LimitsWish, open_files: int | None) -> bool:
-    """None: there is no limit."""
+    """Return whether the limit is too low. None: there is no limit."""
     return open_files is not None and open_files < wish.open_files
 
 
 def loses_ipc(wish: LimitsWish, removed: bool | None) -> bool:
-    """removed: what logind does with a user's shared memory; None: it does not run."""
+    """Return whether shared memory would be lost. removed: whether logind removes a user's shared memory; None: it does not run."""
     return wish.keep_ipc and bool(removed)
 
 
 def too_low(wish: LimitsWish, seen: ServiceLimits) -> list[tuple[str, str, str]]:
-    """What of a process's limits is less than wished: (what, seen, wished) in words."""
+    """Return the limits of a process that are below the wish: (what, seen, wished) in words."""
     found = []
     if locks_too_little(wish, seen.memlock):
         found.append(("memlock of services", seen.memlock.words, "unlimited"))
@@ -161,16 +161,16 @@ def too_low(wish: LimitsWish, seen: ServiceLimits) -> list[tuple[str, str, str]]
 
 FIRST = "/etc/security/limits.conf"
 FOLDER = "/etc/security/limits.d"
-#: `*` is everybody but root.
+#: `*` means every user except root.
 DOMAINS = ("*", "root")
 UNLIMITED = ("-1", "infinity", "unlimited")
-#: What a line's type sets.
+#: The limits that a line's type sets.
 TYPES = {"-": ("soft", "hard"), "soft": ("soft",), "hard": ("hard",)}
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One line. types: "soft", "hard" or both; item: "memlock", "nofile", …; value as it is written; line: its number, from 1."""
+    """One line. types: "soft", "hard" or both; item: "memlock", "nofile", …; value as written; line: its number, from 1."""
 
     domain: str
     types: tuple[str, ...]
@@ -181,7 +181,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class LoginLimit:
-    """The limit of a login, and the line that sets it; where that is not unlimited, the value as it is written there (memlock: KiB)."""
+    """The limit of a login, and the line that sets it; unless it is unlimited, the value as written there (memlock: KiB)."""
 
     unlimited: bool
     value: str
@@ -190,7 +190,7 @@ class LoginLimit:
 
 
 def parse_limits_conf(text: str) -> list[Rule]:
-    """The lines for everybody and for root, in order; pam_limits leaves out what it does not understand, and so does this."""
+    """Return the lines for every user and for root, in order; pam_limits skips lines that it does not understand, and so does this."""
     rules = []
     for number, line in enumerate(text.splitlines(), start=1):
         words = line.partition("#")[0].split()
@@ -200,7 +200,7 @@ def parse_limits_conf(text: str) -> list[Rule]:
 
 
 def read_login_limits(sys: SysRoot, item: str) -> dict[str, LoginLimit | None]:
-    """What everybody ("*") and root get of an item; None where no file says anything, so that the kernel's default holds."""
+    """Return an item's limit for every user ("*") and for root; None if no file sets it, so that the kernel's default applies."""
     names = [f"{FOLDER}/{name}" for name in sys.list_dir(FOLDER) if name.endswith(".conf")]
     last: dict[tuple[str, str], LoginLimit] = {}
     for path in (FIRST, *names):
@@ -211,13 +211,13 @@ def read_login_limits(sys: SysRoot, item: str) -> dict[str, LoginLimit | None]:
 
 
 def _least(both: list[LoginLimit | None]) -> LoginLimit | None:
-    """Of soft and hard limit the one that binds; None if either is not said."""
+    """Return the effective one of soft and hard limit; None if either is missing."""
     said = [limit for limit in both if limit is not None]
     return min(said, key=_height) if len(said) == len(both) else None
 
 
 def _height(limit: LoginLimit) -> tuple[bool, int]:
-    """What is no number counts as the least: nobody can rely on it."""
+    """Return a sort key. A value that is not a number counts as the lowest, because it cannot be relied on."""
     return limit.unlimited, int(limit.value) if limit.value.isdecimal() else 0
 
 
@@ -229,7 +229,7 @@ SETTLE_SECONDS = 5.0
 
 
 def parse_bool_property(text: str) -> bool:
-    """What `busctl get-property` says of a property of type boolean: "b true". Raises ParseError."""
+    """Parse `busctl get-property` for a boolean property: "b true". Raises ParseError."""
     words = text.split()
     if len(words) != 2 or words[0] != "b" or words[1] not in ("true", "false"):
         raise ParseError(f"not a boolean property: {text[:200]!r}, expected 'b true' or 'b false'")
@@ -237,7 +237,7 @@ def parse_bool_property(text: str) -> bool:
 
 
 def read_remove_ipc(sys: SysRoot, runner: Runner) -> bool | None:
-    """What logind does now; None where it does not run, or does not answer. Raises ParseError for an answer that makes no sense."""
+    """Return logind's current setting; None if it does not run or does not answer. Raises ParseError for an invalid answer."""
     if service_group(sys, SERVICE) is None:
         return None
     try:
@@ -248,7 +248,7 @@ def read_remove_ipc(sys: SysRoot, runner: Runner) -> bool | None:
 
 
 def keep_ipc(sys: SysRoot, runner: Runner) -> None:
-    """Have logind read its files again, and see that it removes nothing any more. Raises ApplyError if it still would."""
+    """Reload logind's files, and check that it no longer removes anything. Raises ApplyError if it still would."""
     run_checked(runner, *RELOAD)
     deadline = time.monotonic() + SETTLE_SECONDS
     while read_remove_ipc(sys, runner) is not False:
@@ -260,7 +260,7 @@ def keep_ipc(sys: SysRoot, runner: Runner) -> None:
         time.sleep(0.2)
 
 
-#: The unit, and the name of its main process; distributions call that of SSH by both names.
+#: The unit, and the name of its main process; distributions use both names for SSH's unit.
 STARTERS = {
     "ssh.service": "sshd",
     "sshd.service": "sshd",
@@ -273,7 +273,7 @@ STARTERS = {
 
 @dataclass(frozen=True)
 class RunningService:
-    """A service that runs: its main process, the memory that it may lock, and the line of its unit or a drop-in that sets it."""
+    """A running service: its main process, its limit of locked memory, and the line of its unit or a drop-in that sets it."""
 
     pid: int
     memlock: Memlock
@@ -281,7 +281,7 @@ class RunningService:
 
 
 def read_running_services(sys: SysRoot) -> dict[str, RunningService]:
-    """Those of STARTERS that run, by unit; no process is started. One that ends meanwhile, or may not be looked at, is left out."""
+    """Return those of STARTERS that run, by unit; no process is started. One that ends meanwhile, or may not be read, is omitted."""
     found = {unit: _read(sys, unit, name) for unit, name in STARTERS.items()}
     return {unit: service for unit, service in found.items() if service is not None}
 

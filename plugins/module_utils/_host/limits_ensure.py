@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Limits made to hold: the files, what the next service gets, and what logind does when a user logs out."""
+"""Apply limits: the files, the limits of the next service, and logind's action when a user logs out."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REMOVE_IPC = ("RemoveIPC of logind", "yes", "no")
 
 @dataclass(frozen=True)
 class LimitsResult:
-    """What was done, or would be in check mode; live: (what, seen, wished) of the running system beside files."""
+    """What was done, or would be in check mode; live: (what, seen, wished) of the running system, in addition to files."""
 
     files: list[FileChange]
     live: list[tuple[str, str, str]]
@@ -42,15 +42,15 @@ class LimitsResult:
 
     @property
     def diffs(self) -> list[dict[str, str]]:
-        """In the shape that Ansible's --diff prints."""
+        """Return the changes in the format of Ansible's --diff."""
         return [*(file.to_diff() for file in self.files), *(setting_diff(*each) for each in self.live)]
 
 
 def ensure_limits(wish: LimitsWish, *, runner: Runner, sys: SysRoot, check_mode: bool) -> LimitsResult:
-    """Write the files, and have systemd and logind read them again where what they do now is another thing.
+    """Write the files, and reload systemd and logind if their current settings differ.
 
-    What is not wished leaves the files; the running manager is then left alone, as nothing is known of what it should say.
-    Raises ApplyError if a limit cannot be seen or is still too low afterwards.
+    Limits without a wish are removed from the files; the running manager is then left alone, because its previous value is unknown. Raises
+    ApplyError if a limit cannot be read or is still too low afterwards.
     """
     changes = ensure_files(files(wish), check_mode=check_mode)
     live = _services(wish, runner, sys, check_mode=check_mode)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a host is in use: processes that have a GPU open, processes of a batch system that show a job, and queue pairs.
+"""Find whether a host is in use: processes with an open GPU, processes of a batch system that show a job, and queue pairs.
 
 Sources: proc(5), proc_pid_fd(5), proc_pid_comm(5); slurmstepd.c of Slurm; sge_shepherd(8); rdma-resource(8).
 """
@@ -19,10 +19,10 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import P
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._host.queue_pairs import RdmaQp, parse_rdma_qps
 
-#: The kernel cuts a process's name to 15 characters (TASK_COMM_LEN).
+#: The kernel truncates a process's name to 15 characters (TASK_COMM_LEN).
 COMM_CHARS = 15
-#: They have GPUs open on an idle host, and put no load on them: NVIDIA's services, NVSM of DGX OS and the device plugin of Kubernetes
-#: among them, and a desktop that waits for somebody to log in.
+#: They have GPUs open on an idle host without load on them: NVIDIA's services, NVSM of DGX OS and the device plugin of Kubernetes among
+#: them, and a desktop that waits for a login.
 GPU_DAEMONS = frozenset(
     name[:COMM_CHARS]
     for name in (
@@ -30,20 +30,20 @@ GPU_DAEMONS = frozenset(
         *("Xorg", "Xwayland", "gnome-shell"),
     )
 )
-#: Processes that live as long as a job (or a step of one) does on this host: Slurm, Grid Engine. Not known are the jobs of PBS and
-#: LSF, whose daemon and whose process for a job have one name, and an allocation of Slurm that has started nothing here.
+#: Processes that live as long as a job (or a step of one) on this host: Slurm, Grid Engine. Not detected are the jobs of PBS and LSF, whose
+#: daemon and job process have the same name, and an allocation of Slurm that has started nothing here.
 JOB_PROCESSES = frozenset(name[:COMM_CHARS] for name in ("slurmstepd", "sge_shepherd"))
-#: With cgroup v2 slurmd keeps a process with these arguments alive, job or none. With a job id behind them it belongs to that job.
+#: With cgroup v2 slurmd keeps a process with these arguments alive, with or without a job. With a job id after them it belongs to that job.
 SLURM_PLACEHOLDER = ["infinity"]
 #: The process that has started all others.
 INIT = 1
-#: A container's or a chroot's file may show with the path up to it.
+#: The path of a container's or a chroot's file may include the path up to it.
 GPU_DEVICE = re.compile(r"(?:/.*)?/dev/nvidia[0-9]+(?: \(deleted\))?")
 _NAMED = 3
 NOT_ALLOWED = "not allowed"
 QP_COMMAND = ("rdma", "-j", "resource", "show", "qp")
 DEVICES = "/sys/class/infiniband"
-#: Modules of the kernel that hold queue pairs on an idle port: management datagrams, IP over InfiniBand, the driver's own.
+#: Kernel modules that hold queue pairs on an idle port: management datagrams, IP over InfiniBand, the driver's own.
 KERNEL_QPS = frozenset({"ib_core", "ib_mad", "ib_ipoib", "mlx4_ib", "mlx5_ib"})
 #: Services of rdma-core that hold a queue pair on each port of an idle host.
 RDMA_DAEMONS = frozenset({"ibacm", "srp_daemon"})
@@ -52,7 +52,7 @@ ENDED = "a process that has ended"
 
 @dataclass(frozen=True)
 class Process:
-    """name: as the kernel has it (comm), cut to 15 characters."""
+    """name: the kernel's name (comm), truncated to 15 characters."""
 
     pid: int
     name: str
@@ -60,7 +60,7 @@ class Process:
 
 @dataclass(frozen=True)
 class QpUser:
-    """A process, or a module of the kernel (pid: None), that holds queue pairs on one port. port: None for no port yet."""
+    """A process, or a kernel module (pid: None), that holds queue pairs on one port. port: None without a port yet."""
 
     device: str
     port: int | None
@@ -71,9 +71,9 @@ class QpUser:
 
 @dataclass(frozen=True)
 class Load:
-    """Who uses the host; gpu_processes is None if there may be some that the reader was not allowed to see.
+    """The users of the host; gpu_processes is None if some may be hidden from the reader.
 
-    qps: the users of RDMA ports, without the kernel's own queue pairs; None if they could not be read, qps_error says why.
+    qps: the users of RDMA ports, without the kernel's own queue pairs; None if they could not be read, with the reason in qps_error.
     """
 
     gpu_processes: list[Process] | None
@@ -83,10 +83,10 @@ class Load:
 
 
 def read_load(sys: SysRoot, runner: Runner | None = None) -> Load:
-    """Look through /proc, and ask `rdma` for queue pairs; a process that ends meanwhile is left out.
+    """Read /proc, and query `rdma` for queue pairs; a process that ends meanwhile is omitted.
 
-    Open files are looked at only where the NVIDIA driver is. Where there is no process 1, as in a captured tree and under hidepid
-    (proc(5)), there may be others out of sight. Raises OSError, naming the path, if /proc cannot be read.
+    Open files are read only if the NVIDIA driver exists. Without a process 1, as in a captured tree and under hidepid (proc(5)), others may
+    be hidden. Raises OSError, with the path, if /proc cannot be read.
     """
     pids = sorted(int(name) for name in sys.list_dir("/proc") if name.isdecimal())
     processes = [Process(pid, name) for pid in pids if (name := _name(sys, pid))]
@@ -101,7 +101,7 @@ def read_load(sys: SysRoot, runner: Runner | None = None) -> Load:
 
 
 def _read_qps(sys: SysRoot, runner: Runner | None) -> tuple[list[QpUser] | None, str | None]:
-    """The users of queue pairs, or None and why they could not be read."""
+    """Return the users of queue pairs, or None and why they could not be read."""
     if runner is None:
         return None, "a captured tree has no queue pairs"
     if not sys.list_dir(DEVICES):
@@ -116,14 +116,14 @@ def _read_qps(sys: SysRoot, runner: Runner | None) -> tuple[list[QpUser] | None,
 
 
 def qp_users(qps: Sequence[RdmaQp]) -> list[QpUser]:
-    """The users of these queue pairs, without what an idle host has as well. A queue pair whose process has ended counts as used."""
+    """Return the users of these queue pairs, without those of an idle host. A queue pair whose process has ended counts as used."""
     used = [qp for qp in qps if not (qp.owner in KERNEL_QPS if qp.pid is None else qp.owner in RDMA_DAEMONS)]
     counts = Counter((qp.device, qp.port, qp.pid, _printable(qp.owner or ENDED)) for qp in used)
     return [QpUser(*key, count) for key, count in counts.items()]
 
 
 def busy_words(load: Load | None) -> str:
-    """Who uses a host, in words: "GPU process 4711 (python3)"; "" if nobody does. load: None if it was not read, which is not idle."""
+    """Return the users of a host, in words: "GPU process 4711 (python3)"; "" without any. load: None if it was not read: not idle."""
     if load is None:
         return "whether it is in use is unknown"
     gpu = load.gpu_processes
@@ -132,9 +132,9 @@ def busy_words(load: Load | None) -> str:
 
 
 def in_use_now(sys: SysRoot, runner: Runner | None = None) -> str:
-    """Who uses the host at this moment, as busy_words writes it; "" if nobody does. With a runner, holders of queue pairs count as well.
+    """Return the current users of a host, as busy_words writes them; "" without any. With a runner, holders of queue pairs count as well.
 
-    What interrupts a host asks this right before it acts: facts may be minutes old. What cannot be read counts as in use.
+    An action that interrupts the host checks this right before it starts: facts may be minutes old. A read failure counts as in use.
     """
     try:
         load = read_load(sys, runner)
@@ -144,17 +144,17 @@ def in_use_now(sys: SysRoot, runner: Runner | None = None) -> str:
 
 
 def refusal(sys: SysRoot, runner: Runner | None = None, *, allowed: bool) -> str:
-    """Why an effect that interrupts the host must not happen now: "" if it may, "not allowed", or who uses the host."""
+    """Return why an effect that interrupts the host must not happen now: "" if it may, "not allowed", or the users of the host."""
     return in_use_now(sys, runner) if allowed else NOT_ALLOWED
 
 
 def idle_refusal(sys: SysRoot, runner: Runner | None = None, *, allowed: bool) -> str:
-    """Why an effect that an idle host does not feel must wait: who uses the host; "" if nobody does, or if it is allowed all the same."""
+    """Return why an effect that is harmless on an idle host must wait: the users of the host; "" without any, or if allowed."""
     return "" if allowed else in_use_now(sys, runner)
 
 
 def rail_users(load: Load | None, device: str | None, port: int | str | None) -> str:
-    """Who uses a rail, in words: queue pairs on its port, and work on its host; "" if the rail is idle.
+    """Return the users of a rail, in words: queue pairs on its port, and work on its host; "" if the rail is idle.
 
     load: None if it was not read. device: None for a rail without an RDMA device, which has no queue pairs.
     """
@@ -165,7 +165,7 @@ def rail_users(load: Load | None, device: str | None, port: int | str | None) ->
 
 
 def host_users(load: Load | None) -> str:
-    """The same for all RDMA devices of a host."""
+    """Return the same for all RDMA devices of a host."""
     words = [busy_words(load)]
     if load is not None:
         words.append(_qp_words(load, load.qps or ()))
@@ -201,7 +201,7 @@ def _words(kind: str, processes: Sequence[Process]) -> str:
 
 
 def _name(sys: SysRoot, pid: int) -> str:
-    """A process's name; "" if it has ended. It is the process's own choice, so only what can be printed is kept."""
+    """Return a process's name; "" if it has ended. The process sets it, so only printable characters are kept."""
     try:
         name = sys.text(f"/proc/{pid}/comm") or ""
     except ProcessLookupError:
@@ -230,7 +230,7 @@ def _has_gpu(sys: SysRoot) -> bool:
 def _gpu_processes(sys: SysRoot, processes: Sequence[Process]) -> list[Process] | None:
     found, hidden = [], False
     for process in processes:
-        # The first process may be closed even to root, and is no work of anybody's (seen on a machine with an H200).
+        # The first process may be closed even to root, and is not a job (seen on a machine with an H200).
         if process.pid == INIT or process.name in GPU_DAEMONS:
             continue
         try:

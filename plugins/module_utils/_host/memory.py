@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The main memory of a host: how much a new program can have, and what holds it (proc_meminfo(5))."""
+"""Read the main memory of a host: available memory, and its uses (proc_meminfo(5))."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _KIB = 1024
 
 @dataclass(frozen=True)
 class Memory:
-    """available_bytes: what programs can have without swapping, None if the kernel does not say.
+    """available_bytes: available to programs without swapping, None if the kernel does not report it.
 
     shared_bytes: shared memory and tmpfs, /dev/shm among them.
 
-    huge_bytes: what huge pages of all sizes are reserved with, used or not; huge_free_bytes: those of the default size that are not used.
+    huge_bytes: reserved by huge pages of all sizes, used or not; huge_free_bytes: unused ones of the default size.
     """
 
     total_bytes: int
@@ -36,7 +36,7 @@ class Memory:
 
 
 def parse_meminfo(text: str) -> Memory:
-    """/proc/meminfo. MemAvailable is of Linux 3.14. Raises ParseError if it has no MemTotal."""
+    """Parse /proc/meminfo. MemAvailable exists since Linux 3.14. Raises ParseError if it has no MemTotal."""
     lines = [_LINE.fullmatch(line) for line in text.splitlines()]
     found = {line[1]: int(line[2]) for line in lines if line is not None}
     if "MemTotal" not in found:
@@ -46,14 +46,14 @@ def parse_meminfo(text: str) -> Memory:
         total_bytes=found["MemTotal"] * _KIB,
         available_bytes=found["MemAvailable"] * _KIB if "MemAvailable" in found else None,
         shared_bytes=found.get("Shmem", 0) * _KIB,
-        # Hugetlb is of Linux 4.20; before it, only the default size is known.
+        # Hugetlb exists since Linux 4.20; before it, only the default size is known.
         huge_bytes=found["Hugetlb"] * _KIB if "Hugetlb" in found else found.get("HugePages_Total", 0) * page_bytes,
         huge_free_bytes=found.get("HugePages_Free", 0) * page_bytes,
     )
 
 
 def read_memory(sys: SysRoot) -> Memory | None:
-    """The memory of a host; None if /proc/meminfo is not there or not readable."""
+    """Return the memory of a host; None if /proc/meminfo is missing or unreadable."""
     try:
         return sys.value(MEMINFO, parse_meminfo)
     except OSError:
@@ -65,7 +65,7 @@ PATHS = ("/", "/boot", "/var", "/dev/shm")  # noqa: S108 - shared memory
 
 @dataclass(frozen=True)
 class Filesystem:
-    """The one that a path is on, its own or that of a folder above. free_bytes, free_inodes: without what is kept back for root.
+    """The file system of a path, its own or that of a parent folder. free_bytes, free_inodes: without the reserve for root.
 
     inodes: 0 on a file system that does not limit them.
     """
@@ -77,7 +77,7 @@ class Filesystem:
 
 
 def read_filesystems(sys: SysRoot, runner: Runner | None, paths: Sequence[str] = PATHS) -> dict[str, Filesystem]:
-    """Those of the paths that exist, of the running system; none for a tree that was captured: it lies on another host's disk."""
+    """Return the file systems of the existing paths on the running system; none for a captured tree: it is on another host's disk."""
     if runner is None:
         return {}
     spaces = {path: sys.space(path) for path in paths}

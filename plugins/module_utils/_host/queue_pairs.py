@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What `rdma -j resource show qp` of iproute2 prints."""
+"""Parse `rdma -j resource show qp` of iproute2."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 
 _Entry = Mapping[str, Any]
-# What is JSON; "[root@node1 ~]#" is none.
+# JSON; "[root@node1 ~]#" does not match.
 _JSON = re.compile(r"\s*(?:\[\s*[\]{]|\{)")
 _NUMBER = re.compile(r"[0-9]{1,20}")
 
@@ -24,8 +24,8 @@ _NUMBER = re.compile(r"[0-9]{1,20}")
 class RdmaQp:
     """One queue pair. port: None until the queue pair has one, which means any port of the device.
 
-    pid: the process that has made it; None if the kernel has, or if that process has ended. owner: the name of the process, or of
-    the kernel's module ("ib_core"); None if the tool does not know it.
+    pid: the process that has created it; None if the kernel has, or if that process has ended. owner: the name of the process, or of the
+    kernel's module ("ib_core"); None if the tool does not know it.
     """
 
     device: str
@@ -36,7 +36,7 @@ class RdmaQp:
 
 
 def parse_rdma_qps(text: str) -> list[RdmaQp]:
-    """Raises ParseError, quoting the text, for anything else and for what was cut off."""
+    """Parse the queue pairs. Raises ParseError, with the text, for anything else and for truncated text."""
     if not _JSON.match(text):
         raise ParseError(f"not the JSON of `rdma resource show qp`: {text[:200]!r}")
     try:
@@ -46,7 +46,7 @@ def parse_rdma_qps(text: str) -> list[RdmaQp]:
     entries = entries if isinstance(entries, list) else [entries]
     if not all(isinstance(entry, dict) for entry in entries):
         raise ParseError(f"not the JSON of `rdma resource show qp`: {text[:200]!r}")
-    # The empty ones stand for what iproute2 has filtered out.
+    # The empty ones stand for entries that iproute2 has filtered out.
     return [_built(entry) for entry in entries if entry]
 
 
@@ -66,7 +66,7 @@ def _qp(entry: _Entry) -> RdmaQp:
 
 
 def _port(entry: _Entry) -> tuple[str, int | None]:
-    """ "mlx5_0" and 1, of "ifname" and "port" or, before iproute2 4.20, of "mlx5_0/1" alone."""
+    """Return "mlx5_0" and 1, of "ifname" and "port" or, before iproute2 4.20, of "mlx5_0/1" alone."""
     name, slash, port = _required(entry, "ifname").partition("/")
     if "port" in entry:
         return name, _number(entry, "port")

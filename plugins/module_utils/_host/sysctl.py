@@ -2,13 +2,13 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Kernel settings: as they are, as the next boot will set them, and made to be as they shall be.
+"""Kernel settings: current values, values of the next boot, and how to set both.
 
-What the boot sets follows sysctl.d(5) and systemd-sysctl: the files of all folders sorted by name, a file hiding those of
-its name in later folders, the last line of a key winning, and a key that is named outranking every pattern that matches it.
+The boot follows sysctl.d(5) and systemd-sysctl: the files of all folders are sorted by name, a file hides those of its name in later
+folders, the last line of a key wins, and a named key outranks every matching pattern.
 
-A key is written with dots or slashes ("net.ipv4.conf.all.rp_filter", "net/ipv4/conf/eth0.100/rp_filter"); its path is that
-below /proc/sys. Whoever asks by key is answered under the key as it was asked.
+A key is written with dots or slashes ("net.ipv4.conf.all.rp_filter", "net/ipv4/conf/eth0.100/rp_filter"); its path is that below /proc/sys.
+Results have the keys in the spelling of the query.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class BootValue:
-    """The value that the next boot gives a key, and the file and line that say so. line: 0 if it is not known."""
+    """The value that the next boot gives a key, and the file and line that set it. line: 0 if unknown."""
 
     value: str
     file: str
@@ -59,7 +59,7 @@ class BootValue:
 
 @dataclass(frozen=True)
 class Override:
-    """A line in a file after ours that keeps one of our settings from holding after a boot."""
+    """A line in a file after ours that overrides one of our settings after a boot."""
 
     file: str
     assignment: Assignment
@@ -67,7 +67,7 @@ class Override:
 
 @dataclass(frozen=True)
 class LiveChange:
-    """A value of the running kernel that was not as it should be; before: None if there is no such key."""
+    """A value of the running kernel that was wrong; before: None if there is no such key."""
 
     key: str
     before: str | None
@@ -78,7 +78,7 @@ class LiveChange:
 class SysctlResult:
     """What was done; in check mode everything that differs.
 
-    stuck: lines that cannot be edited, in check mode only; withheld: what stays because a line of somebody else sets it, in words.
+    stuck: lines that cannot be edited, in check mode only; withheld: settings that stay because of a foreign line, in words.
     """
 
     files: list[FileChange]
@@ -92,7 +92,7 @@ class SysctlResult:
 
     @property
     def diffs(self) -> list[dict[str, str]]:
-        """In the shape that Ansible's --diff prints."""
+        """Return the changes in the format of Ansible's --diff."""
         diffs = [file.to_diff() for file in self.files]
         if self.live:
             before = "".join(f"{change.key} = {change.before if change.before is not None else '(no such key)'}\n" for change in self.live)
@@ -105,23 +105,23 @@ class SysctlResult:
 
 
 class Writer:
-    """Writes below one root, where a SysRoot reads; on the running system unless told otherwise."""
+    """Writes below one root, which a SysRoot reads; by default on the running system."""
 
     def __init__(self, root: str = "") -> None:
         self._root = root
 
     def files(self, files: Iterable[ManagedFile], *, check_mode: bool) -> list[FileChange]:
-        """ensure_files below the root; the changes name the paths on the host."""
+        """Write the files with ensure_files below the root; the changes name the paths on the host."""
         changes = ensure_files([replace(file, path=self._root + file.path) for file in files], check_mode=check_mode)
         return [replace(change, path=change.path[len(self._root) :]) for change in changes]
 
     def value(self, path: str, value: str) -> None:
-        """Give a key of the running kernel its value, in one write as the kernel wants it. Raises OSError if it is refused."""
+        """Set a key of the running kernel, in one write as the kernel requires. Raises OSError if it is refused."""
         Path(f"{self._root}{PROC}/{path}").write_text(f"{value}\n", encoding="ascii")
 
 
 def path_of(key: str) -> str:
-    """The path of a key below /proc/sys. Raises ParseError for a pattern, and for what leads out of /proc/sys."""
+    """Return the path of a key below /proc/sys. Raises ParseError for a pattern, and for a path outside /proc/sys."""
     path = normalise(key)
     if not PATH.fullmatch(path) or ".." in path.split("/"):
         raise ParseError(f"not the name of a kernel setting: {key!r}, expected the form 'net.ipv4.conf.all.rp_filter'")
@@ -129,12 +129,12 @@ def path_of(key: str) -> str:
 
 
 def spelling(path: str) -> str:
-    """The one spelling of a path that we use: with dots, or with slashes if a part has dots itself ("eth0.100")."""
+    """Return our spelling of a path: with dots, or with slashes if a part has dots itself ("eth0.100")."""
     return path if "." in path else path.replace("/", ".")
 
 
 def normalise(key: str) -> str:
-    """A key or pattern as a path: if its first separator is a dot, dots and slashes change places."""
+    """Return a key or pattern as a path: if its first separator is a dot, dots and slashes change places."""
     separator = re.search(r"[./]", key)
     if separator is not None and separator[0] == ".":
         key = key.translate(str.maketrans("./", "/."))
@@ -142,9 +142,9 @@ def normalise(key: str) -> str:
 
 
 def parse_sysctl_conf(text: str) -> list[Assignment]:
-    """The assignments of a sysctl.d(5) file, in order.
+    """Return the assignments of a sysctl.d(5) file, in order.
 
-    A line that is none is left out and is no error: systemd-sysctl warns of it and goes on, and so does the boot.
+    An invalid line is skipped without an error, as at boot: systemd-sysctl warns of it and continues.
     """
     found = []
     for number, line in enumerate(text.split("\n"), start=1):
@@ -159,7 +159,7 @@ def parse_sysctl_conf(text: str) -> list[Assignment]:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Whether a pattern of a sysctl.d file means a path: as glob(7), with braces, and no wildcard meaning a slash."""
+    """Return whether a pattern of a sysctl.d file matches a path: as glob(7), with braces, and no wildcard matches a slash."""
     braces = BRACES.search(pattern)
     if braces is not None:
         choices = (pattern[: braces.start()] + choice + pattern[braces.end() :] for choice in braces[1].split(","))
@@ -169,14 +169,14 @@ def matches(pattern: str, path: str) -> bool:
 
 
 def boot_values(sys: SysRoot, keys: Iterable[str]) -> dict[str, BootValue | None]:
-    """What the next boot sets each key to; None for one that it leaves alone.
+    """Return the value of each key after the next boot; None for one that the boot does not set.
 
-    Raises ParseError for a key that is none (see path_of).
+    Raises ParseError for an invalid key (see path_of).
     """
     settings: dict[str, Override] = {}
     for file, assignments in _read_conf(sys):
         for item in assignments:
-            # As systemd-sysctl does: what is said again stays where it was, what is said anew moves to the end.
+            # As systemd-sysctl does: a repeated value stays in its place, a changed one moves to the end.
             if item.path not in settings or settings[item.path].assignment.value != item.value:
                 settings.pop(item.path, None)
                 settings[item.path] = Override(file, item)
@@ -196,9 +196,9 @@ def _applies(pattern: str, value: str | None, path: str) -> bool:
 
 
 def live_values(sys: SysRoot, keys: Iterable[str]) -> dict[str, str | None]:
-    """The value of each key in the running kernel, its parts apart by one space; None if there is none that can be read.
+    """Return the value of each key in the running kernel, its parts separated by one space; None without a readable one.
 
-    Raises ParseError for a key that is none (see path_of).
+    Raises ParseError for an invalid key (see path_of).
     """
     return {key: _live_value(sys, path_of(key)) for key in keys}
 
@@ -219,7 +219,7 @@ def _words(text: str) -> str:
 
 
 def _read_conf(sys: SysRoot) -> list[tuple[str, list[Assignment]]]:
-    """All files that systemd-sysctl reads, in its order, those that cannot be one left out as it does."""
+    """Return all files that systemd-sysctl reads, in its order; files that it skips are skipped here, too."""
     chosen: dict[str, str] = {}
     for folder in FOLDERS:
         for name in sys.list_dir(folder):
@@ -238,14 +238,17 @@ def _text(sys: SysRoot, file: str) -> str:
 
 
 def remedy(file: str) -> str:
-    """What to do about a file that overrides ours."""
+    """Return the remedy for a file that overrides ours."""
     if file.startswith("/etc/"):
         return f"remove the key from {file}"
     return f"remove the key from {file}, or mask that file with a link {FOLDERS[0]}/{Path(file).name} to /dev/null"
 
 
 def sysctl_files(settings: Mapping[str, str]) -> list[ManagedFile]:
-    """Our file for these settings, the same for any order of them; none: that it shall go. Raises ParseError for a key that is none."""
+    """Return our file for these settings, the same for any order of them; without settings, its removal.
+
+    Raises ParseError for an invalid key.
+    """
     lines = "".join(f"{spelling(path_of(key))} = {_words(value)}\n" for key, value in sorted(settings.items()))
     return [ManagedFile(FILE, HEADER + lines if settings else None)]
 
@@ -253,12 +256,12 @@ def sysctl_files(settings: Mapping[str, str]) -> list[ManagedFile]:
 def ensure_sysctl(
     settings: Mapping[str, str], *, sys: SysRoot, writer: Writer, check_mode: bool, replace_allowed: bool, in_use: str = ""
 ) -> SysctlResult:
-    """Make settings hold now and after a boot: our file, the running kernel, and later files in /etc that say otherwise.
+    """Apply settings now and for the next boot: our file, the running kernel, and later files in /etc that override them.
 
-    settings: key → value; a key that is no longer among them leaves our file, and keeps its value until the next boot.
-    replace_allowed: whether lines of others that come after our file are taken out. Without it such a line stays, and the live value too.
-    in_use: why the host is in use; then a live value stays if a line of others in /etc or /run sets another value than ours.
-    Raises ApplyError with each key that does not have its value afterwards, or will not have it after a boot.
+    settings: key → value; a key that is no longer included is removed from our file, and keeps its value until the next boot.
+    replace_allowed: whether foreign lines after our file are removed. Without it such a line stays, and the live value too. in_use: the
+    reason that the host is in use; then a live value stays if a foreign line in /etc or /run sets another value than ours. Raises
+    ApplyError with each key that does not have its value afterwards, or will not have it after a boot.
     """
     wanted = _checked(settings)
     overrides = _overrides(wanted, sys)
@@ -277,7 +280,7 @@ def ensure_sysctl(
 def _held(
     wanted: Mapping[str, str], live: Iterable[LiveChange], overrides: Iterable[Override], sys: SysRoot, in_use: str
 ) -> dict[str, str]:
-    """The keys that stay as lines of others set them, and why, in words: those of later lines, and live values on a host in use."""
+    """Return the keys that stay as foreign lines set them, with the reason in words: later lines, and live values on a host in use."""
     earlier = [Override(file, item) for file, items in _read_conf(sys) if _is_foreign(file) for item in items] if in_use else []
     held = {}
     for change in live:
@@ -291,7 +294,7 @@ def _held(
 
 
 def _is_foreign(file: str) -> bool:
-    """Whether an administrator or a program has written a file. Distributions write those below /usr, which others may override."""
+    """Return whether an administrator or a program has written a file. Distributions' files are below /usr, and may be overridden."""
     return file != FILE and not file.startswith("/usr/")
 
 
@@ -301,7 +304,7 @@ def _line_words(line: Override) -> str:
 
 
 def _checked(settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings with each key in our spelling. Raises ApplyError with all that are none."""
+    """Return the settings with each key in our spelling. Raises ApplyError with all invalid ones."""
     wanted: dict[str, str] = {}
     problems = []
     for key, value in settings.items():
@@ -320,7 +323,7 @@ def _checked(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _overrides(wanted: Mapping[str, str], sys: SysRoot) -> list[Override]:
-    """The lines after our file that make the boot end with another value than ours; a pattern never does."""
+    """Return the lines after our file that give another value at boot than ours; a pattern never does."""
     later = [Override(file, item) for file, items in _read_conf(sys) if Path(file).name > NAME for item in items]
     found = []
     for key, value in wanted.items():
@@ -335,11 +338,11 @@ def _agrees(item: Assignment, value: str) -> bool:
 
 
 def _uncover(overrides: Iterable[Override], sys: SysRoot) -> tuple[list[ManagedFile], list[Override]]:
-    """The files of /etc without these lines, and those of the lines that are not ours to take out."""
+    """Return the files of /etc without these lines, and the lines that we may not remove."""
     lines: dict[str, set[int]] = {}
     stuck = []
     for override in overrides:
-        # A link stays one: the file that it leads to is edited, if that is in /etc as well.
+        # A link stays a link: its target is edited, if that is in /etc as well.
         target = sys.resolve(override.file) or override.file
         if target.startswith("/etc/") and "\ufffd" not in _text(sys, target):
             lines.setdefault(target, set()).add(override.assignment.line)
@@ -355,7 +358,7 @@ def _without(file: str, numbers: set[int], sys: SysRoot) -> ManagedFile:
 
 
 def _write(change: LiveChange, writer: Writer) -> str | None:
-    """Why the kernel did not take a value; None if it took it."""
+    """Return why the kernel did not accept a value; None if it did."""
     try:
         writer.value(path_of(change.key), change.after)
     except OSError as exc:
@@ -380,7 +383,7 @@ def _read_back(wanted: Mapping[str, str], refused: Mapping[str, str | None], sys
 
 
 def boot_words(found: BootValue | None) -> str:
-    """What the next boot does to a key that shall have another value, and what to do about it."""
+    """Return the effect of the next boot on a key with another planned value, and the remedy."""
     if found is None:
         return f"a file after {NAME} removes it with a line that begins with '-': remove that line"
     return f"{found.file} sets it to {found.value!r}: {remedy(found.file)}"
