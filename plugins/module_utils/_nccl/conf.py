@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""NCCL's variables as text: nccl.conf, whose form is NCCL's own, and an environment file for everything else.
+"""NCCL's variables as text: nccl.conf, in NCCL's own format, and an environment file for other readers.
 
-nccl.conf (NCCL src/misc/param.cc): one NAME=VALUE a line; a comment has its # in column 0; no blanks are trimmed, there are no
-quotes and no comments behind a value, so that they would become part of it. The first "=" splits: NCCL_IB_HCA==mlx5_0:1 gives
-the value "=mlx5_0:1". Of two lines for one name the first counts, and what is in the environment counts before the file.
+nccl.conf (NCCL src/misc/param.cc): one NAME=VALUE per line; a comment has its # in column 0; blanks are not trimmed, and there are no
+quotes and no comments after a value: they would become part of it. The first "=" splits: NCCL_IB_HCA==mlx5_0:1 gives the value "=mlx5_0:1".
+Of two lines for one name the first counts, and the environment has priority over the file.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 MAX_LINE_BYTES = 4095
-#: Of a name, and of a value; NCCL cuts off what is longer.
+#: Of a name, and of a value; NCCL truncates longer ones.
 MAX_PART_BYTES = 1023
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# What no shell and no systemd takes for anything but itself: such values stand without quotes, as `docker --env-file` wants it.
+# Characters without a special meaning in a shell or systemd: such values have no quotes, as `docker --env-file` requires.
 _BARE = re.compile(r"[A-Za-z0-9_.,:/@%+^=-]+")
-# What a shell within double quotes takes for something else; systemd undoes the same four (env-file.c, SHELL_NEED_ESCAPE).
+# Characters with a special meaning for a shell within double quotes; systemd unescapes the same four (env-file.c, SHELL_NEED_ESCAPE).
 _ESCAPED = re.compile(r'(["\\$`])')
 
 
 @dataclass(frozen=True)
 class ConfLine:
-    """A line of nccl.conf that does not do what it says. number: from 1; why: the reason, in words."""
+    """A line of nccl.conf with another effect than it seems to have. number: from 1; why: the reason, in words."""
 
     number: int
     text: str
@@ -37,7 +37,7 @@ class ConfLine:
 
 @dataclass(frozen=True)
 class NcclConf:
-    """What NCCL takes from a file; ignored: lines without any effect; altered: lines whose value is not the one written there."""
+    """The variables that NCCL reads from a file; ignored: lines without any effect; altered: lines whose value NCCL changes."""
 
     variables: dict[str, str]
     ignored: list[ConfLine]
@@ -45,7 +45,7 @@ class NcclConf:
 
 
 def parse_nccl_conf(text: str) -> NcclConf:
-    """nccl.conf as NCCL reads it; it raises nothing, because NCCL refuses nothing. Comments and empty lines are not listed."""
+    """Parse nccl.conf as NCCL reads it. It raises nothing, because NCCL rejects nothing. Comments and empty lines are not listed."""
     conf = NcclConf({}, [], [])
     for number, line in enumerate(text.split("\n"), start=1):
         if line and not line.startswith("#"):
@@ -81,19 +81,19 @@ def _cut(text: str, size_bytes: int) -> str:
 
 
 def render_nccl_conf(variables: Mapping[str, str]) -> str:
-    """The variables as lines of nccl.conf, in the order of their names.
+    """Return the variables as lines of nccl.conf, in the order of their names.
 
-    Raises ValueError, naming all offenders, for a name or a value that would not come out of the file as it went in.
+    Raises ValueError, with all invalid ones, for a name or a value that the file would change.
     """
     _refuse(variables)
     return "".join(f"{name}={value}\n" for name, value in sorted(variables.items()))
 
 
 def render_environment(variables: Mapping[str, str]) -> str:
-    """The variables as lines of a file that both systemd (EnvironmentFile=) and a POSIX shell (`set -a; . file`) read.
+    """Return the variables as lines of a file that both systemd (EnvironmentFile=) and a POSIX shell (`set -a; . file`) read.
 
-    Both undo double quotes in the same way (systemd.exec(5), sh(1)). A plain value stands without quotes, and container runtimes,
-    which know no quotes, read it too. Raises ValueError as render_nccl_conf does.
+    Both process double quotes in the same way (systemd.exec(5), sh(1)). A plain value has no quotes, so that container runtimes, which do
+    not process quotes, read it too. Raises ValueError as render_nccl_conf does.
     """
     _refuse(variables)
     return "".join(f"{name}={_quoted(value)}\n" for name, value in sorted(variables.items()))
@@ -116,7 +116,10 @@ def _wrong_name(name: str) -> str:
 
 
 def _wrong_value(name: str, value: str) -> str:
-    """No control characters: a line break ends the line, and systemd drops a variable with any other than a tab."""
+    """Return why a value cannot be written, else "".
+
+    Control characters are rejected: a line break ends the line, and systemd drops a variable with any other except a tab.
+    """
     if any(char < " " or char == "\x7f" for char in value):
         return f"the value of {name} has a line break or another control character: {value!r}"
     if any("\ud800" <= char <= "\udfff" for char in value):

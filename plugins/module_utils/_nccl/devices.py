@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Lists of devices and interfaces as NCCL takes them: [^][=]name[:port[:rail[:plane]]],… (NCCL src/misc/utils.cc, parseStringList).
+"""Lists of devices and interfaces in NCCL's format: [^][=]name[:port[:rail[:plane]]],… (NCCL src/misc/utils.cc, parseStringList).
 
-Names are prefixes unless there is a = in front: mlx5_1 also means mlx5_10. With a ^ it is all but these.
+Names are prefixes unless they have a leading =: mlx5_1 also means mlx5_10. A leading ^ excludes these names.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device
 
-#: More devices NCCL does not take (src/transport/net_ib/common.h, MAX_IB_DEVS), and more entries it does not look at.
+#: The maximum number of devices in NCCL (src/transport/net_ib/common.h, MAX_IB_DEVS); it ignores further entries.
 MAX_DEVICES = 32
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry. port: None for every port; well_formed: False where a port, rail or plane is no number, or there are too many."""
+    """One entry. port: None for every port; well_formed: False if a port, rail or plane is not a number, or there are too many."""
 
     name: str
     port: int | None
@@ -35,28 +35,28 @@ class Entry:
 
 @dataclass(frozen=True)
 class DeviceList:
-    """excluded: all but these; exact: whole names."""
+    """excluded: all except these; exact: whole names."""
 
     excluded: bool
     exact: bool
     entries: tuple[Entry, ...]
 
     def named(self, entry: Entry, name: str) -> bool:
-        """Whether an entry means a device or interface, whatever its port."""
+        """Return whether an entry matches a device or interface, on any port."""
         return name == entry.name if self.exact else name.startswith(entry.name)
 
     def has(self, name: str, port: int | None = None) -> bool:
-        """Whether NCCL may use a port, or any of a device or interface; without entries all are allowed, and with a ^ none."""
+        """Return whether NCCL may use a port, or any of a device or interface; without entries all are allowed, and with a ^ none."""
         listed = any(self.named(entry, name) and (port is None or entry.port in (None, port)) for entry in self.entries)
         return (listed or not self.entries) != self.excluded
 
 
-#: NCCL itself takes 32 devices (MAX_IB_DEVS of nccl:src/transport/net_ib.cc).
+#: NCCL itself reads 32 devices (MAX_IB_DEVS of nccl:src/transport/net_ib.cc).
 _MOST_ENTRIES = 1024
 
 
 def parse_list(value: str) -> DeviceList:
-    """A value of NCCL_IB_HCA or NCCL_SOCKET_IFNAME; what NCCL does not understand stays in it as entries that are not well formed."""
+    """Parse a value of NCCL_IB_HCA or NCCL_SOCKET_IFNAME; parts that NCCL does not understand become entries that are not well formed."""
     excluded = value.startswith("^")
     rest = value[1:] if excluded else value
     exact = rest.startswith("=")
@@ -73,7 +73,7 @@ def _entry(word: str) -> Entry:
 
 
 def missing_entries(listed: DeviceList, devices: Mapping[str, Device]) -> list[str]:
-    """The entries that mean no port of a host, of whatever state; none of a list that excludes."""
+    """Return the entries that match no port of a host, in any state; none of a list that excludes."""
     if listed.excluded:
         return []
     ports = [(name, int(number)) for name, device in devices.items() for number in device.ports]
@@ -85,7 +85,10 @@ def missing_entries(listed: DeviceList, devices: Mapping[str, Device]) -> list[s
 
 
 def used_ports(devices: Mapping[str, Any], listed: DeviceList | None) -> list[tuple[str, str]]:
-    """The ports that NCCL uses: (device, port) of each that is ACTIVE and allowed. devices: of the facts; None: every port is allowed."""
+    """Return the ports that NCCL uses: (device, port) of each that is ACTIVE and allowed.
+
+    devices: of the facts; None: every port is allowed.
+    """
     return [
         (name, number)
         for name, device in sorted(devices.items())

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which NCCL, nccl-tests and Open MPI a host has installed; nothing of them is run.
+"""Find the installed NCCL, nccl-tests and Open MPI of a host; none of them is run.
 
-Frameworks bring an NCCL of their own (a wheel of PyTorch, a container), of which nothing here tells.
+Frameworks include their own NCCL (a wheel of PyTorch, a container), which is not covered here.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution 
 from ansible_collections.rdma.cluster.plugins.module_utils._gpu.support import LIBRARY_FOLDERS
 
 LIBRARY = "libnccl.so.2"
-#: What each family calls the package of Open MPI.
+#: The name of Open MPI's package in each family.
 MPI_PACKAGES = {DEBIAN: "openmpi-bin", RPM: "openmpi"}
-#: What the collection has installed of nccl-tests, as render_stamp writes it.
+#: The record of installed nccl-tests, as render_stamp writes it.
 STAMP = "/var/lib/rdma-cluster/nccl-tests.json"
-#: Where the programs are below the folder of nccl-tests, and the one that must be there.
+#: The folder of the programs below that of nccl-tests, and the required program.
 BUILD, PROGRAM = "build", "all_reduce_perf"
 # libnccl.so.2.30.7
 _LIBRARY_FILE = re.compile(r"libnccl\.so\.([0-9]{1,3}\.[0-9]{1,4}\.[0-9]{1,4})", re.ASCII)
@@ -33,7 +33,7 @@ _PACKAGE_VERSION = re.compile(r"(?:[0-9]+:)?([0-9]{1,3}(?:\.[0-9]{1,4}){1,2})(?!
 
 @dataclass(frozen=True)
 class NcclTests:
-    """What the collection has installed: folder, version as it was asked for; wish: of what order (_collectives.install.wish_id)."""
+    """The collection's installation: folder, requested version; wish: the id of the request (_collectives.install.wish_id)."""
 
     folder: str
     version: str
@@ -42,10 +42,10 @@ class NcclTests:
 
 @dataclass(frozen=True)
 class NcclHost:
-    """library: the file that programs find as libnccl.so.2, None without one; version: of it ("2.30.7"), None where nothing tells.
+    """library: the file that programs find as libnccl.so.2, None without one; version: of it ("2.30.7"), None if unknown.
 
-    tests: None where the collection has installed none, or its programs are gone. openmpi: the version of the distribution's package
-    ("4.1.4"), None where it is not installed. tests_unread: why it is not known which nccl-tests the collection has installed.
+    tests: None if the collection has installed none, or its programs are gone. openmpi: the version of the distribution's package
+    ("4.1.4"), None if it is not installed. tests_unread: why the installed nccl-tests are unknown.
     """
 
     library: str | None
@@ -56,12 +56,12 @@ class NcclHost:
 
 
 def render_stamp(tests: NcclTests) -> str:
-    """The stamp as a file, which parse_stamp reads."""
+    """Return the stamp's file text, which parse_stamp reads."""
     return json.dumps(asdict(tests), indent=1, sort_keys=True) + "\n"
 
 
 def parse_stamp(text: str) -> NcclTests:
-    """What render_stamp has written. Raises ParseError for any other text."""
+    """Parse the text of render_stamp. Raises ParseError for any other text."""
     expected = 'expected {"folder": …, "version": …, "wish": …}'
     try:
         told = json.loads(text)
@@ -73,13 +73,13 @@ def parse_stamp(text: str) -> NcclTests:
 
 
 def upstream_version(version: str | None) -> str | None:
-    """The version of what a package contains: "2.30.7-1+cuda13.0" → "2.30.7"; None for one that does not begin with it."""
+    """Return the upstream version of a package: "2.30.7-1+cuda13.0" → "2.30.7"; None without one at the start."""
     match = _PACKAGE_VERSION.match(version or "")
     return match[1] if match else None
 
 
 def read_nccl_host(sys: SysRoot, distribution: Distribution) -> NcclHost:
-    """distribution: read with those of MPI_PACKAGES asked for."""
+    """Return NCCL's state on a host. distribution: must be read with the names of MPI_PACKAGES."""
     library = next((file for folder in LIBRARY_FOLDERS if (file := sys.resolve(f"{folder}/{LIBRARY}")) is not None), None)
     mpi = (distribution.asked or {}).get(MPI_PACKAGES.get(distribution.family or "", ""))
     tests, unread = _read_tests(sys)
@@ -87,13 +87,13 @@ def read_nccl_host(sys: SysRoot, distribution: Distribution) -> NcclHost:
 
 
 def _version(library: str | None) -> str | None:
-    """The version that the file's name ends with: what libnccl.so.2 of a package leads to has one, the file of a wheel has none."""
+    """Return the version at the end of the file's name: the target of a package's libnccl.so.2 has one, the file of a wheel has none."""
     match = _LIBRARY_FILE.fullmatch((library or "").rpartition("/")[2])
     return match[1] if match else None
 
 
 def _read_tests(sys: SysRoot) -> tuple[NcclTests | None, str | None]:
-    """What is installed, or why that is not known: the stamp has another form, or its folder is open to root only."""
+    """Return the installation, or why it is unknown: the stamp has another form, or its folder is open to root only."""
     try:
         tests = sys.value(STAMP, parse_stamp)
         return (tests if tests is not None and sys.exists(f"{tests.folder}/{BUILD}/{PROGRAM}") else None), None

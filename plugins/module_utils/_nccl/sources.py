@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reading the sources of NCCL's variables on a host: environments of services and processes, and the files, as their readers see them.
+"""Read the sources of NCCL's variables on a host: environments of services and processes, and the files, with their readers' permissions.
 
-A user's file may be a link to anything, and is told of only if that user may read what it leads to.
+A user's file may be a link to anything; it is reported only if that user may read its target.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import r
 
 SITE = "/etc/nccl.conf"
 USERS_FILE = ".nccl.conf"
-#: More of a file is not looked at.
+#: The maximum size of a file that is read.
 MAX_BYTES = 1 << 20
 _ROOT = 0
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.@\\-]{0,255}\$?")
@@ -48,7 +48,7 @@ _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.@\\-]{0,255}\$?")
 
 @dataclass(frozen=True)
 class Asked:
-    """Whose sources to read. users: by name; services: units; processes: their ids; files: environment files that launchers read."""
+    """The owners of the sources to read. users: by name; services: units; processes: their ids; files: environment files of launchers."""
 
     users: Sequence[str] = ()
     services: Sequence[str] = ()
@@ -58,7 +58,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Who reads files. root: where that one's files begin on this host ("/proc/4711/root"); home: None without $HOME."""
+    """The reader of files. root: the reader's root folder on this host ("/proc/4711/root"); home: None without $HOME."""
 
     owner: str
     uid: int
@@ -67,7 +67,7 @@ class _Reader:
 
 
 def read_sources(sys: SysRoot, runner: Runner, asked: Asked) -> list[Source]:
-    """Every source that is there. Raises ParseError for a user, service or process that is not, ApplyError, CommandError and OSError."""
+    """Return every existing source. Raises ParseError for a missing user, service or process, ApplyError, CommandError and OSError."""
     sources = [_file(sys, SITE_FILE, SITE, _Reader("", _ROOT, None))]
     for user in dict.fromkeys(asked.users):
         sources.append(_file(sys, USER_FILE, None, _user(runner, user)))
@@ -81,7 +81,7 @@ def read_sources(sys: SysRoot, runner: Runner, asked: Asked) -> list[Source]:
 
 
 def _user(runner: Runner, name: str) -> _Reader:
-    """Asked of the name service, so that users of a directory are found too (getent(1))."""
+    """Return the reader of a user, from the name service, so that users of a directory are found too (getent(1))."""
     if not _USER.fullmatch(name):
         raise ParseError(f"{name!r} is not a user name")
     done = runner.run(["getent", "passwd", name])
@@ -92,7 +92,7 @@ def _user(runner: Runner, name: str) -> _Reader:
 
 
 def _file(sys: SysRoot, kind: str, path: str | None, reader: _Reader) -> Source | None:
-    """A file in the form of nccl.conf; None if there is none. path: None for that in the reader's home."""
+    """Return a file in the form of nccl.conf; None if it does not exist. path: None for that in the reader's home."""
     place = f"{(reader.home or '').rstrip('/')}/{USERS_FILE}" if path is None else path
     if path is None and not reader.home:
         return None
@@ -106,7 +106,7 @@ def _file(sys: SysRoot, kind: str, path: str | None, reader: _Reader) -> Source 
 
 
 def _text(sys: SysRoot, path: str, reader: _Reader) -> tuple[str | None, str]:
-    """What is in a file, and what is to be said of it; None for a file that is not there or that the reader may not read."""
+    """Return a file's text and a note on it; None for a missing file or one that the reader may not read."""
     try:
         found = sys.read_regular(path, MAX_BYTES)
     except OSError as exc:
@@ -134,7 +134,7 @@ def _ours(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether a name is NCCL's or may be meant to be; others' values are nobody's business here."""
+    """Return whether a name is NCCL's or may be meant as such; other values are not read."""
     return name.upper().startswith("NC") or "NCCL" in name.upper()
 
 
@@ -152,7 +152,7 @@ def _started_with(sys: SysRoot, path: str) -> list[Source | None]:
 
 
 def _environment(sys: SysRoot, words: str, variables: Mapping[str, str], reader: _Reader) -> list[Source | None]:
-    """An environment, the file that it names, and that of its home. Of two, NCCL's version says which is read."""
+    """Return an environment, the file that it names, and that of its home. NCCL's version decides which of the two is read."""
     named = variables.get(CONF_FILE)
     sources: list[Source | None] = [Source(ENVIRONMENT, words, reader.owner, _ours(variables))]
     if named:
@@ -167,7 +167,7 @@ def _named(sys: SysRoot, path: str, reader: _Reader) -> Source:
 
 
 def _service(sys: SysRoot, runner: Runner, unit: str) -> list[Source | None]:
-    """Of a service that runs, what its main process has; of another one, what its unit says."""
+    """Return the sources of a service: the environment of its main process if it runs, else that of its unit."""
     said = parse_service_environment(run_checked(runner, "systemctl", "show", f"--property={PROPERTIES}", "--", unit))
     if said.main_pid is not None:
         return _process(sys, said.main_pid, said.unit)
@@ -190,7 +190,7 @@ def _process(sys: SysRoot, pid: int, owner: str) -> list[Source | None]:
 
 
 def _site_in_container(sys: SysRoot, reader: _Reader) -> Source | None:
-    """What a process has in the place of the host's file; None where it is the same."""
+    """Return a process's file in place of the host's; None if it is the same."""
     inside = sys.read_regular(f"{reader.root}{SITE}", MAX_BYTES)
     outside = sys.read_regular(SITE, MAX_BYTES)
     if (inside and inside[0]) == (outside and outside[0]):
@@ -201,7 +201,7 @@ def _site_in_container(sys: SysRoot, reader: _Reader) -> Source | None:
 
 
 def _uid(status: str) -> int:
-    """The user that files are opened as: the effective one, the second number of Uid: (proc_pid_status(5)). Raises ParseError."""
+    """Return the user that files are opened as: the effective one, the second number of Uid: (proc_pid_status(5)). Raises ParseError."""
     for line in status.splitlines():
         fields = line.split()
         if line.startswith("Uid:") and len(fields) > 2 and fields[2].isdecimal():
@@ -210,7 +210,7 @@ def _uid(status: str) -> int:
 
 
 def read_host(sys: SysRoot) -> dict[str, Any]:
-    """What variables are compared with, without a process: devices and NICs as in the facts, all interfaces, and the modules loaded."""
+    """Return the data to compare variables with: devices and NICs as in the facts, all interfaces, and loaded modules. Starts no process."""
     netdevs = read_netdevs(sys)
     devices = read_devices(sys, netdevs, PciReader(sys), counters=False)
     interfaces = read_interfaces(sys)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Lint of NCCL's variables: every source, in the order in which NCCL takes them, against what NCCL reads, the host, and each other."""
+"""Lint NCCL's variables: every source, in NCCL's order, against NCCL's table, the host, and each other."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ ALL_RULES = {rule.name: rule for rule in (*RULES, *DEVICE_RULES, *PLAN_RULES)}
 
 
 def lint(sources: Sequence[Source], facts: Mapping[str, Any], version: str | None, plan: Plan | None = None) -> list[Problem]:
-    """What is wrong, the worst first.
+    """Return the problems, the worst first.
 
-    facts: the tree of rdma_facts or a part of it; what is not there is not judged, or unknown where something depends on it. "interfaces":
-    all of them, and not only NICs; "modules" beside the tree: the names of all that are loaded. version: of NCCL ("2.21.5"); None: a
-    recent one.
+    facts: the tree of rdma_facts or a part of it; missing parts are not judged, or the result is unknown if a rule depends on them.
+    "interfaces": all of them, and not only NICs; "modules" in addition to the tree: the names of all loaded modules. version: of NCCL
+    ("2.21.5"); None: a recent one.
     """
     plan = plan or Plan()
     sources = [as_read(source, version) for source in sources]
@@ -48,7 +48,7 @@ def lint(sources: Sequence[Source], facts: Mapping[str, Any], version: str | Non
         case = Case(job, facts, plan, version)
         found += [problem for rule in ALL_RULES.values() for problem in judged(rule.name, rule.severity, case, rule.judge(case))]
     literal = {(each.variable, each.where) for each in found if each.rule == _FORM and each.severity == ERROR}
-    # What follows from quotes and comments in a value is not told again.
+    # Further effects of quotes and comments in a value are not reported again.
     found = [each for each in found if each.rule == _FORM or (each.variable, each.where) not in literal]
     return sorted(_once(found, {job.owner for job in all_jobs}), key=_worst_first)
 
@@ -58,7 +58,7 @@ def _worst_first(problem: Problem) -> tuple[int, str, str, str, str]:
 
 
 def _once(problems: Iterable[Problem], owners: set[str]) -> Iterator[Problem]:
-    """Each problem once; what nobody sets is told of everybody, and not again of each owner."""
+    """Yield each problem once; a problem with unset variables is reported for all owners together, and not again for each."""
     every = dict.fromkeys(map(presentable, problems))
     of_all = {_content(problem) for problem in every if problem.where == EVERYBODY}
     for problem in every:
@@ -81,7 +81,7 @@ def _hidden(job: Job) -> Iterator[Problem]:
 
 
 def _not_read(job: Job, sources: Sequence[Source]) -> Iterator[Problem]:
-    """Files that are there for an owner and that NCCL does not look at for that owner's jobs."""
+    """Yield existing files of an owner that NCCL does not read for that owner's jobs."""
     read = {source.place for source in job.sources}
     contained = any(source.in_container for source in job.sources)
     for source in sources:
@@ -104,7 +104,7 @@ def _other(job: Job, name: str, value: str) -> bool:
 
 
 def winners(sources: Sequence[Source], version: str | None) -> list[dict[str, Any]]:
-    """Of each owner's jobs: the sources in NCCL's order, and of each variable its value, where it comes from, and what that hides."""
+    """Return for each owner's jobs: the sources in NCCL's order, and of each variable its value, its source, and the hidden values."""
     return [
         {
             "owner": job.owner,

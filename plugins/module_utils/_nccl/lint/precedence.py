@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which of NCCL's sources of variables counts for whose jobs: the first that has a name wins.
+"""Determine the effective source of each variable for each owner's jobs: the first source with a name wins.
 
-Order (NCCL src/misc/param.cc): the process's environment; the file that NCCL_CONF_FILE of that environment names (since 2.23), or
-without it .nccl.conf in $HOME; /etc/nccl.conf.
+Order (NCCL src/misc/param.cc): the process's environment; the file that NCCL_CONF_FILE of that environment names (since 2.23), or without
+it .nccl.conf in $HOME; /etc/nccl.conf.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.model
 ENVIRONMENT, NAMED_FILE, USER_FILE, SITE_FILE = ("environment", "conf_file", "user_file", "site_file")
 CONF_FILE = "NCCL_CONF_FILE"
 NAMED_SINCE = "2.23.4"
-#: From here on NCCL takes a carriage return off the end of a line.
+#: From this version on NCCL removes a carriage return at the end of a line.
 CR_SINCE = "2.30.3"
 EVERYBODY = "every other job"
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where variables come from.
+    """A source of variables.
 
-    path: of the file; of an environment, in words ("environment of slurmd.service"). owner: whose jobs it is for ("slurmd.service",
-    "alice", "process 4711"), "" for everybody's. lines: those that do not do what they say; of number 0: something about the whole file.
-    in_container: a container has this in the place of the host's file. origins: of variables that somebody else writes here, where that
-    one takes them from ("rdma_nccl.variables"); there they are corrected.
+    path: of the file; of an environment, in words ("environment of slurmd.service"). owner: the owner of the jobs ("slurmd.service",
+    "alice", "process 4711"), "" for all. lines: those with another effect than they seem to have; number 0: a note on the whole file.
+    in_container: a container has this instead of the host's file. origins: the origin of variables that another program writes here
+    ("rdma_nccl.variables"); they are corrected there.
     """
 
     kind: str
@@ -45,19 +45,19 @@ class Source:
 
     @property
     def place(self) -> str:
-        """Where it is, as an end of a sentence."""
+        """Return its place, for the end of a sentence."""
         if self.kind == ENVIRONMENT:
             return f"the {self.path}"
         return f"{self.path} in the container of {self.owner}" if self.in_container else self.path
 
     def place_of(self, name: str) -> str:
-        """Where a variable of it is corrected, as an end of a sentence."""
+        """Return where one of its variables is corrected, for the end of a sentence."""
         return self.origins.get(name, self.place)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The value of a variable that counts, and those that it hides, in NCCL's order."""
+    """The effective value of a variable, and the hidden ones, in NCCL's order."""
 
     name: str
     value: str
@@ -67,7 +67,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Job:
-    """Jobs that take their variables from the same sources."""
+    """Jobs that read their variables from the same sources."""
 
     owner: str
     sources: tuple[Source, ...]
@@ -75,14 +75,14 @@ class Job:
 
 
 def as_read(source: Source, version: str | None) -> Source:
-    """A file's variables as this version of NCCL takes them: recent ones leave out a carriage return at the end of a line."""
+    """Return a file's variables as this version of NCCL reads them: recent ones remove a carriage return at the end of a line."""
     if source.kind == ENVIRONMENT or is_older(version, CR_SINCE):
         return source
     return replace(source, variables={name: value[:-1] if value.endswith("\r") else value for name, value in source.variables.items()})
 
 
 def jobs(sources: Sequence[Source], version: str | None) -> list[Job]:
-    """Each owner of a source, in their order, and everybody else. version: of NCCL, None for a recent one."""
+    """Return the jobs of each owner of a source, in their order, and of all others. version: of NCCL, None for a recent one."""
     owners = dict.fromkeys(source.owner for source in sources if source.owner)
     return [_job(owner, sources, version) for owner in (*owners, "")]
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A problem of NCCL's variables, and what they are judged with."""
+"""A problem of NCCL's variables, and the data of the rules."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.precedence
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.values import read_number
 
 INFO = "info"
-#: From the worst on; unknown: a rule could not be judged, because the facts do not tell.
+#: From the worst on; unknown: a rule could not be judged, because facts are missing.
 SEVERITIES = (ERROR, UNKNOWN, WARNING, INFO)
-#: How much of a value a message shows, in characters.
+#: The maximum length of a value in a message, in characters.
 SHOWN = 120
-#: And of a whole sentence.
+#: The maximum length of a whole sentence.
 SENTENCE = 600
 
 
@@ -41,11 +41,11 @@ class Problem:
 
 @dataclass(frozen=True)
 class Plan:
-    """What the host shall be, as far as NCCL's variables depend on it; None: not known, and not judged.
+    """The host's plan, as far as NCCL's variables depend on it; None: unknown, and not judged.
 
-    leave_out: devices that are not NCCL's → why ("storage"). traffic_class: the byte of IP that RoCE has; trust: "dscp" or "pcp".
-    rails_apart: no network joins a NIC to one of another rail. gpudirect: "dmabuf", "peermem" or "none". asked_for: variables that
-    somebody wants set for every job, though they are for tests. rail_interfaces: interface → rail.
+    leave_out: devices that are not NCCL's → why ("storage"). traffic_class: the IP byte of RoCE; trust: "dscp" or "pcp". rails_apart: no
+    network connects a NIC to one of another rail. gpudirect: "dmabuf", "peermem" or "none". asked_for: variables for tests that are
+    requested for every job. rail_interfaces: interface → rail.
     """
 
     leave_out: Mapping[str, str] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Case:
-    """Jobs whose variables are judged together. facts: the tree of rdma_facts or a part of it, "interfaces" being all of them."""
+    """Jobs whose variables are judged together. facts: the tree of rdma_facts or a part of it, with all interfaces in "interfaces"."""
 
     job: Job
     facts: Mapping[str, Any]
@@ -67,7 +67,7 @@ class Case:
     version: str | None
 
     def value(self, name: str) -> str | None:
-        """What NCCL is told; None for nothing, or nothing but an empty text."""
+        """Return NCCL's value; None without one, and for an empty text."""
         setting = self.job.settings.get(name)
         return (setting.value or None) if setting is not None else None
 
@@ -75,22 +75,22 @@ class Case:
         return read_number(self.value(name), self.version)
 
     def some(self, *names: str) -> list[str]:
-        """Those of the names that have a value."""
+        """Return those of the names that have a value."""
         return [name for name in names if self.value(name) is not None]
 
     def words(self, *names: str) -> str:
-        """The names with their values, as a person reads them."""
+        """Return the names with their values, for a message."""
         return ", ".join(f"{name}={shown(self.value(name) or '')}" for name in self.some(*names)) or f"{names[0]} is not set"
 
     def places(self, *names: str) -> str:
-        """Where the names are set; where nothing sets them, whose jobs it is about."""
+        """Return where the names are set; without a setting, the owner of the jobs."""
         places = dict.fromkeys(self.job.settings[name].source.place_of(name) for name in self.some(*names))
         return " and ".join(places) or self.job.owner
 
 
 @dataclass(frozen=True)
 class Said:
-    """What a rule says of a case; severity: of the rule's own unless given."""
+    """The statement of a rule on a case; severity: the rule's own unless given."""
 
     names: tuple[str, ...]
     observed: str
@@ -106,17 +106,17 @@ def judged(rule: str, severity: str, case: Case, said: Iterator[Said]) -> Iterat
 
 
 def shown(value: str, most: int = SHOWN) -> str:
-    """A value for a message: on one line, of signs that a terminal shows as they are, and not longer than a person reads."""
+    """Return a value for a message: on one line, of printable characters, and not too long."""
     start = value[:most]
     clean = start if start.isprintable() else start.encode("unicode_escape").decode("ascii")
     return clean if len(value) <= most else f"{clean}…"
 
 
 def presentable(problem: Problem) -> Problem:
-    """The problem, with whatever a file has put into its words made harmless."""
+    """Return the problem with all text from files made printable."""
     return Problem(**{name: shown(words, SENTENCE) for name, words in problem.to_dict().items()})
 
 
 def take_out(case: Case, names: Sequence[str]) -> str:
-    """The remedy that is to set them no more."""
+    """Return the remedy to remove them."""
     return f"Remove {' and '.join(names)} from {case.places(*names)}."

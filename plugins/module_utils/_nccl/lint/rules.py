@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rules between NCCL's variables: those that make another one dead, and those that contradict each other.
+"""Rules between NCCL's variables: those that disable another one, and those that contradict each other.
 
-Sources: NCCL's guide on environment variables (docs/userguide/source/env.rst of v2.30.7-1), and its source where a rule names it.
+Sources: NCCL's guide on environment variables (docs/userguide/source/env.rst of v2.30.7-1), and its source if a rule names it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.table
 
 GID = "NCCL_IB_GID_INDEX"
 GID_CHOICE = ("NCCL_IB_ADDR_FAMILY", "NCCL_IB_ADDR_RANGE", "NCCL_IB_ROCE_VERSION_NUM")
-#: From here on NCCL looks for the GID itself, and an algorithm that a collective does not have is an error, and a P_Key may be given.
+#: From these versions on NCCL finds the GID itself, an algorithm that a collective does not have is an error, and a P_Key may be set.
 FINDS_GID_SINCE, STRICT_SINCE, PKEY_VALUE_SINCE = "2.21.5", "2.24.3", "2.31.2"
 #: src/transport/net_socket.cc, MAX_SOCKETS.
 MOST_SOCKETS = 64
-#: No table of P_Keys is that long; every key but the shortest looks like this.
+#: No table of P_Keys is that long; all except the smallest keys are larger.
 LEAST_KEY = 0x1000
 
 
@@ -116,7 +116,7 @@ def algo_without_ring(case: Case) -> Iterator[Said]:
 
 
 def nvls_with_shared_gpus(case: Case) -> Iterator[Said]:
-    """src/transport/nvls.cc, ncclNvlsInit: an error where ranks share a GPU."""
+    """Yield an error for ranks that share a GPU (src/transport/nvls.cc, ncclNvlsInit)."""
     names = ("NCCL_NVLS_ENABLE", "NCCL_MULTI_RANK_GPU_ENABLE")
     if case.number(names[0]) == 1 and case.number(names[1]):
         yield Said(names, f"{case.words(*names)}: ranks that share a GPU fail", f"{names[0]} of 0 or 2", take_out(case, names[:1]))

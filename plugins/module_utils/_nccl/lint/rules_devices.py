@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rules that compare NCCL's lists of devices and interfaces with those that a host has."""
+"""Rules that compare NCCL's lists of devices and interfaces with those of the host."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.rules impo
 
 HCA = "NCCL_IB_HCA"
 INTERFACES = "NCCL_SOCKET_IFNAME"
-#: How the names of interfaces begin that no other host reaches.
+#: The name prefixes of interfaces that no other host reaches.
 WITHIN_HOST = ("docker", "br-", "veth", "virbr", "cni", "cali", "flannel", "podman", "lxcbr", "lxdbr", "dummy")
 _READ = "Read the host with rdma.cluster.rdma_facts."
 
@@ -102,7 +102,7 @@ def gid_index_missing(case: Case) -> Iterator[Said]:
 
 
 def interface_missing(case: Case) -> Iterator[Said]:
-    """Only of all interfaces: among NICs there are no bonds, VLANs and bridges."""
+    """Yield missing interfaces. Only checked with all interfaces: the list of NICs has no bonds, VLANs and bridges."""
     value, there = case.value(INTERFACES), case.facts.get("interfaces")
     if value is None or len(value) < 2 or there is None:
         return
@@ -114,7 +114,7 @@ def interface_missing(case: Case) -> Iterator[Said]:
 
 
 def interface_inside(case: Case) -> Iterator[Said]:
-    """Interfaces within a host: loopback, and the bridges and ends of containers and virtual machines."""
+    """Yield interfaces within a host: loopback, and the bridges and ends of containers and virtual machines."""
     inside = [name for name in _interfaces(case) if name == "lo" or name.startswith(WITHIN_HOST)]
     if inside and len(inside) == len(_interfaces(case)):
         observed = f"{case.words(INTERFACES)}: {_names(inside)} does not lead to other hosts"
@@ -131,7 +131,7 @@ def interface_of_rail(case: Case) -> Iterator[Said]:
 
 
 def _interfaces(case: Case) -> list[str]:
-    """The interfaces of the host that NCCL_SOCKET_IFNAME names; none of a list that excludes."""
+    """Return the host's interfaces in NCCL_SOCKET_IFNAME; none of a list that excludes."""
     value, there = case.value(INTERFACES), case.facts.get("interfaces")
     listed = parse_list(value) if value else None
     if listed is None or listed.excluded or not there:
@@ -160,7 +160,7 @@ def _hca(case: Case) -> DeviceList | None:
 
 
 def _ports(entry: Entry, listed: DeviceList, devices: Mapping[str, Any]) -> list[str]:
-    """The ports, of whatever state, that an entry means."""
+    """Return the ports, in any state, that an entry matches."""
     return [
         f"{name}/{number}"
         for name, device in devices.items()

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rules that compare NCCL's variables with what the host shall be: RDMA and not TCP, GPUDirect, the class of its traffic."""
+"""Rules that compare NCCL's variables with the host's plan: RDMA and not TCP, GPUDirect, the traffic class."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TRAFFIC_CLASS, SERVICE_LEVEL, CROSS_NIC = "NCCL_IB_TC", "NCCL_IB_SL", "NCCL_CROS
 
 
 def sockets_forced(case: Case) -> Iterator[Said]:
-    """A plugin may have RDMA of its own, and a host without a device has none to lose."""
+    """Yield forced sockets. A plugin may have its own RDMA, and a host without a device loses none."""
     if case.facts.get("devices") == {}:
         return
     net = (case.value(NET) or "").lower()
@@ -80,7 +80,7 @@ def rails_crossed(case: Case) -> Iterator[Said]:
 
 
 def _modules(case: Case) -> Collection[str] | None:
-    """The modules that are loaded, of facts or of a look at /sys/module."""
+    """Return the loaded modules, from the facts or from /sys/module."""
     stack = case.facts.get("stack")
     names: Collection[str] | None = stack["modules"] if stack else case.facts.get("modules")
     return names

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is wrong with one source of NCCL's variables by itself: lines without effect, names that are not read, values that are not taken."""
+"""Find problems within one source of NCCL's variables: lines without effect, names that are not read, and unusable values."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.table
     reader,
 )
 
-#: How many lines and unknown names of a source are told one by one; looking for the nearest name takes time.
+#: The maximum number of lines and unknown names of a source that are reported separately; finding the nearest name takes time.
 MOST = 20
-#: From here on a name is taken for another one that was not typed well.
+#: From this similarity on, a name is considered a typing error of another one.
 _LIKE = 0.8
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def source_problems(source: Source, version: str | None, asked_for: Collection[str] = ()) -> Iterator[Problem]:
-    """In the order of lines, then names.
+    """Yield the problems, first of lines, then of names.
 
     version: of NCCL ("2.21.5"); None: a recent one, for which no name is too new. asked_for: as in Plan.
     """
@@ -53,7 +53,7 @@ def source_problems(source: Source, version: str | None, asked_for: Collection[s
 
 
 def _problem(source: Source, kind: tuple[str, str, str], observed: str, expected: str, remedy: str) -> Problem:
-    """kind: rule, severity, variable."""
+    """Return the problem. kind: rule, severity, variable."""
     rule, severity, name = kind
     return Problem(rule, severity, name, source.place_of(name), observed, expected, remedy)
 
@@ -69,7 +69,7 @@ def _lines(source: Source) -> Iterator[Problem]:
 
 
 def _known(name: str) -> bool:
-    """Whether nobody need look at a name: NCCL's own, those of builds, and those of others, which a file may set as well."""
+    """Return whether a name is known: NCCL's own, those of builds, and those of other programs, which a file may set as well."""
     if not _NAME.fullmatch(name):
         return False
     return name in VARIABLES or name in BUILD or (name[:2].upper() != PREFIX[:2] and PREFIX not in name.upper()[:8])
@@ -131,7 +131,7 @@ def _for_tests(source: Source, variable: Variable, asked_for: bool) -> Iterator[
 
 
 def _replaced(variable: Variable, version: str | None) -> bool:
-    """Whether what has taken its place is there in this version."""
+    """Return whether its replacement exists in this version."""
     instead = VARIABLES.get(variable.instead.partition("=")[0])
     return instead is None or not is_older(version, instead.since or "0.0.0")
 
@@ -149,5 +149,5 @@ def _value(source: Source, variable: Variable, value: str) -> Iterator[Problem]:
 
 
 def unique(sources: Sequence[Source]) -> list[Source]:
-    """The sources, one of each content and place: a user's file may be that of several services, and a container has its own."""
+    """Return the sources, one of each content and place: a user's file may belong to several services, and a container has its own."""
     return list({(source.place, frozenset(source.variables.items()), source.lines): source for source in sources}.values())

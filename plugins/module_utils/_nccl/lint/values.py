@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the value of a variable means what it seems to. NCCL refuses hardly any: it takes something else, or its default."""
+"""Check the values of variables. NCCL rejects hardly any: it uses another value, or its default."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.model
     is_older,
 )
 
-#: How far apart NIC and GPU, or two GPUs, may be; case counts (src/graph/topo.cc).
+#: The maximum distance of NIC and GPU, or of two GPUs; case counts (src/graph/topo.cc).
 LEVELS = ("LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS")
-#: By the number that stood for each; a greater one is the last (src/graph/paths.cc).
+#: By their former numbers; a larger one is the last (src/graph/paths.cc).
 OLD_LEVELS = ("LOC", "PIX", "PXB", "PHB", "SYS")
 COLLECTIVES = ("broadcast", "reduce", "allgather", "reducescatter", "allreduce")
 ALGORITHM_NAMES = ("ring", "tree", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat")
 PROTOCOL_NAMES = ("ll", "ll128", "simple")
-#: From here on NCCL takes its default for a number without digits (tried with 2.30.7, 2.31.2 and 2.32.3).
+#: From this version on NCCL uses its default for a number without digits (tested with 2.30.7, 2.31.2 and 2.32.3).
 DIGITS_SINCE = "2.32.3"
 _LEADING = re.compile(r"[ \t\n\v\f\r]*([+-]?)(0[xX][0-9a-fA-F]{1,64}|[0-9]{1,64})")
 _LIMIT = 2**63
@@ -49,7 +49,7 @@ _LIMIT = 2**63
 
 @dataclass(frozen=True)
 class Selection:
-    """A part of NCCL_ALGO or NCCL_PROTO. collective: in lower case, "" for all; excluded: all but these; names: in lower case."""
+    """A part of NCCL_ALGO or NCCL_PROTO. collective: in lower case, "" for all; excluded: all except these; names: in lower case."""
 
     collective: str
     excluded: bool
@@ -57,7 +57,7 @@ class Selection:
 
 
 def read_number(value: str | None, version: str | None = None) -> int | None:
-    """The number that NCCL takes from a value; None where it takes its default: nothing set, too large, or, since 2.32, no digit."""
+    """Return the number that NCCL reads from a value; None if it uses its default: nothing set, too large, or, since 2.32, no digit."""
     if not value:
         return None
     found = _LEADING.match(value)
@@ -85,7 +85,7 @@ def read_level(value: str | None) -> str | None:
 
 
 def parse_selections(value: str) -> list[Selection]:
-    """NCCL_ALGO and NCCL_PROTO: "ring,tree;allreduce:^tree". Empty parts are left out, as by strtok (src/graph/tuning.cc, parseList)."""
+    """Parse NCCL_ALGO or NCCL_PROTO: "ring,tree;allreduce:^tree". Empty parts are skipped, like strtok (src/graph/tuning.cc, parseList)."""
     selections = []
     for part in filter(None, value.split(";")):
         fields = [field for field in part.split(":") if field]
@@ -96,7 +96,7 @@ def parse_selections(value: str) -> list[Selection]:
     return selections
 
 
-#: A version that takes 0 for a number without digits.
+#: A version that reads 0 from a number without digits.
 OLDEST_READ = "2.30.7"
 _POLICY_NAMES = ("default", "efficiency", "zero")
 _PLAIN = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]{1,16}|[1-9][0-9]{0,18}|0)")
@@ -106,7 +106,7 @@ _DIGITS = re.compile(r"[0-9]{1,9}")
 
 @dataclass(frozen=True)
 class Trouble:
-    """What is wrong with a value. rule: "value_…"; takes: what NCCL makes of it, in words; expected: what it takes, in words."""
+    """A problem of a value. rule: "value_…"; takes: NCCL's result, in words; expected: the valid values, in words."""
 
     rule: str
     severity: str
@@ -115,14 +115,14 @@ class Trouble:
 
 
 def value_trouble(variable: Variable, value: str) -> Trouble | None:
-    """Why a value does not mean what it seems to; None if it does, or if anything goes."""
+    """Return the problem of a value; None without one, or if any value is valid."""
     if not value:
         return Trouble("value_empty", WARNING, "nothing, and it hides the value in a later file", "a value, or no line")
     return _form(variable, value) or _KINDS.get(variable.kind, _any)(variable, value)
 
 
 def _form(variable: Variable, value: str) -> Trouble | None:
-    """NCCL and the files for it know no quotes, no comments after a value, and no blanks that are not part of it."""
+    """Return a problem of form. NCCL and its files have no quotes, no comments after a value, and no blanks that are not part of it."""
     meant = literal_meaning(value)
     if _is_quoted(value) or (variable.kind in (DEVICES, INTERFACES) and set("\"'") & set(value)):
         return Trouble("value_form", ERROR, "the quotes as part of the value", f"{meant or 'a value'}, without quotes")
@@ -135,7 +135,7 @@ def _form(variable: Variable, value: str) -> Trouble | None:
 
 
 def literal_meaning(value: str) -> str:
-    """The value that its writer meant: without a comment after it, and without blanks and quotes, also those after the signs of a list."""
+    """Return the intended value: without a comment after it, and without blanks and quotes, also those after the signs of a list."""
     return re.split(r"\s#", value, maxsplit=1)[0].replace('"', "").replace("'", "").strip()
 
 
@@ -144,7 +144,7 @@ def _is_quoted(value: str) -> bool:
 
 
 def _any(_variable: Variable, _value: str) -> None:
-    """Nothing is wrong with any value."""
+    """Return no problem for any value."""
 
 
 def _integer(variable: Variable, value: str) -> Trouble | None:

@@ -13,33 +13,33 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.model impor
 
 _LIST = re.compile(r"NET/([^:]{1,60}?) ?: Using ?(.*)")
 _ENTRY = re.compile(r"\[([0-9]{1,5})\](={[^{}]{0,2000}}|[^\s[]\S*)")
-#: The ports of a card as NCCL 2.20 to 2.23 list them after having merged them: "[0]={[0] mlx5_0:1/RoCE, [1] mlx5_1:1/RoCE}".
+#: The ports of a card as NCCL 2.20 to 2.23 list them after merging them: "[0]={[0] mlx5_0:1/RoCE, [1] mlx5_1:1/RoCE}".
 _MERGED = "={"
 _PART = re.compile(r"\[[0-9]{1,5}\] ([^\s,{}]+)")
-#: An HCA with its port, since 2.30 with its rail and its plane where NCCL knows them, and its link layer. The SHARP plugin adds a word.
+#: An HCA with its port, since 2.30 with its rail and its plane if NCCL knows them, and its link layer. The SHARP plugin adds a word.
 _HCA = re.compile(r"([^\s:/]+):([0-9]{1,3})(?::([0-9]{0,5}))?(?::([0-9]{1,5}))?/(IB|RoCE)(/SHARP)?", re.IGNORECASE)
 _INTERFACE = re.compile(r"([^\s:]+):(.+?)(?:<[0-9]+>)?")
 _OOB = re.compile(r"; OOB ([^\s:]+):")
-#: A device that NCCL 2.22 and newer make of several.
+#: A device that NCCL 2.22 and newer create from several.
 _VIRTUAL = re.compile(r"NET/(\S+) : Made virtual device \[([0-9]{1,5})\] name=(\S+)")
 
 
 def read_network(message: str) -> tuple[str, tuple[Adapter, ...], str | None] | None:
-    """The network's name, its adapters and the interface of its own connections; None for a message that lists none."""
+    """Return the network's name, its adapters and the interface of its own connections; None for a message that lists none."""
     found = _LIST.match(message)
     if found is None or "threads and" in message:
         return None
     name, rest = found.groups()
     oob = _OOB.search(rest)
     entries = _ENTRY.findall(rest.partition("; OOB")[0])
-    # These versions number what they have merged by its place, and call the rest by the number that it had before.
+    # These versions number merged devices by position, and the rest by the original number.
     merged = any(words.startswith(_MERGED) for _number, words in entries)
     adapters = tuple(_adapter(place if merged else int(number), words) for place, (number, words) in enumerate(entries))
     return name.strip(), adapters, None if oob is None else oob[1]
 
 
 def read_virtual(message: str) -> tuple[str, Adapter] | None:
-    """The network's name and the device that it made of several; None for a message that tells of none."""
+    """Return the network's name and the device that it has created from several; None for other messages."""
     found = _VIRTUAL.match(message)
     return None if found is None else (found[1], Adapter(int(found[2]), found[3]))
 
@@ -63,9 +63,9 @@ def _whole(digits: str | None) -> int | None:
     return int(digits) if digits else None
 
 
-#: "[send]" and "[receive]", and the end of "[receive]", which as many characters as "[send]" leave of it.
+#: "[send]" and "[receive]", and the last part of "[receive]" with as many characters as "[send]".
 _DIRECTIONS = {"[send]": "send", "ceive]": "receive"}
-#: How many characters before " via " tell the direction.
+#: The number of characters before " via " with the direction.
 DIRECTION = 6
 _NETWORK = re.compile(r"(NET|COLLNET)/([^/\s][^/]{0,60})/([0-9]{1,5})(?:\(([0-9]{1,9})\))?((?:/GDRDMA|\(PCI\)|/Shared)*)")
 _P2P = re.compile(r"P2P/(direct pointer|common device|indirect|[A-Za-z]{1,20})(?:/\S*)?")
@@ -76,7 +76,7 @@ OTHER = "other"
 
 @dataclass(frozen=True)
 class Way:
-    """What a channel's line says of its way; the fields are those of Channel."""
+    """The transport on a channel's line; the fields are those of Channel."""
 
     transport: str
     kind: str
@@ -87,9 +87,9 @@ class Way:
 
 
 def read_way(tail: str) -> Way | None:
-    """Read a channel's line from DIRECTION characters before " via " on; None for one that is torn, or no channel's.
+    """Read a channel's line from DIRECTION characters before " via " on; None for a torn line or another message.
 
-    transport is OTHER, and kind what the line says, for a way that this code does not know.
+    For an unknown transport, transport is OTHER, and kind is the line's text.
     """
     direction = _DIRECTIONS.get(tail[:DIRECTION])
     words = tail.partition(" via ")[2].strip()

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Lines of a log kept once each, with how often and where they stand: bounded, however long the log is."""
+"""Lines of a log kept once each, with their number and place: the size is limited for a log of any length."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.model import LogLine
 
-#: What differs in each line and says nothing: pointers, and the ports of sockets.
+#: Varying parts of lines without meaning: pointers, and the ports of sockets.
 _DIFFERS = re.compile(r"0x[0-9a-fA-F]+|<[0-9]+>")
 _LONGEST = 500
 _MOST_LINES = 500
@@ -27,7 +27,7 @@ class _Kept:
 
 
 class Lines:
-    """Lines that differ in pointers and ports alone are one; of one place in the source _MOST_OF_A_PLACE are kept, the rest is counted."""
+    """Lines that differ only in pointers and ports are one; of one place in the source _MOST_OF_A_PLACE are kept, the rest is counted."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str | None, int | None, str], _Kept] = {}
@@ -56,7 +56,7 @@ class Lines:
         return there <= _MOST_OF_A_PLACE
 
     def told(self) -> tuple[LogLine, ...]:
-        """In the order in which they came first."""
+        """Return the lines in the order of their first occurrence."""
         return tuple(LogLine(kept.text, file, line, kept.count, tuple(kept.hosts)) for (file, line, _text), kept in self._kept.items())
 
 
@@ -67,13 +67,13 @@ _ORIGIN = re.compile(
     r"(?<![A-Za-z0-9_.])([A-Za-z0-9][A-Za-z0-9_.-]{0,253}):([0-9]{1,10}):([0-9]{1,10}) (?:\[(-?[0-9]{1,5})\])?"
     r"(?: ([^\s:]{1,200}):([0-9]{1,7})(?: \((.{0,200})\))?)?\s*$"
 )
-#: The same where a row of nccl-tests has begun on the line: its last number stands before the host's name without a blank.
+#: The same on a line that a row of nccl-tests has started: its last number is before the host's name without a blank.
 _GLUED = re.compile(r"(?<=\s)-?[0-9]+(?=[A-Za-z][A-Za-z0-9_.-]*:[0-9]+:[0-9]+ \[)")
 
 
 @dataclass(frozen=True)
 class Origin:
-    """host: without its domain. file, line, function: where in NCCL's source, of a warning. What is not told is None."""
+    """host: without its domain. file, line, function: where in NCCL's source, of a warning. Unknown values are None."""
 
     host: str | None
     pid: int | None
@@ -84,7 +84,7 @@ class Origin:
 
 
 def origin(head: str) -> Origin:
-    """Read what stands before "NCCL INFO" or "NCCL WARN" on a line."""
+    """Parse the text before "NCCL INFO" or "NCCL WARN" on a line."""
     found = _ORIGIN.search(_GLUED.sub(" ", head) if " " in head[:40] else head)
     if found is None:
         return Origin(None, None)
@@ -94,7 +94,7 @@ def origin(head: str) -> Origin:
 
 
 def before_log(line: str) -> str | None:
-    """What stands on a line before NCCL's log begins, None on a line without log: often a row that nccl-tests had begun."""
+    """Return the text on a line before NCCL's log starts, None on a line without log: often the start of a row of nccl-tests."""
     at = max(line.find(INFO), line.find(WARN))
     if at < 0:
         return None

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""NCCL's log (NCCL_DEBUG=INFO), alone or among other lines, of one process or of all of a job through its launcher.
+"""Parse NCCL's log (NCCL_DEBUG=INFO), alone or among other lines, of one process or of all of a job through its launcher.
 
-It is read line by line, and what is kept grows with the cluster and not with the log: a 512-rank job writes more than a million lines.
+It is read line by line, and the result's size depends on the cluster and not on the log: a 512-rank job writes more than a million lines.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _VIA = " via "
 _CHANNEL = f"{INFO}Channel "
 _CHANNELS = ("Channel", "CollNet", "Coll ", "Ring ")
 _MOST_PROCESSES = 65_536
-#: Heads of lines whose process is known; what a launcher puts before them may make each one different.
+#: Heads of lines whose process is known; a launcher's prefix may make each one different.
 _MOST_HEADS = 65_536
 _LONGEST_LINE = 16_384
 
 
 class _Reading:
-    """What the lines before have said."""
+    """The state of parsing after the previous lines."""
 
     def __init__(self) -> None:
         self.heads: dict[str, Process] = {}
@@ -46,7 +46,7 @@ class _Reading:
         self.lines = 0
 
     def line(self, line: str) -> None:
-        """A line that is no channel's, or comes from a head that has not come before."""
+        """Read a line of another message than a channel's, or one with a new head."""
         line = line[:_LONGEST_LINE]
         at = line.find(INFO)
         if at >= 0:
@@ -62,7 +62,7 @@ class _Reading:
 
     def _info(self, process: Process, message: str) -> None:
         if INFO in message:
-            # Two processes have written into one line: where the second one begins cannot be told.
+            # Two processes have written into one line: the start of the second one is unknown.
             self.told.left_out += 1
             return
         via = message.find(_VIA) if message.startswith(_CHANNELS) else -1
@@ -98,19 +98,19 @@ class _Reading:
 
 
 def _head(line: str, at: int) -> str:
-    """What stands before a message, without a time, which differs in each line: its last two words, unless a row may be glued to them."""
+    """Return the text before a message without the varying time: its last two words, unless a row may be attached to them."""
     device = line.rfind(" ", 0, at - 1) if at else -1
     start = line.rfind(" ", 0, device) + 1 if device >= 0 else 0
     return line[start:at] if line[start] > "9" else line[:at]
 
 
 def parse_nccl_log(lines: Iterable[str]) -> NcclLog:
-    """Read a log once. Lines that are not NCCL's are passed over, but for errors of its callers; a log without any has lines 0."""
+    """Read a log once. Lines that are not NCCL's are skipped, except for errors of its callers; a log without any has lines 0."""
     reading = _Reading()
     heads = reading.heads
     known = 0
     for line in lines:
-        # Nearly all lines of a long log are channels' that have come before, but for their numbers.
+        # Nearly all lines of a long log repeat earlier channels, except for their numbers.
         at = line.find(_CHANNEL)
         via = line.find(_VIA, at) if at >= 0 else -1
         process = heads.get(_head(line, at)) if via >= 0 else None
@@ -158,7 +158,7 @@ def _networks(processes: Iterable[Process]) -> Iterator[Network]:
 
 
 def _channels(processes: Sequence[Process]) -> list[Channel]:
-    """The channels of each host together: many processes of a host use the same adapter."""
+    """Return the channels of each host together: many processes of a host use the same adapter."""
     of_hosts: dict[str | None, dict[str, dict[int, Adapter]]] = {}
     for process in processes:
         of_hosts.setdefault(process.host, {}).update(process.adapters)

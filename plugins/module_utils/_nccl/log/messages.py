@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What NCCL's messages say beside channels (src/init.cc, src/graph, src/plugin, src/transport), NCCL 2.4 to 2.30."""
+"""Parse NCCL's messages other than channels (src/init.cc, src/graph, src/plugin, src/transport), NCCL 2.4 to 2.30."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GPU_DIRECT = re.compile(
     r"(?:NET/[^:]{1,60} ?: )?GPU Direct RDMA (Enabled|Disabled) for "
     r"(?:GPU (\S{1,40}) / )?HCA ([0-9a-fA-F]{1,16})(?: '([^']{1,60})')?(?: \((.{1,100}?)\))?(?:, read [0-9].*)?\s*$"
 )
-#: The plugin of AWS says it in sentences of its own.
+#: The plugin of AWS uses its own sentences.
 _NO_GPU_DIRECT = re.compile(r"NET/(OFI) (.*(?:disabling GDR|GDR not supported|GDR disabled).{0,100})")
 _PLUGIN = re.compile(
     r"(?:[A-Z]{2,10}/Plugin: )?(?:Successfully loaded external (?:[a-z]+ )?plugin|Loaded (?:net|collnet|gin|rma)? ?plugin"
@@ -64,7 +64,7 @@ def _init(told: Told, process: Process, message: str) -> None:
 
 
 def _bus_id(digits: str | None) -> str | None:
-    """NCCL's number of a PCI function, c1000, is its address without the signs between: 0000:c1:00.0."""
+    """Return the address of a PCI function. NCCL's number, c1000, is the address without separators: 0000:c1:00.0."""
     if digits is None or not re.fullmatch(r"[0-9a-f]{1,9}", digits):
         return None
     whole = digits.rjust(9, "0")
@@ -133,7 +133,7 @@ def _nccl(told: Told, _process: Process, message: str) -> None:
 
 
 def _nothing(_told: Told, _process: Process, _message: str) -> None:
-    """Lines that say nothing of what is asked, and come often."""
+    """Ignore frequent lines without relevant information."""
 
 
 def _by_form(told: Told, process: Process, message: str) -> None:
@@ -177,7 +177,7 @@ _BY_WORD: dict[str, Callable[[Told, Process, str], None]] = {
 
 
 def read_message(told: Told, process: Process, message: str) -> None:
-    """A message at INFO that names no channel."""
+    """Read a message at INFO that names no channel."""
     read = _BY_WORD.get(message.partition(" ")[0])
     if read is None:
         read = _network if message.startswith("NET/") else _variable if message.startswith("NCCL_") else _by_form

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What NCCL's log (NCCL_DEBUG=INFO) has said, gathered by host: as large as the cluster, not as the log."""
+"""The content of NCCL's log (NCCL_DEBUG=INFO), collected by host: its size depends on the cluster, not on the log."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class NcclRank:
-    """One rank of one communicator. bus_id: of its GPU as sysfs has it ("0000:c1:00.0"); complete: whether its initialisation ended well.
+    """One rank of one communicator. bus_id: of its GPU as in sysfs ("0000:c1:00.0"); complete: whether its initialization succeeded.
 
-    comm_id: the same for all ranks of a communicator, None before NCCL 2.16, and for one that was split off another.
+    comm_id: the same for all ranks of a communicator, None before NCCL 2.16, and for one that was split from another.
     """
 
     host: str | None
@@ -31,7 +31,7 @@ class NcclRank:
 class Adapter:
     """One entry of "NET/IB : Using", or the like of another network. layer: "IB" or "RoCE"; address: of a socket's interface.
 
-    sharp: its switches can reduce (the SHARP plugin says so). name: "mlx5_0+mlx5_1" of several that NCCL has merged.
+    sharp: its switches can reduce (as the SHARP plugin reports). name: "mlx5_0+mlx5_1" of several that NCCL has merged.
     """
 
     index: int
@@ -46,9 +46,9 @@ class Adapter:
 
 @dataclass(frozen=True)
 class Network:
-    """What a network of NCCL ("IB", "Socket", a plugin's name) has found on a host. oob: the interface of its own connections.
+    """The adapters that a network of NCCL ("IB", "Socket", a plugin's name) has found on a host. oob: the interface of its own connections.
 
-    adapters is empty where it found nothing.
+    adapters is empty if it found nothing.
     """
 
     host: str | None
@@ -59,12 +59,14 @@ class Network:
 
 @dataclass(frozen=True)
 class Channel:
-    """A way of data that many lines tell of. transport: NET, COLLNET, P2P or SHM; kind: the network of NET and COLLNET ("IB", "Socket",
-    "AWS Libfabric", "SHARP"), the way of others ("direct pointer", "CUMEM", "IPC", "MNNVL" between machines, "indirect", "direct").
+    """A path of data that many lines report.
 
-    direction: send, receive, or None; device: NCCL's number of the adapter, adapter: its name, None where the log does not tell it;
-    proxied: another rank of the host sends for this one (PXN); gdr: with GPUDirect RDMA, None where there is no such thing;
-    example: the first of these lines.
+    transport: NET, COLLNET, P2P or SHM; kind: the network of NET and COLLNET ("IB", "Socket", "AWS Libfabric", "SHARP"), the method of
+    others ("direct pointer", "CUMEM", "IPC", "MNNVL" between machines, "indirect", "direct").
+
+    direction: send, receive, or None; device: NCCL's number of the adapter, adapter: its name, None if the log does not show it; proxied:
+    another rank of the host sends for this one (PXN); gdr: with GPUDirect RDMA, None if it does not apply; example: the first of these
+    lines.
     """
 
     host: str | None
@@ -81,7 +83,7 @@ class Channel:
 
 @dataclass(frozen=True)
 class GpuDirect:
-    """A line on GPUDirect RDMA. hca: its name or number; gpu: as NCCL names it, None where all are meant; reason: "distance 4 <= 4"."""
+    """A line on GPUDirect RDMA. hca: its name or number; gpu: as NCCL names it, None for all; reason: "distance 4 <= 4"."""
 
     host: str | None
     enabled: bool
@@ -93,7 +95,7 @@ class GpuDirect:
 
 @dataclass(frozen=True)
 class EnvironmentValue:
-    """A variable that NCCL says it has read, and the value that it took from it; hosts: which say so, "" for one without a name."""
+    """A variable that NCCL reports as read, and the resulting value; hosts: the reporting hosts, "" for one without a name."""
 
     name: str
     value: str
@@ -102,7 +104,7 @@ class EnvironmentValue:
 
 @dataclass(frozen=True)
 class LogLine:
-    """A warning or an error, with how often and on which hosts (the first of them) it stands. file, line: in NCCL's source."""
+    """A warning or an error, with its count and its hosts (the first of them). file, line: in NCCL's source."""
 
     text: str
     file: str | None
@@ -113,10 +115,12 @@ class LogLine:
 
 @dataclass(frozen=True)
 class NcclLog:
-    """What is not told is None, or not in its list. lines: how many are NCCL's; left_out: how many were not kept, for there were too many.
+    """Unknown values are None, or not in their list.
 
-    networks_in_use: what "Using network" names, with how many ranks; plugins: what was loaded from outside NCCL;
-    nnodes: as NCCL counts machines; nvls: whether NVLink SHARP is in use; dmabuf: hosts with DMA-BUF; bootstrap: interfaces of NCCL's own.
+    lines: the number of NCCL's lines; left_out: the number of lines that were not kept because of the limit.
+
+    networks_in_use: the names in "Using network", with the number of ranks; plugins: those loaded from outside NCCL; nnodes: NCCL's number
+    of machines; nvls: whether NVLink SHARP is in use; dmabuf: hosts with DMA-BUF; bootstrap: interfaces of NCCL's own.
     """
 
     lines: int

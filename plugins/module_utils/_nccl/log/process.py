@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What one process of a log has said: its channels, counted as they come, and the adapters that its networks have found."""
+"""The content of one process's log: its channels, counted as they come, and the adapters of its networks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.channels import Way, read_way
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.model import Adapter, Channel
 
-#: How many different texts of channels are held before they are read and added up.
+#: The maximum number of different channel texts that are held before they are read and summed.
 _MOST_TEXTS = 2048
 _LONGEST_EXAMPLE = 200
 _IB, _OF_IB = "IB", ("IB", "SHARP")
@@ -20,7 +20,7 @@ _IB, _OF_IB = "IB", ("IB", "SHARP")
 
 @dataclass
 class Told:
-    """How many lines, and the first of them."""
+    """The number of lines, and the first of them."""
 
     count: int
     example: str
@@ -28,7 +28,7 @@ class Told:
 
 @dataclass
 class Process:
-    """channels: what stands after "via", and a little before it, as the log has it; ways: the same, read."""
+    """channels: the text after "via", and a short part before it, as in the log; ways: the same, parsed."""
 
     host: str | None
     pid: int | None
@@ -39,13 +39,13 @@ class Process:
     torn: int = 0
 
     def channel(self, tail: str, message: str) -> None:
-        """A text of a channel's line that has not come before."""
+        """Read a new text of a channel's line."""
         if len(self.channels) >= _MOST_TEXTS:
             self.read()
         self.channels[tail] = Told(1, message[:_LONGEST_EXAMPLE].strip())
 
     def read(self) -> None:
-        """Read the channels' texts and add them to the ways; one that names none was torn."""
+        """Parse the channels' texts and add them to the ways; a text without a transport was torn."""
         for tail, told in self.channels.items():
             way = read_way(tail)
             if way is None:
@@ -61,7 +61,7 @@ class Process:
         self.oob[name] = oob
 
     def told(self, of_host: dict[str, dict[int, Adapter]]) -> Iterator[Channel]:
-        """Its channels, each with the adapter that its number means. of_host: those of the host, for a process that lists none."""
+        """Yield its channels, each with the adapter of its number. of_host: those of the host, for a process that lists none."""
         for way, told in self.ways.items():
             listed = _listed(way.kind, self.adapters) or _listed(way.kind, of_host)
             adapter = None if way.device is None else listed.get(way.device)
@@ -72,7 +72,9 @@ class Process:
 
 
 def _listed(kind: str, lists: Mapping[str, Mapping[int, Adapter]]) -> dict[int, Adapter]:
-    """The adapters of a channel's network. NVIDIA's plugin (HPC-X) lists its own as "NET/IB", and channels go "via NET/IBext_v8/0", or
-    "via COLLNET/SHARP/0", by the same numbers."""
+    """Return the adapters of a channel's network.
+
+    NVIDIA's plugin (HPC-X) lists its own as "NET/IB", and channels go "via NET/IBext_v8/0", or "via COLLNET/SHARP/0", by the same numbers.
+    """
     own = lists.get(kind, {})
     return {**lists.get(_IB, {}), **own} if kind.startswith(_OF_IB) else dict(own)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the messages of NCCL's log have said so far, and which of its lines, or of its callers', tell of a fault."""
+"""The content of NCCL's messages so far, and the lines of NCCL or its callers that report a fault."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.model impor
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.process import Process
 
 _VERSION = re.compile(r"NCCL version ([0-9][0-9A-Za-z.+_-]{1,40})")
-#: What NCCL tells at INFO and is a fault all the same; the names of calls are those that net_ib makes.
+#: Faults that NCCL reports at INFO; the names of calls are those that net_ib makes.
 _FAULT = re.compile(
     r"\S+\.(?:cc|cu|h):[0-9]+ -> [1-9][0-9]*|NET/\S+ ?: No (?:device|IP interface|usable).*found|NET/\S+ ?: Unable to .+"
     r"|Failed to initialize NET plugin .+|Could not open XML .+|Call to \S+ failed .+|.*[Gg]ot completion .*status=.+"
     r"|.*unhandled \w+ error.*"
 )
-#: What frameworks and NCCL's callers print without NCCL's prefix.
+#: Messages of frameworks and NCCL's callers without NCCL's prefix.
 _PLAIN_FAULT = re.compile(
     r"Call to (?:ibv|cuda)\S+ failed .+|local GID \S+, remote GID .+|unhandled (?:system|cuda) error.*"
     r"|nccl(?:System|Remote|Internal|UnhandledCuda)Error\b.*|Test NCCL failure .+"
@@ -32,7 +32,7 @@ _MOST_KINDS = 2000
 
 
 class Told:
-    """What the messages so far have said."""
+    """The content of the messages so far."""
 
     def __init__(self) -> None:
         self.versions: dict[str, None] = {}
@@ -49,7 +49,7 @@ class Told:
         self.left_out = 0
 
     def plain(self, line: str) -> None:
-        """A line that is not NCCL's."""
+        """Read a line that is not NCCL's."""
         found = _PLAIN_FAULT.search(line)
         if found is not None:
             self.errors.add(found.group(), None)
@@ -66,7 +66,7 @@ class Told:
             self.errors.add(message, process.host)
 
     def room(self, kinds: dict[_Key, _Value], key: _Key, most: int = _MOST_KINDS) -> bool:
-        """Whether something may be kept under a key; if not, it is counted."""
+        """Return whether there is room for an item under a key; if not, it is counted."""
         there = key in kinds or len(kinds) < most
         self.left_out += not there
         return there

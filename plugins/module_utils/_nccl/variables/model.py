@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One of NCCL's variables: what it takes, since and until which version, and what it does."""
+"""One of NCCL's variables: its values, its versions, and its effect."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-#: What a variable takes: 0 or 1 as a number; a number; TRUE or FALSE; one of several words; a list of words, all but some after a ^;
-#: one of several numbers; how far apart NIC and GPU may be; anything.
+#: The type of a variable: 0 or 1 as a number; a number; TRUE or FALSE; one of several words; a list of words, after a ^ all others; one of
+#: several numbers; the maximum distance of NIC and GPU; anything.
 SWITCH, INTEGER, BOOL, CHOICE, WORDS, NUMBERS, LEVEL, TEXT = "switch", "integer", "bool", "choice", "words", "numbers", "level", "text"
 #: A path; RDMA devices; interfaces; a subnet; AUTO, ALL or MAX:n; words joined by |; algorithms and protocols, each by collective or not.
 PATH, DEVICES, INTERFACES, SUBNET = "path", "devices", "interfaces", "subnet"
 DEVPOLICY, POLICIES, ALGORITHMS, PROTOCOLS = "devpolicy", "policies", "algorithms", "protocols"
-#: Read by no version that is still made.
+#: Read by no current version.
 GONE = "gone"
-#: Variables that may have another value on the next host: they name what it has, or count in its own tables.
+#: Variables that may differ between hosts: they name the host's devices, or are indexes into its tables.
 OF_HOST = frozenset(
     ("NCCL_IB_HCA", "NCCL_IB_GID_INDEX", "NCCL_IB_PKEY", "NCCL_SOCKET_IFNAME", "NCCL_OOB_NET_IFNAME", "NCCL_TOPO_FILE", "UCX_NET_DEVICES")
 )
@@ -29,10 +29,10 @@ _VERSION = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?")
 class Variable:
     """A variable by its whole name.
 
-    default: what holds if nobody sets it, in words or as the value; meaning: what it does, in a few words.
-    since: the first version ("2.21.5") that reads it, "" if older than the oldest public source (2.3.5); until: the first that does not any
-    more, "" if all later ones do. low, high: of a number, both included, None without a limit; choices: the words or numbers it takes;
-    exact: whether their case counts. debugging: documented as for tests only; deprecated: still read, and instead has its place.
+    default: the value without a setting, in words or as the value; meaning: its effect, in a few words. since: the first version ("2.21.5")
+    that reads it, "" if older than the oldest public source (2.3.5); until: the first that no longer does, "" if all later ones do. low,
+    high: of a number, both included, None without a limit; choices: the valid words or numbers; exact: whether their case counts.
+    debugging: documented as for tests only; deprecated: still read, but replaced by instead.
     """
 
     name: str
@@ -59,7 +59,7 @@ def integer(name: str, low: int | None, high: int | None, default: str, meaning:
 
 
 def yes_or_no(name: str, default: str, meaning: str, **more: Any) -> Variable:
-    """Read as a number before 2.30, and as 0, 1, T, F, TRUE or FALSE since."""
+    """Return a variable that is read as a number before 2.30, and as 0, 1, T, F, TRUE or FALSE since."""
     return Variable(name, BOOL, default, meaning, **more)
 
 
@@ -88,17 +88,17 @@ def gone(name: str, until: str, *, since: str = "", instead: str = "") -> Variab
 
 
 def version_numbers(version: str | None) -> tuple[int, ...] | None:
-    """ "2.21.5" or "2.21" as numbers, what follows left out; None for None and for what is no version."""
+    """Return "2.21.5" or "2.21" as numbers, without any suffix; None for None and for an invalid version."""
     found = _VERSION.match(version or "")
     return tuple(int(part) for part in found.groups() if part is not None) if found else None
 
 
 def is_older(version: str | None, than: str) -> bool:
-    """Whether a version is certainly older: "2.21" may be 2.21.5, and None anything."""
+    """Return whether a version is certainly older: "2.21" may be 2.21.5, and None anything."""
     have, wanted = version_numbers(version), version_numbers(than)
     return have is not None and wanted is not None and have < wanted[: len(have)]
 
 
 def is_at_least(version: str | None, than: str) -> bool:
-    """Whether a version is certainly not older; "2.21" is taken for the newest 2.21."""
+    """Return whether a version is certainly not older; "2.21" is taken as the newest 2.21."""
     return version_numbers(version) is not None and not is_older(version, than)

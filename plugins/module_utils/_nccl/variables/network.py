@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""NCCL's variables for networks as a whole, GPUDirect, TCP, and what GPUs send themselves (GIN, RMA).
+"""NCCL's variables for networks as a whole, GPUDirect, TCP, and sending from GPUs (GIN, RMA).
 
-A part of the table of _nccl_variables, which says where its facts come from.
+A part of the table of _nccl_variables, which names the sources of its facts.
 """
 
 from __future__ import annotations

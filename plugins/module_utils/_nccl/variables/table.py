@@ -2,13 +2,13 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Every variable that NCCL reads or has read, and names that look like one and are somebody else's, or nobody's.
+"""Every variable that NCCL reads or has read, and similar names that belong to other programs, or to none.
 
 Names, defaults, since and until: NCCL's public source, every tag from v2.3.5-1 to v2.30.7-1 compared (NCCL_PARAM, DEFINE_NCCL_PARAM and
-names in quotes below src/); of 2.31.2 and 2.32.3 what the library itself asks for (nvidia-nccl-cu12 on PyPI, ncclLoadParam and ncclGetEnv),
-so that meanings and ranges of what is new there are told by the names and messages in it. A version that was not made public counts as the
-next one that was. Other ranges, and which variables are for tests only: the guide's page on environment variables
-(docs/userguide/source/env.rst of v2.30.7-1), and what the source checks. Defaults are those of 2.30.7.
+names in quotes below src/); for 2.31.2 and 2.32.3 the names that the library itself reads (nvidia-nccl-cu12 on PyPI, ncclLoadParam and
+ncclGetEnv). Meanings and ranges of new variables there come from the names and messages in it. A version without a public source counts as
+the next public one. Other ranges, and which variables are for tests only: the guide's page on environment variables
+(docs/userguide/source/env.rst of v2.30.7-1), and the checks in the source. Defaults are those of 2.30.7.
 """
 
 from __future__ import annotations
@@ -64,20 +64,20 @@ VARIABLES: dict[str, Variable] = {
 
 @dataclass(frozen=True)
 class Reader:
-    """Whose a name is that NCCL does not read. needs: the plugin that must be loaded for it, "" where none is."""
+    """The reader of a name that NCCL does not read. needs: the plugin that must be loaded for it, "" without one."""
 
     name: str
     needs: str = ""
 
 
-#: Names that guides give and that no version of NCCL has had: name → why, and what to use.
+#: Names from guides that no version of NCCL has had: name → why, and the replacement.
 NEVER = {
     "NCCL_NCHUNKS_COARSE": "no version of NCCL has ever had it",
     "NCCL_SHARP_ENABLE": "no version of NCCL has ever had it: SHARP takes NCCL_COLLNET_ENABLE=1 and its network plugin",
     "NCCL_TIMEOUT": "NCCL has no timeout of collectives: PyTorch's is an argument of init_process_group",
     "NCCL_NET_DISABLE": "no version of NCCL has ever had it: NCCL_NET names the network",
 }
-#: What the plugins read: prefix of a name → whose it is.
+#: The variables of plugins: prefix of a name → its reader.
 PLUGINS: dict[str, Reader] = {
     "NCCL_MESH_": Reader("the mesh plugin (nccl-mesh-plugin)", "NCCL_NET_PLUGIN=mesh"),
     "NCCL_IBEXT_": Reader("NVIDIA's network plugin with SHARP (nccl-rdma-sharp-plugins)"),
@@ -100,12 +100,12 @@ PLUGINS: dict[str, Reader] = {
 }
 #: Names that only builds and images have.
 BUILD = ("NCCL_VERSION", "NCCL_HOME", "NCCL_ROOT", "NCCL_ROOT_DIR", "NCCL_INCLUDE_DIR", "NCCL_LIB_DIR", "NCCL_LIBRARY", "NCCL_SUFFIX")
-#: What PyTorch before 2.2 reads under such a name, and later versions with TORCH_ in front, with a warning for this one.
+#: Names that PyTorch before 2.2 reads, and later versions with TORCH_ in front, with a warning for this one.
 PYTORCH = ("NCCL_ASYNC_ERROR_HANDLING", "NCCL_BLOCKING_WAIT", "NCCL_DESYNC_DEBUG", "NCCL_ENABLE_TIMING")
 
 
 def reader(name: str) -> Reader | None:
-    """Whose a name of a known plugin or program is; None for NCCL's own and for unknown ones."""
+    """Return the reader of a name of a known plugin or program; None for NCCL's own and for unknown ones."""
     if name in VARIABLES or name in NEVER:
         return None
     if name in PYTORCH:

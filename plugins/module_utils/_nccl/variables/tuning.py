@@ -4,7 +4,7 @@
 
 """NCCL's variables for algorithms, channels and sizes.
 
-A part of the table of _nccl_variables, which says where its facts come from.
+A part of the table of _nccl_variables, which names the sources of its facts.
 """
 
 from __future__ import annotations
