@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Any long build for a driver as a unit of its own: doca-kernel-support, dkms autoinstall."""
+"""Run a long driver build as its own unit: doca-kernel-support, dkms autoinstall."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ FOLDER = "/var/lib/rdma-cluster/builds"
 
 @dataclass(frozen=True)
 class Build:
-    """name: of the unit rdma-build-NAME.service. creates: what is there after a good end, None for nothing to look at.
+    """name: of the unit rdma-build-NAME.service. creates: the path that a successful build creates, None without a check.
 
-    log: None for FOLDER/NAME/build.log. host: how messages call this host. idle_only: refuse to start while anything uses the driver stack.
+    log: None for FOLDER/NAME/build.log. host: the host's name in messages. idle_only: refuse to start while the driver stack is in use.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Build:
 
 
 class DriverBuild:
-    """One build on this host. root: makes a SysRoot for each new look at the system."""
+    """One build on this host. root: creates a SysRoot for each new check of the system."""
 
     def __init__(self, wish: Build, runner: Runner, *, root: MakeRoot = SysRoot, make_unit: MakeUnit | None = None) -> None:
         self._wish, self._runner, self._root = wish, runner, root
@@ -50,9 +50,9 @@ class DriverBuild:
         self._unit = make_unit(job) if make_unit is not None else BuildUnit(job, runner)
 
     def present(self, wait_seconds: float, *, check_mode: bool) -> Report:
-        """Start the build, or take over the one that runs or has ended unseen; nothing where what it creates is there.
+        """Start the build, or take over one that runs or has ended unseen; no action if its result exists.
 
-        Raises ApplyError if another build of the name runs, and if it would start on a host in use that has to be idle for it.
+        Raises ApplyError if another build of the name runs, and if it would start on a host in use that must be idle.
         """
         if check_mode:
             return self._forecast()
@@ -70,7 +70,7 @@ class DriverBuild:
         return Report(**{**vars(self.collected(wait_seconds)), "started": not adopts, "note": note})
 
     def collected(self, wait_seconds: float) -> Report:
-        """Wait for what present has started. Nothing is started."""
+        """Wait for the build that present has started. Nothing is started."""
         return follow(self._unit, wait_seconds, self._wish.host, self._explain, self._judge)
 
     def _forecast(self) -> Report:

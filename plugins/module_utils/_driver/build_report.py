@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How far a build is, for whoever waits for it: it runs, it ended well, or it failed, with the lines that tell why."""
+"""Report the state of a build: it runs, it succeeded, or it failed, with the lines that show why."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_unit im
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_codes import Meaning
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_log import build_failed, decisive, log_paths, progress, tail
 
-#: So much is read of a log, from its end, and so many logs are followed beside the first one.
+#: The maximum size that is read from the end of a log, and the maximum number of further logs.
 TAIL_BYTES = 512 * 1024
 FOLLOWED = 8
 DKMS_TREE = Path("/var/lib/dkms")
 
 
 def read_tail(path: Path, most_bytes: int = TAIL_BYTES) -> str | None:
-    """The end of a log, from a whole line on; None if there is no such file, or it is no log."""
-    # A text names it, maybe below /tmp, where others can put links: what is no log in the end is not read.
+    """Return the end of a log, from a whole line on; None if there is no such file, or it is not a log."""
+    # A text names it, maybe below /tmp, where others can create links: a target that is not a log is not read.
     real = Path(os.path.realpath(path))
     if real.suffix != ".log":
         return None
@@ -47,12 +47,12 @@ def read_tail(path: Path, most_bytes: int = TAIL_BYTES) -> str | None:
 
 
 def failed_builds(since: float, tree: Path = DKMS_TREE) -> list[Path]:
-    """The logs of DKMS's builds that were written since a time (seconds since 1970) and are still where a failed build leaves them."""
+    """Return the logs of DKMS's builds that were written since a time (seconds since 1970) and are still in a failed build's place."""
     return sorted(path for path in tree.glob("*/*/build/make.log") if path.stat().st_mtime >= since)
 
 
 def gather(log: Path, others: Iterable[Path] = ()) -> dict[str, str]:
-    """The ends of a log and of those that it and they name, by path, the first one first; what cannot be read is left out."""
+    """Return the ends of a log and of the logs that they name, by path, the first one first; unreadable ones are omitted."""
     found: dict[str, str] = {}
     waiting = [log, *others]
     seen: set[Path] = set()
@@ -68,11 +68,11 @@ def gather(log: Path, others: Iterable[Path] = ()) -> dict[str, str]:
     return found
 
 
-#: So many lines of a failure's log go with the answer, and so many are quoted of one that has no decisive line.
+#: The number of log lines in the answer of a failure, and the number of quoted lines if no line is decisive.
 LOG_LINES = 200
 _LAST_LINES = 5
 _PROGRESS_BYTES = 64 * 1024
-#: What every module that runs a build is asked, and every action that waits for one.
+#: The common options of modules that run a build, and of actions that wait for one.
 OPTIONS: dict[str, dict[str, Any]] = {
     "timeout_seconds": {"type": "int", "default": 3600},
     "poll_seconds": {"type": "int", "default": 10},
@@ -83,11 +83,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Report:
-    """changed: something was done, or would be (would: what, in check mode). started: by this call; running: it goes on.
+    """changed: something was done, or would be (would: what, in check mode). started: by this call; running: it is still running.
 
-    finished: it has come to its end, whose rc, meaning and remedy are told; failed: and that is not good. seconds: since its start.
-    lines: those that tell why it failed; log: the end of its log; log_files: all logs that belong to it, its own first. note: what
-    else a person should know.
+    finished: it has ended, with rc, meaning and remedy; failed: the end is a failure. seconds: since its start. lines: those that show why
+    it failed; log: the end of its log; log_files: all its logs, its own first. note: additional information for the user.
     """
 
     changed: bool = False
@@ -107,30 +106,30 @@ class Report:
     would: str | None = None
 
     def told(self, header: str) -> dict[str, Any]:
-        """What a module returns of it. header: what the diff of check mode is about."""
+        """Return the report as a module's result. header: the title of the diff in check mode."""
         return {**asdict(self), "diff": listed_diff(header, [self.would] if self.would else [])}
 
     @property
     def message(self) -> str:
-        """A failure in full."""
+        """Return the full message of a failure."""
         return "\n".join([f"{self.meaning[:1].upper()}{self.meaning[1:]}. {self.remedy}".strip(), *self.lines])
 
 
-#: What makes an end that looks good a failure: a reason and a remedy; None for one that is good.
+#: Returns a reason and a remedy if a seemingly good end is a failure; None if it is good.
 Judge = Callable[[], "Meaning | None"]
 
 
 def refuse_other(look: Look, unit: str, host: str) -> None:
-    """Raise ApplyError if something else runs in the unit."""
+    """Raise ApplyError if another program runs in the unit."""
     if look.phase == OTHER:
         what = " ".join(look.argv) or "an unknown program"
         raise ApplyError(f"{unit} runs another program on {host}: {what}. Wait until it ends, or run `systemctl stop {unit}` there.")
 
 
 def follow(unit: BuildUnit, wait_seconds: float, host: str, explain: Callable[[Look], Meaning], judge: Judge) -> Report:
-    """Wait for the end, at most so long, and tell how far it is; what has ended is collected.
+    """Wait for the end up to the limit, and return the state; an ended unit is collected.
 
-    explain: what an end means. judge: asked only of an end that is good so far. Raises ApplyError if something else runs.
+    explain: the meaning of an end. judge: called only for an end that is good so far. Raises ApplyError if another program runs.
     """
     look = unit.wait(wait_seconds)
     refuse_other(look, unit.job.unit, host)
@@ -165,7 +164,7 @@ def _gone(unit: BuildUnit, look: Look, host: str) -> Report:
 
 
 def cut_off(unit: BuildUnit, host: str) -> str:
-    """Why a unit that was started is not there."""
+    """Return why a unit that was started no longer exists."""
     return f"{host} was rebooted in the meantime" if unit.rebooted() else f"{unit.job.unit} was removed from {host}"
 
 
@@ -194,7 +193,7 @@ def _ended(unit: BuildUnit, look: Look, meaning: Meaning, judge: Judge) -> Repor
 
 
 def _not_built(text: str) -> Meaning | None:
-    """An exit status of 0 does not tell of modules that DKMS could not build."""
+    """Return a failure of DKMS. An exit status of 0 does not show modules that DKMS could not build."""
     said = build_failed(text)
     if not said:
         return None
@@ -205,12 +204,12 @@ def _not_built(text: str) -> Meaning | None:
 
 
 def _why(text: str, own: str) -> list[str]:
-    """The decisive lines; if there is none, the last ones of its own log."""
+    """Return the decisive lines; without any, the last ones of its own log."""
     return decisive(text) or [line for line in tail(own, LOG_LINES) if line][-_LAST_LINES:]
 
 
 BUNDLE, DOCA, DKMS = "bundle", "doca", "dkms"
-#: Of the bundle's installer, of DOCA's packages, and of what DKMS has built anew, for a kernel.
+#: Of the bundle's installer, of DOCA's packages, and of DKMS builds for a kernel.
 STATES = {
     f"/var/lib/rdma-cluster/{place}/state.json": source
     for place, source in (("ofed", BUNDLE), ("builds/doca", DOCA), ("builds/dkms", DKMS))
@@ -219,7 +218,7 @@ STATES = {
 
 @dataclass(frozen=True)
 class LastBuild:
-    """An installation that failed: meaning of its exit status, the lines of its logs that tell why, and what was run: one of the three."""
+    """An installation that failed: meaning of its exit status, the log lines that show why, and its program: one of the three."""
 
     meaning: str
     lines: list[str]
@@ -227,7 +226,10 @@ class LastBuild:
 
 
 def parse_state(text: str, source: str = BUNDLE) -> tuple[float, LastBuild | None]:
-    """When it was started, in seconds since 1970, and how it failed: None if it ended well, or runs. Raises ParseError for other text."""
+    """Return when it was started, in seconds since 1970, and how it failed: None if it succeeded, or runs.
+
+    Raises ParseError for other text.
+    """
     try:
         state = json.loads(text)
         failure, started = state.get("failure"), float(state.get("started") or 0)
@@ -239,7 +241,7 @@ def parse_state(text: str, source: str = BUNDLE) -> tuple[float, LastBuild | Non
 
 
 def read_last_build(sys: SysRoot) -> LastBuild | None:
-    """The failure of the newest of them, None if that did not fail. One that may not be read, or is cut off, does not count."""
+    """Return the failure of the newest one, None if it did not fail. Unreadable or truncated files do not count."""
     told = [state for path, source in STATES.items() if (state := _state(sys, path, source)) is not None]
     return max(told, key=lambda state: state[0])[1] if told else None
 

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A long build as a transient systemd unit of a host: started once, adopted by whoever asks for the same, looked at, collected.
+"""A long build as a transient systemd unit of a host: started once, adopted by later calls with the same job, checked, collected.
 
-systemd-run(1) and systemctl(1), systemd 240 to 257. The unit stays after its end until it is collected; what it was and how it ended
-is in a small file of state beside its log, so that an end by a power cut is known from one by the program.
+systemd-run(1) and systemctl(1), systemd 240 to 257. The unit stays after its end until it is collected; the job and its end are in a small
+state file next to its log, so that a power cut is distinguished from an end by the program.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.command import 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitNow, read_unit, transient_command
 
-#: How often systemd is asked while the end is waited for.
+#: The interval of systemd queries during the wait.
 LOOK_SECONDS = 1.0
 STOP_TIMEOUT_SECONDS = 150.0
 NONE, RUNNING, ENDED, COLLECTED, LOST, OTHER = "none", "running", "ended", "collected", "lost", "other"
@@ -30,10 +30,10 @@ NONE, RUNNING, ENDED, COLLECTED, LOST, OTHER = "none", "running", "ended", "coll
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be run. key: by what a second start knows that the same runs already; it goes through JSON.
+    """The program to run. key: identifies the same job for a second start; it goes through JSON.
 
-    argv: the program by its whole path, and its arguments. folder: where the state is kept; directory: where the program is started;
-    log: where both its outputs go. timeout_seconds: after that systemd ends it.
+    argv: the full path of the program, and its arguments. folder: of the state; directory: the working directory; log: the file for both
+    its outputs. timeout_seconds: after that systemd stops it.
     """
 
     unit: str
@@ -47,10 +47,12 @@ class Job:
 
 @dataclass(frozen=True)
 class Look:
-    """How far a job is. phase: "none" (never started), "running", "ended" (and not collected), "collected", "lost" (started, and neither
-    a unit nor an end is there: the host went down meanwhile, or somebody removed the unit), "other" (another job runs in this unit).
+    """The state of a job.
 
-    rc, result: as in UnitNow. seconds: since the start, or from start to end; None where that is not known. argv: what runs or ran.
+    phase: "none" (never started), "running", "ended" (and not collected), "collected", "lost" (started, but there is neither a unit nor an
+    end: the host went down meanwhile, or the unit was removed), "other" (another job runs in this unit).
+
+    rc, result: as in UnitNow. seconds: since the start, or from start to end; None if unknown. argv: the program.
     """
 
     phase: str
@@ -65,7 +67,7 @@ class Look:
 
 
 def boot_id() -> str:
-    """The id of the running boot (random(4))."""
+    """Return the id of the running boot (random(4))."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
@@ -86,7 +88,7 @@ class BuildUnit:
         self._runner, self._sleep, self._clock, self._now = runner, sleep, clock, now
 
     def look(self) -> Look:
-        """Ask systemd and the state. Raises ApplyError if systemd does not answer, and ParseError if it answers something else."""
+        """Query systemd and the state. Raises ApplyError if systemd does not answer, and ParseError for another answer."""
         unit, state = self._unit(), self._state()
         argv = tuple(str(word) for word in state.get("argv") or ())
         same = state.get("key") == json.loads(json.dumps(dict(self.job.key)))
@@ -101,7 +103,7 @@ class BuildUnit:
         return Look(LOST, argv=argv)
 
     def wait(self, seconds: float) -> Look:
-        """Wait for the end, at most so long, and look."""
+        """Wait for the end up to the limit, and return the state."""
         deadline = self._clock() + seconds
         look = self.look()
         while look.running and self._clock() < deadline:
@@ -110,9 +112,9 @@ class BuildUnit:
         return look
 
     def start(self) -> None:
-        """Start the program, with a new log; the one before is kept as LOG.1. What another job has left of its end is forgotten.
+        """Start the program, with a new log; the previous one is kept as LOG.1. The recorded end of another job is discarded.
 
-        Raises ApplyError if something runs in the unit, and if systemd cannot start it.
+        Raises ApplyError if a program runs in the unit, and if systemd cannot start it.
         """
         unit = self._unit()
         if unit.running:
@@ -129,21 +131,21 @@ class BuildUnit:
             raise
 
     def collect(self, look: Look) -> None:
-        """Write down how it ended, and let systemd forget the unit."""
+        """Record how it ended, and let systemd remove the unit."""
         if look.phase == ENDED:
             self._write({**self._state(), "rc": look.rc, "result": look.result or "unknown", "seconds": look.seconds, "ended": self._now()})
             self._forget(self._unit())
 
     def remember(self, failure: Mapping[str, Any] | None) -> None:
-        """Write down why it failed (meaning, lines), for whoever asks later; None if it did not."""
+        """Record why it failed (meaning, lines), for later queries; None if it did not."""
         self._write({**self._state(), "failure": dict(failure) if failure is not None else None})
 
     def started(self) -> float:
-        """When the job was started, in seconds since 1970; 0 if that is not known."""
+        """Return when the job was started, in seconds since 1970; 0 if unknown."""
         return float(self._state().get("started") or 0)
 
     def rebooted(self) -> bool:
-        """Whether the host was started again since the start of the job."""
+        """Return whether the host was rebooted since the start of the job."""
         return bool(self._state().get("boot") != boot_id())
 
     def _command(self) -> list[str]:
@@ -152,7 +154,7 @@ class BuildUnit:
             *(f"WorkingDirectory={self.job.directory}", f"StandardOutput=append:{self.job.log}", f"StandardError=append:{self.job.log}"),
         )
         environment = ("LC_ALL=C", "DEBIAN_FRONTEND=noninteractive", "HOME=/root")
-        # By env, so that under SELinux the program is an ordinary one of a service, wherever its file lies. systemd replaces $NAME.
+        # Started by env, so that under SELinux the program is an ordinary one of a service, wherever its file is. systemd replaces $NAME.
         words = [word.replace("$", "$$") for word in self.job.argv]
         command = ("/usr/bin/env", *words)
         return transient_command(self.job.unit, properties, command, options=["--quiet"], environment=environment)
@@ -170,7 +172,7 @@ class BuildUnit:
         return max(0.0, self._now() - started) if isinstance(started, (int, float)) else None
 
     def _state(self) -> dict[str, Any]:
-        """What was written; nothing of a file that a power cut has left half."""
+        """Return the recorded state; empty for a file that a power cut has truncated."""
         try:
             state = json.loads(self._state_file.read_bytes())
         except (FileNotFoundError, ValueError, RecursionError):

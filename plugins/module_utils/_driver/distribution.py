@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which distribution a host runs, and which of its packages are installed that have to do with RDMA.
+"""Read a host's distribution, and its installed packages for RDMA.
 
-dpkg's database is read; RPM's is asked for with rpm.
+dpkg's database is read; RPM's is queried with rpm.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import P
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import lines_of
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot, named
 
-#: EVR is version-release, with the epoch in front where there is one: "48.0-1.el9", "1:2.3-4.el9".
+#: EVR is version-release, with a leading epoch if there is one: "48.0-1.el9", "1:2.3-4.el9".
 ALL = ("rpm", "-qa", "--queryformat", r"%{NAME} %{EVR}\n")
 _TIMEOUT_SECONDS = 60.0
 _NAME, _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}"), re.compile(r"[A-Za-z0-9()][A-Za-z0-9._+~^:()-]{0,199}")
 
 
 def parse_rpm_packages(text: str) -> dict[str, str]:
-    """The version of each package by its name, from the output of ALL (rpm 4.8 to 6.0); the first of several with one name counts.
+    """Return the version of each package by its name, from the output of ALL (rpm 4.8 to 6.0); the first of several with one name counts.
 
-    Raises ParseError for a line of another form, for a last one that is cut off, and for no package at all.
+    Raises ParseError for a line of another form, for a truncated last line, and without any package.
     """
     lines = text.split("\n")
     if lines[-1]:
@@ -45,7 +45,7 @@ def parse_rpm_packages(text: str) -> dict[str, str]:
 
 
 def read_rpm_packages(runner: Runner) -> dict[str, str] | None:
-    """Ask the running system, once for all; None where there is no rpm, or where it cannot read its database."""
+    """Query the running system, once for all; None if there is no rpm, or if it cannot read its database."""
     try:
         done = runner.run(ALL, timeout_seconds=_TIMEOUT_SECONDS)
     except CommandError:
@@ -60,16 +60,17 @@ HELD = "hold ok installed"
 #: The last word of Status of a package whose installation did not end (dpkg(1)).
 PARTIAL = frozenset({"half-installed", "unpacked", "half-configured", "triggers-awaited", "triggers-pending"})
 DEBIAN, RPM = "debian", "rpm"
-#: os-release's ID, or one of ID_LIKE → how packages are kept there.
+#: os-release's ID, or one of ID_LIKE → the package format.
 FAMILIES = {"debian": DEBIAN, "ubuntu": DEBIAN, "centos": RPM, "fedora": RPM, "rhel": RPM, "suse": RPM}
-#: The packages whose presence the driver stage decides by, as each family names them.
+#: The packages that the driver stage checks, with each family's names.
 PACKAGES = {
     DEBIAN: ("ibverbs-utils", "infiniband-diags", "mstflint", "perftest", "rdma-core"),
     RPM: ("infiniband-diags", "libibverbs-utils", "mstflint", "perftest", "rdma-core"),
 }
-# The packages of MLNX_OFED and DOCA that tell which of them it is, and in which version; DOCA's many libraries do not.
+# The packages of MLNX_OFED and DOCA that show the stack and its version; DOCA's many libraries do not.
 _VENDOR = re.compile(r"doca-(?!sdk-|samples).*|(?:kmod-)?mlnx-.*|ofed-scripts|(?:iser|isert|srp)-dkms|kmod-(?:iser|isert|srp)")
-# What brings the next kernel, and its headers: linux-image-amd64, linux-generic-hwe-24.04; a kernel itself has its release in its name.
+# Packages that install the next kernel, and its headers: linux-image-amd64, linux-generic-hwe-24.04; a kernel itself has its release in its
+# name.
 _KERNELS = re.compile(
     r"linux-(?:(?:image|headers)-)?[a-z][a-z0-9]*(?:-hwe-[0-9.]+)?|linux-(?:image|headers)-[a-z]+-[a-z0-9]+|kernel(?:-[a-z]+)*"
 )
@@ -80,13 +81,12 @@ _NO_KERNELS = re.compile(
 
 @dataclass(frozen=True)
 class Distribution:
-    """os-release(5): id "debian", version_id "12", like: the ids it is close to; packages: name → version, None if absent.
+    """os-release(5): id "debian", version_id "12", like: the ids of related distributions; packages: name → version, None if absent.
 
-    vendor: name → version of what is installed of MLNX_OFED and DOCA, by their own names for it. held: what dpkg holds back from upgrades;
-    none on RPM's family, whose versionlock is not read. kernels: the installed packages that bring newer kernels.
-    family: "debian" or "rpm", by which packages are kept, None for another one.
-    asked: of packages that somebody asked for, name → version, None if absent.
-    packages, vendor, held, kernels and asked are None where the package database cannot be read (it is not known what is installed).
+    vendor: name → version of the installed packages of MLNX_OFED and DOCA, by their own names. held: packages that dpkg does not upgrade;
+    none on RPM's family, whose versionlock is not read. kernels: the installed packages that install newer kernels. family: "debian" or
+    "rpm", the package format, None for another one. asked: of requested packages, name → version, None if absent. packages, vendor, held,
+    kernels and asked are None if the package database cannot be read: the installed packages are then unknown.
     """
 
     id: str | None
@@ -102,8 +102,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Dpkg:
-    """versions: of each package that is installed, by name; held: those of them that dpkg holds; partial: versions of packages whose
-    installation did not end."""
+    """versions: name → version of installed packages; held: those that dpkg holds; partial: versions of incomplete installations."""
 
     versions: dict[str, str]
     held: list[str]
@@ -111,7 +110,7 @@ class Dpkg:
 
 
 def parse_os_release(text: str) -> dict[str, str]:
-    """The variables of os-release(5). Raises ParseError that quotes a line that is no assignment."""
+    """Return the variables of os-release(5). Raises ParseError with a line that is not an assignment."""
     values = {}
     for line in lines_of(text):
         if not line.strip() or line.lstrip().startswith("#"):
@@ -128,9 +127,9 @@ def parse_os_release(text: str) -> dict[str, str]:
 
 
 def parse_dpkg_status(text: str) -> Dpkg:
-    """All packages that are installed (deb-control(5), dpkg's status file). One for several architectures counts once.
+    """Return all installed packages (deb-control(5), dpkg's status file). One for several architectures counts once.
 
-    A stanza that lacks a field is left out: its package is not there as far as dpkg would say. Raises ParseError for a text without any.
+    A stanza without a required field is skipped: dpkg does not consider its package installed. Raises ParseError for a text without any.
     """
     if text.strip() and not f"\n{text}".count("\nPackage: "):
         raise ParseError(f"not dpkg's status file: {text[:200]!r}, expected paragraphs that begin with 'Package: '")
@@ -153,14 +152,14 @@ def _field(stanza: str, name: str) -> str:
 
 
 def family_of(ids: Iterable[str]) -> str | None:
-    """How packages are kept, by os-release's ID and what it is like, in this order; None for what is not known here."""
+    """Return the package format, by os-release's ID and its related ids, in this order; None for an unknown one."""
     return next((FAMILIES[name] for name in ids if name in FAMILIES), None)
 
 
 def read_distribution(sys: SysRoot, runner: Runner | None = None, asked: Sequence[str] = ()) -> Distribution:
-    """Read os-release and, on Debian's family, dpkg's status file. asked: further packages to tell of.
+    """Read os-release and, on Debian's family, dpkg's status file. asked: further packages to report.
 
-    runner: that of the system that sys is the root of, which is asked for RPM's packages; without one they are not known.
+    runner: that of the system that sys is the root of, for RPM's packages; without one they are unknown.
     """
     path, text = next(((path, text) for path in OS_RELEASE if (text := sys.read(path)) is not None), ("", None))
     release = named(path, parse_os_release, text) if text is not None else {}
@@ -200,5 +199,5 @@ def _vendor(versions: Mapping[str, str] | None) -> dict[str, str] | None:
 
 
 def is_vendors(name: str) -> bool:
-    """Whether a package is of MLNX_OFED or DOCA by its name."""
+    """Return whether a package is of MLNX_OFED or DOCA by its name."""
     return _VENDOR.fullmatch(name) is not None

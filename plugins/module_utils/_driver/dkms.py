@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What DKMS has built for which kernel: read in its tree, as `dkms status` reads it.
+"""Read DKMS's builds for each kernel from its tree, as `dkms status` does.
 
 Sources: dkms 2.8 to 3.2 (dkms.in: module_status, module_status_weak), dkms(8).
 """
@@ -26,8 +26,11 @@ _KERNEL = re.compile(r"[0-9]+\..*")
 
 @dataclass(frozen=True)
 class DkmsModule:
-    """One version of a DKMS package, for one kernel as far as it is built. state: "added" (its source is there), "broken"
-    (the link to its source leads nowhere; kernel and arch are None in both), "built" or "installed"."""
+    """One version of a DKMS package, for one kernel if it is built.
+
+    state: "added" (its source exists), "broken" (the link to its source is dangling; kernel and arch are None in both), "built" or
+    "installed".
+    """
 
     name: str
     version: str
@@ -37,9 +40,9 @@ class DkmsModule:
 
 
 def read_dkms(sys: SysRoot) -> list[DkmsModule]:
-    """What is in DKMS's tree, by name and version; no process is started, and no dkms.conf is read.
+    """Return the content of DKMS's tree, by name and version; no process is started, and no dkms.conf is read.
 
-    Unlike `dkms status`, it does not look whether all modules of a package were built: one is enough.
+    Unlike `dkms status`, it does not check whether all modules of a package were built: one is enough.
     """
     built: list[DkmsModule] = []
     for name in sys.list_dir(TREE):
@@ -53,13 +56,13 @@ def read_dkms(sys: SysRoot) -> list[DkmsModule]:
 
 
 def module_names(sys: SysRoot, dkms: Sequence[DkmsModule], kernel: str) -> frozenset[str]:
-    """The kernel modules that the packages of read_dkms have installed for a kernel, by their names in the kernel."""
+    """Return the kernel modules that the packages of read_dkms have installed for a kernel, by their names in the kernel."""
     entries = [entry for entry in dkms if entry.kernel == kernel and entry.state == INSTALLED]
     return frozenset(name for entry in entries for name in _built_names(sys, entry.name, entry.version, kernel, entry.arch))
 
 
 def _read_built(sys: SysRoot, name: str, version: str) -> Iterator[DkmsModule]:
-    """One for each kernel and architecture that has modules in the tree."""
+    """Yield one for each kernel and architecture that has modules in the tree."""
     for kernel in filter(_KERNEL.fullmatch, sys.list_dir(f"{TREE}/{name}/{version}")):
         for arch in sys.list_dir(f"{TREE}/{name}/{version}/{kernel}"):
             if _built_names(sys, name, version, kernel, arch):
@@ -75,7 +78,10 @@ def _built_names(sys: SysRoot, name: str, version: str, kernel: str, arch: str |
 
 
 def _read_weak(sys: SysRoot, built: Sequence[DkmsModule]) -> Iterator[DkmsModule]:
-    """What is installed for one kernel and linked into the weak-updates of another: all its modules, or it does not count."""
+    """Yield modules that are installed for one kernel and linked into the weak-updates of another.
+
+    All modules must be linked, or it does not count.
+    """
     installed = [entry for entry in built if entry.state == INSTALLED]
     if not installed:
         return
@@ -90,11 +96,11 @@ def _read_weak(sys: SysRoot, built: Sequence[DkmsModule]) -> Iterator[DkmsModule
                 yield DkmsModule(entry.name, entry.version, kernel, entry.arch, INSTALLED)
 
 
-#: The modules of MLNX_OFED and DOCA-OFED themselves, as Debian's and Red Hat's packages name them.
+#: The modules of MLNX_OFED and DOCA-OFED themselves, with the names of Debian's and Red Hat's packages.
 OFED = ("mlnx-ofed-kernel", "mlnx-ofa_kernel")
-#: Those that are built against them, so that they cannot be built without.
+#: Modules that are built against them, and cannot be built without them.
 ON_OFED = ("fwctl", "iser", "isert", "mlnx-nfsrdma", "mlnx-nvme", "mlnx-rdma-rxe", "srp", "virtiofs")
-#: Further ones, by the beginning of their names.
+#: Further ones, by the prefix of their names.
 RELEVANT = (
     *("amdgpu", "bnxt", "efa", "gdrdrv", "ice", "irdma", "kernel-mft", "knem", "mlnx-", "nv_peer_mem", "nvidia"),
     *("rshim", "xpmem"),
@@ -102,5 +108,5 @@ RELEVANT = (
 
 
 def is_relevant(name: str) -> bool:
-    """Whether RDMA or a GPU needs a DKMS module: others are not looked at."""
+    """Return whether RDMA or a GPU needs a DKMS module: others are ignored."""
     return name in OFED or name in ON_OFED or name.startswith(RELEVANT)

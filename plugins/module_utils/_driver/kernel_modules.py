@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Kernel modules: loaded now, in order, and at every boot; and with which options."""
+"""Load kernel modules, now, in order, and at every boot; and set their options."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import 
 # prof_sel=2 debug_mask, name="a b"
 _OPTION = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)(?:=(\"[^\"]*\"|[^\s\"]*))?(?:[ ]+|$)")
 _READABLE = 0o444
-# The first characters that kstrtobool() of Linux goes by; "on" and "off" by their second.
+# The first characters that kstrtobool() of Linux checks; "on" and "off" by their second.
 _TRUE, _FALSE = re.compile(r"[yYtT1]|[oO][nN]"), re.compile(r"[nNfF0]|[oO][fF]")
 _NUMBER = re.compile(r"([+-]?)(?:0[xX]([0-9a-fA-F]{1,16})|([0-9]{1,20}))")
 
 
 def parse_options(text: str) -> dict[str, str | None]:
-    """ "prof_sel=2 name=\"a b\" quiet" → {"prof_sel": "2", "name": "a b", "quiet": None}; of one that is named twice the last holds.
+    """Parse "prof_sel=2 name="a b" quiet" → {"prof_sel": "2", "name": "a b", "quiet": None}; of a repeated option the last value counts.
 
-    Raises ParseError for what the kernel would not take as options.
+    Raises ParseError for text that the kernel would not accept as options.
     """
     found: dict[str, str | None] = {}
     position, stripped = 0, text.strip(" ")
@@ -40,9 +40,9 @@ def parse_options(text: str) -> dict[str, str | None]:
 
 
 def read_parameters(sys: SysRoot, names: Iterable[str]) -> dict[str, dict[str, str]]:
-    """The parameters of each module that is loaded, by name, as the kernel shows them ("Y", "2", "a,b"), without the line break.
+    """Return the parameters of each loaded module, by name, as the kernel shows them ("Y", "2", "a,b"), without the line break.
 
-    Those that nobody may read are left out, as the kernel leaves out those that a module does not show.
+    Unreadable ones are omitted, as the kernel omits those that a module does not show.
     """
     return {name: _read(sys, f"/sys/module/{name}/parameters") for name in names if sys.exists(f"/sys/module/{name}")}
 
@@ -54,7 +54,7 @@ def _read(sys: SysRoot, folder: str) -> dict[str, str]:
 
 
 def same_value(wished: str | None, shown: str) -> bool:
-    """Whether a value that was given to the kernel is the one that it shows: 1 and Y of a switch, 0x10 and 16 of a number.
+    """Return whether a value for the kernel equals the one that it shows: 1 and Y of a switch, 0x10 and 16 of a number.
 
     An option without a value switches something on.
     """
@@ -65,7 +65,7 @@ def same_value(wished: str | None, shown: str) -> bool:
 
 
 def _number(text: str | None) -> int | None:
-    """As kstrtoll(text, 0, …) reads it: a leading 0 is octal."""
+    """Return the number, as kstrtoll(text, 0, …) reads it: a leading 0 is octal."""
     match = _NUMBER.fullmatch(text or "")
     if match is None:
         return None
@@ -79,7 +79,7 @@ def _number(text: str | None) -> int | None:
 
 #: The RDMA core's modules.
 CORE = ("ib_cm", "ib_core", "ib_ipoib", "ib_umad", "ib_uverbs", "iw_cm", "rdma_cm", "rdma_ucm")
-#: nv_peer_mem is the older one, of a package of its own.
+#: nv_peer_mem is the older one, from a separate package.
 PEERMEM_MODULES = ("nvidia_peermem", "nv_peer_mem")
 #: modules-load.d(5)
 LOAD_FILE = "/etc/modules-load.d/rdma-cluster.conf"
@@ -102,19 +102,19 @@ class ModulesResult:
 
     @property
     def diffs(self) -> list[dict[str, str]]:
-        """In the shape that Ansible's --diff prints."""
+        """Return the changes in the format of Ansible's --diff."""
         return [*(file.to_diff() for file in self.files), *listed_diff("loaded kernel modules", self.loaded)]
 
 
 def boot_files(at_boot: Sequence[str]) -> list[ManagedFile]:
-    """The file that loads these modules at boot; it shall not be there for none."""
+    """Return the file that loads these modules at boot; without modules, its removal."""
     return [ManagedFile(LOAD_FILE, HEADER + "".join(f"{name}\n" for name in at_boot) if at_boot else None)]
 
 
 def option_files(options: Mapping[str, str]) -> list[ManagedFile]:
-    """The file with the options of modules: name → "prof_sel=2 debug_mask=1". It shall not be there for none.
+    """Return the file with the options of modules: name → "prof_sel=2 debug_mask=1". Without options, its removal.
 
-    Raises ParseError for what the kernel would not take as options.
+    Raises ParseError for text that the kernel would not accept as options.
     """
     for text in options.values():
         parse_options(text)
@@ -123,18 +123,18 @@ def option_files(options: Mapping[str, str]) -> list[ManagedFile]:
 
 
 def module_files(at_boot: Sequence[str], options: Mapping[str, str]) -> list[ManagedFile]:
-    """Both files."""
+    """Return both files."""
     return [*option_files(options), *boot_files(at_boot)]
 
 
 def ensure_modules(
     wanted: Sequence[str], at_boot: Sequence[str], options: Mapping[str, str], *, runner: Runner, sys: SysRoot, check_mode: bool
 ) -> ModulesResult:
-    """Load what is not loaded, in the order given, and write the files for the boot and for the options, before that.
+    """Write the files for the boot and for the options, then load missing modules in the given order.
 
-    wanted: all modules that must be in the kernel; at_boot: those of them that nothing else loads at boot (B23: udev and
-    rdma-core load the rest); options: name → "prof_sel=2 debug_mask=1", for the next time that each is loaded.
-    Raises ApplyError for a module that is still not there after modprobe, and ParseError for options that are none.
+    wanted: all modules that must be in the kernel; at_boot: those of them that nothing else loads at boot (B23: udev and rdma-core load the
+    rest); options: name → "prof_sel=2 debug_mask=1", for the next time that each is loaded. Raises ApplyError for a module that is still
+    missing after modprobe, and ParseError for invalid options.
     """
     files = ensure_files(module_files(at_boot, options), check_mode=check_mode)
     missing = [name for name in wanted if not is_loaded(name, sys)]
@@ -145,7 +145,7 @@ def ensure_modules(
 
 
 def is_loaded(name: str, sys: SysRoot) -> bool:
-    """True if the module is in the running kernel, loaded or built in."""
+    """Return True if the module is in the running kernel, loaded or built in."""
     if sys.exists(f"/sys/module/{name}"):
         return True
     kernel = (sys.read("/proc/sys/kernel/osrelease") or "").strip()
@@ -155,7 +155,7 @@ def is_loaded(name: str, sys: SysRoot) -> bool:
 
 def _load(name: str, runner: Runner, sys: SysRoot) -> None:
     if is_loaded(name, sys):
-        # The one before it may have brought it along.
+        # The previous one may have loaded it.
         return
     done = runner.run(["modprobe", name], timeout_seconds=60)
     if done.rc or not is_loaded(name, sys):

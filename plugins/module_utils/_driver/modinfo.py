@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The files that modprobe would load: what `modinfo NAME …` of kmod says of them, and where they come from."""
+"""Parse `modinfo NAME …` of kmod: the files that modprobe would load, and their origin."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot, named
 
 BUILT_IN = "(builtin)"
-#: Who signed a module whose signature is there, and told by no name.
+#: The signer of a signed module without a signer's name.
 UNKNOWN_SIGNER = "unknown"
 KERNEL, DKMS, EXTRA = "kernel", "dkms", "extra"
-# kmod before 27 knows nothing of modules in the kernel itself, and prints a null pointer.
+# kmod before 27 does not know modules in the kernel itself, and prints a null pointer.
 _BUILT_IN = (BUILT_IN, "(null)")
 _SIGNATURE = ("sig_id", "sig_key", "sig_hashalgo", "signature", "signat")
 _KEYS = ("name", "version", "srcversion", "signer", "vermagic", *_SIGNATURE)
-# Values begin in the 17th column. A mail or a page may have indented the lines, or have taken blanks out.
+# Values start in the 17th column. A mail or a page may have indented the lines, or have removed blanks.
 _FILENAME = re.compile(r"([ \t>]*)filename:([ \t]*)(.*)")
 _FIELD = re.compile(r"([a-z_]{3,15}):(.*)")
 _COLUMN = 16
@@ -33,8 +33,11 @@ _INSTALLED = re.compile(r"/lib/modules/[^/]+/([^/]+)/(.+)")
 
 @dataclass(frozen=True)
 class ModuleFile:
-    """One module on disk. file: its path, or "(builtin)"; signer: the common name of who signed it, "unknown" where there is a
-    signature that modinfo cannot tell it of, None for a module that is not signed; vermagic: the kernel that it was built for."""
+    """One module on disk.
+
+    file: its path, or "(builtin)"; signer: the common name of its signer, "unknown" for a signature that modinfo cannot name, None for an
+    unsigned module; vermagic: the kernel that it was built for.
+    """
 
     file: str
     version: str | None
@@ -45,13 +48,12 @@ class ModuleFile:
 
 @dataclass(frozen=True)
 class Module:
-    """A loaded kernel module. version and srcversion: of what is loaded; modules of the kernel often declare neither.
+    """A loaded kernel module. version and srcversion: of the loaded one; the kernel's own modules often declare neither.
 
-    holders: the modules that stand on it; refcount: how many use it, the holders, open files, mounts and sockets among them, None for
-    a part of the kernel itself.
-    file, file_version, file_srcversion: of what modprobe would load now ("(builtin)" for a part of the kernel itself), and signer who
-    signed that, as in ModuleFile. provenance: "kernel", "dkms" or "extra", as the function has it. These five are None for a tree
-    that was captured, and where there is no such file.
+    holders: the modules that depend on it; refcount: the number of its users, with holders, open files, mounts and sockets, None for a part
+    of the kernel itself. file, file_version, file_srcversion: of the file that modprobe would load now ("(builtin)" for a part of the
+    kernel itself), and signer its signer, as in ModuleFile. provenance: "kernel", "dkms" or "extra", as the function returns it. These five
+    are None for a captured tree, and without such a file.
     """
 
     version: str | None
@@ -66,10 +68,10 @@ class Module:
 
 
 def parse_modinfo(text: str) -> dict[str, ModuleFile]:
-    """Each module by its name in the kernel (kmod 25 to 34), from one run over several; the first of two with one name counts.
+    """Return each module by its name in the kernel (kmod 25 to 34), from one run over several; the first of two with one name counts.
 
-    Descriptions of modules and parameters have line breaks of their own: what does not begin as a field is passed over.
-    Raises ParseError if there is no module in the text, or if the path of its file is cut off.
+    Descriptions of modules and parameters contain line breaks: lines that do not start as a field are skipped. Raises ParseError for a text
+    without a module, or with a truncated path of its file.
     """
     lines = [line.rstrip("\r") for line in text.split("\n")]
     found: dict[str, ModuleFile] = {}
@@ -84,27 +86,27 @@ def parse_modinfo(text: str) -> dict[str, ModuleFile]:
 
 
 def read_modinfo(runner: Runner, names: Sequence[str]) -> dict[str, ModuleFile]:
-    """Ask the running system, once for all; names that it has no file of are left out, all of them where there is no modinfo."""
+    """Query the running system, once for all; names without a file are omitted, and all of them without modinfo."""
     if not names:
         return {}
     try:
         done = runner.run(["modinfo", *names])
     except CommandError:
         return {}
-    # It says on standard error which modules it has not found, and ends with 1.
+    # It prints missing modules on standard error, and exits with 1.
     return parse_modinfo(done.stdout) if done.stdout.strip() else {}
 
 
 def module_name(file: str) -> str:
-    """The name in the kernel of a module's file: "…/nvidia-peermem.ko.zst" → "nvidia_peermem"."""
+    """Return the name in the kernel of a module's file: "…/nvidia-peermem.ko.zst" → "nvidia_peermem"."""
     return file.rpartition("/")[2].partition(".ko")[0].replace("-", "_")
 
 
 def provenance(file: str, dkms: Collection[str] = ()) -> str | None:
-    """Where a file below /lib/modules comes from: "kernel": of the distribution's kernel; "dkms"; "extra": an add-on from elsewhere.
+    """Return the origin of a file below /lib/modules: "kernel": of the distribution's kernel; "dkms"; "extra": an add-on from elsewhere.
 
-    dkms: the names of the modules that DKMS has installed for the kernel. It puts them into updates/dkms on Debian's family, and
-    into extra or updates, as packages with ready-made modules do, on others. None for a path of another form.
+    dkms: the names of the modules that DKMS has installed for the kernel. DKMS puts them into updates/dkms on Debian's family, and into
+    extra or updates, as packages with ready-made modules do, on others. None for a path of another form.
     """
     if file == BUILT_IN:
         return KERNEL
@@ -117,7 +119,7 @@ def provenance(file: str, dkms: Collection[str] = ()) -> str | None:
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[list[str]]:
-    """The lines of each module, its file's first, without the indentation of that line."""
+    """Yield the lines of each module, its file's first, without the indentation of that line."""
     all_starts = [(number, match) for number, line in enumerate(lines) if (match := _FILENAME.match(line))]
     # A description may have a line of that form, but not in those columns.
     starts = [start for start in all_starts if _is_aligned(start[1][0].lstrip(" \t>"))] or all_starts
@@ -131,7 +133,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _begin(lines: Sequence[str], number: int, match: re.Match[str]) -> int:
-    """Where the module begins whose file is in a line: with its name, if it is one in the kernel itself."""
+    """Return the start of the module whose file is in a line: its name, if it is one in the kernel itself."""
     if match[3].strip() not in _BUILT_IN:
         return number
     above = next((line for line in range(number - 1, -1, -1) if lines[line].strip()), number)
@@ -139,7 +141,7 @@ def _begin(lines: Sequence[str], number: int, match: re.Match[str]) -> int:
 
 
 def _is_aligned(line: str) -> bool:
-    """Whether a field has its value where modinfo puts it, in the 17th column."""
+    """Return whether a field has its value in modinfo's column, the 17th."""
     return line[:_COLUMN] == f"{line.partition(':')[0]}:".ljust(_COLUMN)[: len(line)]
 
 
@@ -157,13 +159,13 @@ def _module(block: Sequence[str]) -> tuple[str | None, ModuleFile]:
         signer=(fields.get("signer") or UNKNOWN_SIGNER) if is_signed else None,
         vermagic=fields.get("vermagic") or None,
     )
-    # The line of the name is younger than kmod 20, and that of a module in the kernel is all that tells it.
+    # The line of the name is younger than kmod 20; for a module in the kernel it is the only source of the name.
     name = fields.get("name", "").replace("-", "_") or (module_name(file) if not is_built_in else None)
     return name, module
 
 
 def _fields(lines: Sequence[str], *, is_aligned: bool) -> dict[str, str]:
-    """What the keys say that are looked at, the first of each: the kernel takes that one as well."""
+    """Return the values of the required keys, the first of each: the kernel uses that one as well."""
     fields: dict[str, str] = {}
     for line in lines:
         match = _FIELD.match(line)
@@ -172,16 +174,16 @@ def _fields(lines: Sequence[str], *, is_aligned: bool) -> dict[str, str]:
     return fields
 
 
-#: What modinfo says of a module that is part of the kernel's image: there is no file that could differ.
-#: Where a module can come from (stack.modules.NAME.provenance): the kernel of the distribution, or beside it.
+#: modinfo's word for a module that is part of the kernel's image: there is no file that could differ. The origins of a module
+#: (stack.modules.NAME.provenance): the kernel of the distribution, or another one.
 KERNELS_OWN = "kernel"
 ADD_ONS = frozenset({"dkms", "extra"})
 
 
 def compare(module: Module) -> str:
-    """Whether a loaded module is the one on disk: OK; ERROR for another; UNKNOWN.
+    """Return whether a loaded module is the one on disk: OK; ERROR for another; UNKNOWN.
 
-    Modules of the kernel often declare neither version nor srcversion, loaded or on disk.
+    The kernel's own modules often declare neither version nor srcversion, loaded or on disk.
     """
     if module.file == BUILT_IN:
         return OK
@@ -195,15 +197,15 @@ def compare(module: Module) -> str:
 
 FILE = "/lib/modules/{release}/modules.dep"
 _ENTRY = re.compile(r"^[^\s:]{1,4000}\.ko(?:\.(?:gz|xz|zst))?:", re.MULTILINE)
-#: The folder of the kernel's own modules, at the beginning of their paths.
+#: The folder of the kernel's own modules, at the start of their paths.
 _KERNELS_OWN = "kernel/"
 
 
 def parse_modules_dep(text: str, module: str) -> str | None:
-    """The path of a module, relative to the kernel's folder or absolute: "updates/dkms/mlx5_core.ko"; None if it is not in the file.
+    """Return the path of a module, relative to the kernel's folder or absolute: "updates/dkms/mlx5_core.ko"; None if it is not in the file.
 
-    module: as the kernel names it; its file may have hyphens in the place of underscores, and be compressed. Raises ParseError for a text
-    that lists no module.
+    module: the kernel's name; its file may have hyphens instead of underscores, and be compressed. Raises ParseError for a text that lists
+    no module.
     """
     if text.strip() and _ENTRY.search(text) is None:
         raise ParseError(f"not a list of modules: {text[:200]!r}, expected lines of the form 'kernel/drivers/net/mlx5_core.ko: …'")
@@ -213,12 +215,12 @@ def parse_modules_dep(text: str, module: str) -> str | None:
 
 
 def is_stock(path: str) -> bool:
-    """Whether a path of parse_modules_dep is that of a module of the kernel itself."""
+    """Return whether a path of parse_modules_dep is that of a module of the kernel itself."""
     return path.startswith(_KERNELS_OWN)
 
 
 def read_module_files(sys: SysRoot, releases: Sequence[str], module: str) -> dict[str, str | None]:
-    """The path of a module for each of these kernels; a kernel without modules.dep is left out."""
+    """Return the path of a module for each of these kernels; a kernel without modules.dep is omitted."""
     files = {release: FILE.format(release=release) for release in releases}
     texts = {release: sys.read(file) for release, file in files.items()}
     return {

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the installer of MLNX_OFED says by its exit status, and what to do then.
+"""Explain the exit status of MLNX_OFED's installer, with a remedy.
 
-0 to 173: "mlnxofedinstall Return Codes" of its manual (MLNX_OFED 24.10); 174: mlnxofedinstall of 5.9, which no manual tells.
+0 to 173: "mlnxofedinstall Return Codes" of its manual (MLNX_OFED 24.10); 174: mlnxofedinstall of 5.9, which is in no manual.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ _CODES = {
         "Remove the packages named below from {host}, or set force, which removes them together with the old stack.",
     ),
 }
-#: What env exits with for a program that may not be run, and for one that is not there.
+#: env's exit codes for a program that is not executable, and for one that does not exist.
 _NO_PROGRAM = (126, 127)
 _CUT_OFF = "On {host}, `dpkg --configure -a` or `rpm -qa --last` shows incomplete packages. Then run the playbook again; it starts over."
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """What an end means, without a full stop, and the remedy as sentences; none for success."""
+    """The meaning of an end, without a full stop, and the remedy as sentences; none for success."""
 
     text: str
     remedy: str
 
 
 def explain_end(rc: int | None, result: str, timeout_seconds: int, host: str) -> Meaning:
-    """What any program's end means. rc: negative for a signal; result: systemd's word for it (systemd.exec(5), $SERVICE_RESULT)."""
+    """Return the meaning of any program's end. rc: negative for a signal; result: systemd's word (systemd.exec(5), $SERVICE_RESULT)."""
     if result == "timeout":
         return Meaning(
             f"it did not finish within {_span(timeout_seconds)} and was stopped",
@@ -81,7 +81,7 @@ def _explain_code(rc: int, host: str) -> Meaning:
 
 
 def explain_installer(rc: int | None, result: str, timeout_seconds: int, host: str) -> Meaning:
-    """The same of mlnxofedinstall, whose exit statuses have meanings of their own."""
+    """Return the same for mlnxofedinstall, whose exit codes have their own meanings."""
     if rc is None or rc < 0 or result in ("timeout", "oom-kill"):
         return explain_end(rc, result, timeout_seconds, host)
     if rc not in _CODES:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""MLNX_OFED by its own installer: the archive checked and unpacked, the installer run as a unit, and looked at what came of it."""
+"""Install MLNX_OFED with its own installer: check and unpack the archive, run the installer as a unit, and check the result."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import 
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack_removal import DISTRIBUTION_STACK, refuse_unless_safe
 
 INSTALLER = "mlnxofedinstall"
-#: What the build of the modules needs besides the unpacked archive.
+#: The space that the build of the modules needs in addition to the unpacked archive.
 BUILD_BYTES = 2 * 1024**3
 # MLNX_OFED_LINUX-24.10-1.1.4.0-ubuntu22.04-x86_64
 _NAME = re.compile(r"MLNX_OFED(?:_LINUX)?-([0-9]+\.[0-9]+-[0-9]+(?:\.[0-9]+)*)(?:-.*)?", re.ASCII)
@@ -45,17 +45,17 @@ _NAME = re.compile(r"MLNX_OFED(?:_LINUX)?-([0-9]+\.[0-9]+-[0-9]+(?:\.[0-9]+)*)(?
 
 @dataclass(frozen=True)
 class Space:
-    """Bytes that root may use there, and which filesystem it is."""
+    """Bytes that root may use there, and the id of the file system."""
 
     free_bytes: int
     filesystem: int
 
 
 def inspect_archive(archive: Path, version: str) -> Contents:
-    """Look through an archive, of which nothing is unpacked yet. version: the one that it shall have ("24.10-1.1.4.0").
+    """Check an archive before it is unpacked. version: the expected one ("24.10-1.1.4.0").
 
-    Raises ApplyError if it is no tar, has a member that could reach outside of its own folder or get rights, has not just one top
-    folder with the installer, or says by its name that it is another version.
+    Raises ApplyError if it is not a tar archive, has a member that could write outside of its own folder or gain rights, does not have
+    exactly one top folder with the installer, or has another version in its name.
     """
     members = read_members(archive, "MLNX_OFED's .tgz")
     contents = contents_of(archive, members)
@@ -69,14 +69,14 @@ def inspect_archive(archive: Path, version: str) -> Contents:
 
 
 def read_space(path: Path) -> Space:
-    """The filesystem that a folder is on, or will be once it is made."""
+    """Return the file system of a folder, or of the folder once it exists."""
     there = next(each for each in (path, *path.parents) if each.exists())
     status = os.statvfs(there)
     return Space(status.f_bavail * status.f_frsize, there.stat().st_dev)
 
 
 def check_space(contents: Contents, folder: Path, tmpdir: Path, read: Callable[[Path], Space] = read_space) -> None:
-    """Raise ApplyError unless there is room for what is unpacked (a tenth more than its files have) and for the build."""
+    """Raise ApplyError unless there is space for the unpacked files (a tenth more than their size) and for the build."""
     unpacked = contents.size_bytes * 11 // 10
     here, there = read(folder), read(tmpdir)
     if here.filesystem == there.filesystem:
@@ -103,8 +103,8 @@ MakeUnit = Callable[[Job], BuildUnit]
 class Wish:
     """version: "24.10-1.1.4.0". checksum: "sha256:<64 hex digits>" of the archive. flags: of mlnxofedinstall.
 
-    folder: where it is unpacked, and where log and state are; tmpdir: where it builds, None for a folder of ours in folder.
-    host: how messages call this host. may_remove: the packages that the installer may remove, None: not checked.
+    folder: for the unpacked archive, log and state; tmpdir: for the build, None for a folder in folder. host: the host's name in messages.
+    may_remove: the packages that the installer may remove, None: not checked.
     """
 
     archive: Path
@@ -119,7 +119,7 @@ class Wish:
 
 
 class OfedInstaller:
-    """What brings a wished MLNX_OFED onto this host. root: makes a SysRoot for each new look at the system."""
+    """Installs the requested MLNX_OFED on this host. root: creates a SysRoot for each new check of the system."""
 
     def __init__(self, wish: Wish, runner: Runner, *, root: MakeRoot = SysRoot, make_unit: MakeUnit | None = None) -> None:
         self._wish, self._runner, self._root = wish, runner, root
@@ -127,10 +127,10 @@ class OfedInstaller:
         self._make = make_unit or (lambda job: BuildUnit(job, runner))
 
     def present(self, wait_seconds: float, *, check_mode: bool) -> Report:
-        """Start the installer, or take over the one that runs or has ended unseen, unless the wished version is there already.
+        """Start the installer, or take over one that runs or has ended unseen, unless the requested version is installed.
 
-        Raises ApplyError if something else runs, if the archive or the room for it is not as it should be, and if the stack is in use: the
-        installer removes an installed one, and the distribution's packages.
+        Raises ApplyError if another program runs, if the archive is wrong or space is missing, and if the stack is in use: the installer
+        removes an installed one, and the distribution's packages.
         """
         unit = self._unit(self._wish.folder)
         if check_mode:
@@ -147,7 +147,7 @@ class OfedInstaller:
         return self._told(self._follow(unit, wait_seconds), started=not adopts, note=note)
 
     def collected(self, wait_seconds: float) -> Report:
-        """Wait for what present has started. Nothing is started."""
+        """Wait for the installer that present has started. Nothing is started."""
         return self._told(self._follow(self._unit(self._wish.folder), wait_seconds), started=False, note=None)
 
     def _forecast(self, unit: BuildUnit) -> Report:
@@ -166,7 +166,7 @@ class OfedInstaller:
         wish = self._wish
         with own_copy(wish.archive, wish.checksum, wish.folder) as archive:
             contents = inspect_archive(archive, wish.version)
-            # A first installation replaces the distribution's packages, and only by force those that depend on them.
+            # A first installation replaces the distribution's packages, and only with force those that depend on them.
             replaced = DISTRIBUTION_STACK if read_ofed_version(self._root()) is None else None
             may_remove = wish.may_remove if replaced is None or "--force" in wish.flags else None
             refuse_unless_safe(wish.host, may_remove, self._root(), self._runner, replaced=replaced)
@@ -177,7 +177,7 @@ class OfedInstaller:
         self._unit(top).start()
 
     def _flags(self) -> list[str]:
-        # Nobody answers its question whether to go on: --force leaves it out, and so does -q, which removes nothing by force.
+        # Nobody answers its question whether to continue: --force skips it, and so does -q, which removes nothing by force.
         silent = [] if {"--force", "-q"} & set(self._wish.flags) else ["-q"]
         tmpdir = [] if "--tmpdir" in self._wish.flags else ["--tmpdir", str(self._tmpdir)]
         return [*self._wish.flags, *silent, *tmpdir]
@@ -203,7 +203,7 @@ class OfedInstaller:
         return explain_installer(look.rc, look.result, self._wish.timeout_seconds, self._wish.host)
 
     def _judge(self) -> Meaning | None:
-        """Whether what was installed is what would be loaded."""
+        """Return a failure if the installed driver is not the one that would be loaded."""
         state, wish = self._state(), self._wish
         if self._is_there(state):
             return None
@@ -240,7 +240,7 @@ class OfedInstaller:
 
 
 def state_now(sys: SysRoot, runner: Runner) -> OfedState:
-    """The state of OFED as it is now, also of a driver that is not loaded: then modinfo tells which file modprobe would load."""
+    """Return the current state of OFED, also of a driver that is not loaded: then modinfo shows the file that modprobe would load."""
     stack = read_stack(sys, runner)
     state = ofed_state(stack)
     file = None if DRIVER in stack.modules else read_modinfo(runner, [DRIVER]).get(DRIVER)

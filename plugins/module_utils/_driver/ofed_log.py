@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The lines of a driver's installation or build that tell why it failed, and the one that tells how far it is.
+"""Find the lines of a driver's installation or build that show why it failed, and the one that shows its progress.
 
 Of mlnxofedinstall and install.pl (4.5 to 24.10), dkms (2.8 to 3.2), dpkg, apt, rpm, dnf, gcc, kbuild and modprobe. Text in, lines out.
 """
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 MOST_LINES = 12
 MOST_CHARACTERS = 300
-#: Of one kind so many: a compiler and rpm's scripts repeat themselves.
+#: The maximum number of lines of one kind: a compiler and rpm's scripts repeat themselves.
 _OF_A_KIND = 3
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x1b\([A-Z0-9]")
@@ -59,14 +59,14 @@ _STEP = re.compile(
 
 
 def _lines(text: str) -> list[str]:
-    """As a terminal would show them in the end, without colours and without white space at the end."""
+    """Return the lines as a terminal finally shows them, without colors and without white space at the end."""
     return [line.rsplit("\r", 1)[-1].rstrip() for line in _ESCAPES.sub("", text.replace("\r\n", "\n")).split("\n")]
 
 
 def decisive(text: str) -> list[str]:
-    """The lines that tell why it failed: at most MOST_LINES of at most MOST_CHARACTERS, in their order, none twice.
+    """Return the lines that show why it failed: at most MOST_LINES of at most MOST_CHARACTERS, in their order, none twice.
 
-    Where there are more, those that are nearest to the cause. None for a text that tells nothing.
+    If there are more, those that are nearest to the cause. None for a text without a sign of a failure.
     """
     found: list[tuple[int, int, str]] = []
     seen: set[str] = set()
@@ -92,20 +92,20 @@ def _cut(line: str) -> str:
 
 
 def build_failed(text: str) -> list[str]:
-    """The lines by which DKMS says that it did not build something, whatever exit status came of it."""
+    """Return the lines by which DKMS reports a failed build, with any exit status."""
     return list(dict.fromkeys(_cut(line.strip()) for line in _lines(text) if _BUILD_FAILED.search(line[: 4 * MOST_CHARACTERS])))[
         :MOST_LINES
     ]
 
 
 def log_paths(text: str) -> list[str]:
-    """The logs that the text names ("See /tmp/….log", "Consult /var/lib/dkms/…/make.log"), the last one named first, none twice."""
+    """Return the logs that the text names ("See /tmp/….log", "Consult /var/lib/dkms/…/make.log"), the last one named first, none twice."""
     named = [match for line in _lines(text) for match in _PATH.findall(line[:2000])]
     return list(dict.fromkeys(reversed(named)))
 
 
 def progress(text: str) -> str | None:
-    """The last line that tells a person how far it is; the last line at all if none does, and None for no line."""
+    """Return the last line that shows the progress; without one, the last line at all, and None without a line."""
     lines = [line.strip() for line in _lines(text)]
     return next(
         (_cut(line) for line in reversed(lines) if _STEP.match(line)),
@@ -114,6 +114,6 @@ def progress(text: str) -> str | None:
 
 
 def tail(text: str, most: int) -> list[str]:
-    """The last lines, as a terminal would show them."""
+    """Return the last lines, as a terminal shows them."""
     lines: Sequence[str] = _lines(text.rstrip("\n")) if text.strip() else []
     return [_cut(line) for line in lines[-most:]]

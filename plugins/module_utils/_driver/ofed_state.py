@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which OFED a host has: installed, built for the kernel that runs, and loaded. Three questions, each with an answer of its own."""
+"""Determine the OFED of a host: installed, built for the running kernel, and loaded. Each of the three has its own answer."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo impor
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import ADD_ON, DOCA, INBOX, KEEP, MLNX_OFED
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
 
-#: The module that all is judged by: each stack has it, and no host with a ConnectX NIC does without.
+#: The module that decides: each stack has it, and every host with a ConnectX NIC needs it.
 DRIVER = "mlx5_core"
-#: The packages that stand for a profile of DOCA, the smaller ones first; doca-host only brings the repository.
+#: The packages that identify a profile of DOCA, the smaller ones first; doca-host only contains the repository.
 DOCA_PACKAGES = (
     *("doca-ofed", "doca-roce", "doca-networking", "doca-all"),
     *("doca-ofed-userspace", "doca-roce-userspace", "doca-networking-userspace", "doca-all-userspace"),
@@ -32,11 +32,11 @@ _EPOCH = re.compile(r"[0-9]+:")
 
 @dataclass(frozen=True)
 class OfedState:
-    """stack: "mlnx_ofed", "doca" or None for neither; version: "24.10-1.1.4.0", for doca that of its package if it is told
-    ("3.2.0-125000"), else its OFED's.
+    """stack: "mlnx_ofed", "doca" or None for neither.
 
-    built: whether modprobe would load an add-on's mlx5_core for the kernel that runs; loaded: whether mlx5_core is loaded and the same
-    as its file; None: not known. why: what speaks against, and what is not known, in words. is_release: version is one of DOCA's.
+    version: "24.10-1.1.4.0", for doca that of its package if known ("3.2.0-125000"), else its OFED's. built: whether modprobe would load an
+    add-on's mlx5_core for the running kernel; loaded: whether mlx5_core is loaded and the same as its file; None: unknown. why: the reasons
+    against, and the unknown values, in words. is_release: version is one of DOCA's.
     """
 
     stack: str | None
@@ -48,7 +48,7 @@ class OfedState:
 
 
 def ofed_state(stack: Stack) -> OfedState:
-    """The state of OFED by stack of the facts."""
+    """Return the state of OFED from stack of the facts."""
     name, version, is_release = _installed(stack)
     built, why_not_built = _built(stack, name)
     loaded, why_not_loaded = _loaded(stack)
@@ -57,9 +57,9 @@ def ofed_state(stack: Stack) -> OfedState:
 
 
 def has_version(state: OfedState, stack: str, wished: str | None) -> bool | None:
-    """Whether a stack ("doca", "mlnx_ofed") is installed in the wished version; None if it is not known which version it is.
+    """Return whether a stack ("doca", "mlnx_ofed") is installed in the requested version; None if the version is unknown.
 
-    wished: "24.10-1.1.4.0"; of DOCA a release, with which the versions of its packages begin: "3.2.0" has doca-ofed 3.2.0-125000.
+    wished: "24.10-1.1.4.0"; of DOCA a release, a prefix of its package versions: "3.2.0" matches doca-ofed 3.2.0-125000.
     """
     if state.stack is None:
         return None
@@ -83,8 +83,7 @@ def _installed(stack: Stack) -> tuple[str | None, str | None, bool]:
 
 
 def kept_stack(stack: Stack) -> tuple[str, str | None]:
-    """The stack that a host has, and of DOCA the installed profile: "mlnx_ofed", "doca", "inbox", or "add_on" for add-on modules of another
-    kind."""
+    """Return a host's stack, and the profile of DOCA: "mlnx_ofed", "doca", "inbox", or "add_on" for other add-on modules."""
     name = ofed_state(stack).stack
     vendor = stack.distribution.vendor or {}
     if name == DOCA:
@@ -95,7 +94,7 @@ def kept_stack(stack: Stack) -> tuple[str, str | None]:
 
 
 def with_kept_stack(intent: Intent, stack: Stack | None) -> Intent:
-    """The intent in which `stack: keep` is replaced by the stack that the host has; any other intent as it is, and where none was read."""
+    """Return the intent with `stack: keep` replaced by the host's stack; any other intent is unchanged, and also without a known stack."""
     driver = intent["driver"]
     if driver["stack"] != KEEP or stack is None:
         return intent
@@ -104,7 +103,7 @@ def with_kept_stack(intent: Intent, stack: Stack | None) -> Intent:
 
 
 def _has_add_on(stack: Stack, vendor: Mapping[str, str]) -> bool:
-    """Whether anything shows that a host's RDMA modules are not the kernel's, or not meant to be."""
+    """Return whether there is a sign that a host's RDMA modules are not the kernel's, or not meant to be."""
     loaded = {name for name, module in stack.modules.items() if module.provenance in ADD_ONS}
     file = _driver_file(stack)
     return (
@@ -117,17 +116,17 @@ def _has_add_on(stack: Stack, vendor: Mapping[str, str]) -> bool:
 
 
 def bare_version(version: str) -> str:
-    """A package's version without its epoch: "1:3.2.0-125000" → "3.2.0-125000"."""
+    """Return a package's version without its epoch: "1:3.2.0-125000" → "3.2.0-125000"."""
     return _EPOCH.sub("", version, count=1)
 
 
 def _driver_file(stack: Stack) -> str | None:
-    """What modprobe would load for the kernel that runs; None: not known."""
+    """Return the file that modprobe would load for the running kernel; None: unknown."""
     return None if stack.kernel is None else (stack.driver_files or {}).get(stack.kernel)
 
 
 def _built(stack: Stack, name: str | None) -> tuple[bool | None, list[str]]:
-    """By the file of the loaded module; as long as nothing is loaded by what modprobe would load, else by DKMS."""
+    """Return whether it is built: by the file of the loaded module; without one by the file that modprobe would load, else by DKMS."""
     kernel, module = stack.kernel, stack.modules.get(DRIVER)
     if module is not None and module.provenance in ADD_ONS:
         return True, []

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The removal of MLNX_OFED or DOCA-OFED by its own uninstaller, in the unit of the installer: the two exclude each other."""
+"""Remove MLNX_OFED or DOCA-OFED with its own uninstaller, in the unit of the installer: the two exclude each other."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ UNINSTALLER = ("/usr/sbin/ofed_uninstall.sh", "--force")
 
 @dataclass(frozen=True)
 class Removal:
-    """argv: the uninstaller. folder: where log and state are. host: how messages call this host. may_remove: the packages that may be
-    removed, None: not checked."""
+    """argv: the uninstaller. folder: of log and state. host: the host's name in messages.
+
+    may_remove: the packages that may be removed, None: not checked.
+    """
 
     argv: Sequence[str]
     folder: Path
@@ -37,7 +39,7 @@ class Removal:
 
 
 class OfedUninstaller:
-    """What removes the installed OFED from this host. root: makes a SysRoot for each new look at the system."""
+    """Removes the installed OFED from this host. root: creates a SysRoot for each new check of the system."""
 
     def __init__(self, wish: Removal, runner: Runner, *, root: MakeRoot = SysRoot, make_unit: MakeUnit | None = None) -> None:
         self._wish, self._root, self._runner = wish, root, runner
@@ -47,9 +49,9 @@ class OfedUninstaller:
         self._unit = make_unit(job) if make_unit is not None else BuildUnit(job, runner)
 
     def absent(self, wait_seconds: float, *, check_mode: bool) -> Report:
-        """Start the uninstaller, or take over the one that runs or has ended unseen; nothing where no OFED is installed.
+        """Start the uninstaller, or take over one that runs or has ended unseen; no action if no OFED is installed.
 
-        Raises ApplyError if something else runs, there is no uninstaller, the stack is in use, or other packages would be removed too.
+        Raises ApplyError if another program runs, there is no uninstaller, the stack is in use, or other packages would also be removed.
         """
         if check_mode:
             return self._forecast()
@@ -64,7 +66,7 @@ class OfedUninstaller:
         return Report(**{**vars(self.collected(wait_seconds)), "started": not adopts})
 
     def collected(self, wait_seconds: float) -> Report:
-        """Wait for what absent has started. Nothing is started."""
+        """Wait for the uninstaller that absent has started. Nothing is started."""
         return follow(self._unit, wait_seconds, self._wish.host, self._explain, self._judge)
 
     def _forecast(self) -> Report:

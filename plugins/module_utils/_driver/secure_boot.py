@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The key that DKMS signs modules with (a machine owner key), and whether the firmware knows it: with Secure Boot no other module loads.
+"""Read the key that DKMS signs modules with (a machine owner key), and its enrollment: with Secure Boot no other module loads.
 
-Sources: dkms 2.8 to 3.4 (dkms.in: prepare_signing, prepare_mok), mokutil 0.2 to 0.7.2 and what came after it (src/mokutil.c: test_key).
+Sources: dkms 2.8 to 3.4 (dkms.in: prepare_signing, prepare_mok), mokutil 0.2 to 0.7.2 and later (src/mokutil.c: test_key).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import 
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import Distribution
 
 FRAMEWORK = "/etc/dkms/framework.conf"
-#: Where dkms puts the key that it makes itself, and where Ubuntu's update-secureboot-policy does.
+#: The key that dkms creates itself, and that Ubuntu's update-secureboot-policy creates.
 DKMS_KEY = "/var/lib/dkms/mok.pub"
 UBUNTU_KEY = "/var/lib/shim-signed/mok/MOK.der"
 _SETTING = re.compile(r"^[ \t]*(?:export[ \t]+)?(mok_signing_key|mok_certificate)=(.*)$", re.MULTILINE)
-# The answers of mokutil. Its exit status tells nothing: that of an enrolled key is 1 up to 0.7.2, and 0 after it.
+# The answers of mokutil. Its exit code is not usable: for an enrolled key it is 1 up to 0.7.2, and 0 after it.
 _TRUSTED = (" is already enrolled", " is already in db", " is already in the built-in trusted keyring")
 _NOT_TRUSTED = (" is not enrolled", " is already in the enrollment request")
 # By the firmware or by shim, whose list has had two names: "mok.pub is blocked in dbx", "in MokListX", "in MokListXRT".
@@ -34,10 +34,10 @@ _BLOCKED = re.compile(r" is blocked in \w+$")
 
 @dataclass(frozen=True)
 class Mok:
-    """key: the path of the certificate; None where there is none yet, as DKMS makes one when it first builds, which nobody has enrolled.
+    """key: the path of the certificate; None if it does not exist yet: DKMS creates one for its first build, which is not enrolled.
 
-    enrolled: whether the firmware, shim or the kernel knows it; None where that was not told. said: what mokutil says, word for word,
-    or why it is not known which key it is (which is None then, too); None where mokutil was not asked or is not installed.
+    enrolled: whether the firmware, shim or the kernel knows it; None if unknown. said: the exact answer of mokutil, or why the key is
+    unknown (which is None then, too); None if mokutil was not run or is not installed.
     """
 
     key: str | None
@@ -46,9 +46,9 @@ class Mok:
 
 
 def parse_framework(text: str) -> dict[str, str]:
-    """mok_signing_key and mok_certificate, as far as a file of dkms's configuration sets them; of several lines the last counts.
+    """Return mok_signing_key and mok_certificate, if a file of dkms's configuration sets them; of several lines the last counts.
 
-    The file is a script of the shell: what it computes is not known here. Raises ParseError for a value that is no single word.
+    The file is a shell script: computed values are unknown here. Raises ParseError for a value that is not a single word.
     """
     found = {}
     for name, value in _SETTING.findall("\n".join(lines_of(text))):
@@ -63,9 +63,9 @@ def parse_framework(text: str) -> dict[str, str]:
 
 
 def parse_test_key(text: str) -> bool:
-    """Whether a key is trusted, from all that `mokutil --test-key FILE` prints, on standard error too.
+    """Return whether a key is trusted, from the whole output of `mokutil --test-key FILE`, with standard error.
 
-    A key whose enrolment is requested is not yet trusted. Raises ParseError for any other answer: no certificate, no EFI.
+    A key whose enrollment is requested is not yet trusted. Raises ParseError for any other answer: no certificate, no EFI.
     """
     lines = [line.rstrip() for line in text.splitlines()]
     if any(line.endswith(_NOT_TRUSTED) or _BLOCKED.search(line) for line in lines):
@@ -76,9 +76,9 @@ def parse_test_key(text: str) -> bool:
 
 
 def key_of(settings: Mapping[str, str], distribution: Distribution, kernel: str | None) -> str:
-    """The path of the certificate that dkms signs with. settings: those of parse_framework, of all its files.
+    """Return the path of the certificate that dkms signs with. settings: those of parse_framework, of all its files.
 
-    Where no key is set, Ubuntu and what is made from it have their own; a certificate that is set without a key counts elsewhere only.
+    Without a key setting, Ubuntu and its derivatives use their own; a certificate without a key counts only elsewhere.
     """
     is_ubuntu = distribution.id == "ubuntu" or distribution.like[:1] == ["ubuntu"]
     if is_ubuntu and not settings.get("mok_signing_key"):
@@ -88,7 +88,7 @@ def key_of(settings: Mapping[str, str], distribution: Distribution, kernel: str 
 
 
 def read_mok(sys: SysRoot, runner: Runner, distribution: Distribution, kernel: str | None) -> Mok:
-    """The key and whether it is enrolled: the running system's mokutil is asked, once, if there is a key."""
+    """Return the key and whether it is enrolled: the running system's mokutil is run once, if there is a key."""
     try:
         key = key_of(_settings(sys), distribution, kernel)
         if not sys.exists(key):
@@ -107,7 +107,7 @@ def read_mok(sys: SysRoot, runner: Runner, distribution: Distribution, kernel: s
 
 
 def _settings(sys: SysRoot) -> dict[str, str]:
-    """What all files of dkms's configuration set, in the order in which it reads them."""
+    """Return the settings of all files of dkms's configuration, in the order in which it reads them."""
     extra = [f"{FRAMEWORK}.d/{name}" for name in sys.list_dir(f"{FRAMEWORK}.d") if name.endswith(".conf")]
     settings: dict[str, str] = {}
     for path in (FRAMEWORK, *extra):
@@ -119,13 +119,13 @@ EFI = "/sys/firmware/efi"
 VARIABLES = f"{EFI}/efivars"
 #: UEFI, "Globally Defined Variables".
 SECURE_BOOT = "SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
-#: shim's word for "validate nothing" (`mokutil --disable-validation`), as it shows it to the running system.
+#: shim's variable for "validate nothing" (`mokutil --disable-validation`), as shown to the running system.
 SHIM_INSECURE = "MokSBStateRT-605dab50-e046-4300-abb6-3dd810dd8b23"
 SECURITYFS = "/sys/kernel/security"
 LOCKDOWN = f"{SECURITYFS}/lockdown"
-#: systemd has it in a container.
+#: systemd creates it in a container.
 CONTAINER = "/run/systemd/container"
-#: The states in which the kernel refuses writes to PCI configuration space, from root too (pci_write_config in drivers/pci/pci-sysfs.c).
+#: The states in which the kernel refuses writes to PCI configuration space, also from root (pci_write_config in drivers/pci/pci-sysfs.c).
 LOCKED_DOWN = ("integrity", "confidentiality")
 _ATTRIBUTES_BYTES = 4
 _NON_VOLATILE = 1
@@ -133,27 +133,27 @@ _CHOSEN = re.compile(r"\[([a-z]+)\]")
 
 
 def parse_secure_boot(data: bytes) -> bool:
-    """A variable of efivarfs: its attributes, and one byte that is 1 if Secure Boot is on."""
+    """Parse a variable of efivarfs: its attributes, and one byte that is 1 if Secure Boot is on."""
     if len(data) != _ATTRIBUTES_BYTES + 1 or data[_ATTRIBUTES_BYTES] > 1:
         raise ParseError(f"not the variable SecureBoot: {data[:40]!r}, expected {_ATTRIBUTES_BYTES} bytes of attributes and a 0 or 1")
     return data[_ATTRIBUTES_BYTES] == 1
 
 
 def parse_shim_insecure(data: bytes) -> bool:
-    """Whether the kernel honours shim's word: one byte that is 1, of a variable that does not outlive a boot, as shim alone makes it.
+    """Return whether the kernel honors shim's variable: one byte that is 1, in a variable that exists for one boot, as shim creates it.
 
-    Anything else it takes for a variable that somebody has forged (efi_get_secureboot in drivers/firmware/efi/libstub of Linux).
+    Anything else counts as forged (efi_get_secureboot in drivers/firmware/efi/libstub of Linux).
     """
     return len(data) == _ATTRIBUTES_BYTES + 1 and data[_ATTRIBUTES_BYTES] == 1 and not data[0] & _NON_VOLATILE
 
 
 def lockdown_words(state: str) -> str:
-    """Why a write to PCI configuration space is refused, of a state of LOCKED_DOWN."""
+    """Return why a write to PCI configuration space is refused, for a state of LOCKED_DOWN."""
     return f"kernel lockdown ({state}) forbids writes to PCI configuration space"
 
 
 def parse_lockdown(text: str) -> str:
-    """/sys/kernel/security/lockdown (security/lockdown/lockdown.c): "none [integrity] confidentiality" → "integrity"."""
+    """Parse /sys/kernel/security/lockdown (security/lockdown/lockdown.c): "none [integrity] confidentiality" → "integrity"."""
     chosen = _CHOSEN.findall(text)
     if len(chosen) != 1:
         raise ParseError(f"not a state of lockdown: {text[:200]!r}, expected the form '[none] integrity confidentiality'")
@@ -161,9 +161,9 @@ def parse_lockdown(text: str) -> str:
 
 
 def read_secure_boot(sys: SysRoot) -> bool | None:
-    """Whether Secure Boot is on, as the kernel takes it; None without EFI, and where its variables are not mounted or may not be read.
+    """Return whether Secure Boot is on for the kernel; None without EFI, and if its variables are not mounted or may not be read.
 
-    Firmware that has variables, but not this one, cannot do it. Where shim was told to validate nothing, the kernel takes it for off.
+    Firmware that has variables, but not this one, does not support it. If shim validates nothing, the kernel treats it as off.
     """
     path = f"{VARIABLES}/{SECURE_BOOT}"
     try:
@@ -181,7 +181,7 @@ def read_secure_boot(sys: SysRoot) -> bool | None:
 
 
 def read_lockdown(sys: SysRoot) -> str | None:
-    """ "none", "integrity" (from there on no unsigned modules) or "confidentiality"; None without the file, or if it is not readable."""
+    """Return "none", "integrity" (no unsigned modules from there on) or "confidentiality"; None if the file is missing or unreadable."""
     try:
         return sys.value(LOCKDOWN, parse_lockdown)
     except OSError:
@@ -189,7 +189,7 @@ def read_lockdown(sys: SysRoot) -> str | None:
 
 
 def read_unread(sys: SysRoot, secure_boot: bool | None, lockdown: str | None) -> list[str]:
-    """Which of "secure_boot" and "lockdown" the machine may have, and could not be read; the others without a value do not apply.
+    """Return which of "secure_boot" and "lockdown" the machine may have, but could not be read; the others without a value do not apply.
 
     A container shares the kernel of its machine, and often sees neither EFI's variables nor securityfs.
     """
@@ -200,7 +200,7 @@ def read_unread(sys: SysRoot, secure_boot: bool | None, lockdown: str | None) ->
 
 
 def _may_have_lockdown(sys: SysRoot) -> bool:
-    """Whether lockdown's file is there, or securityfs is not mounted: a kernel without lockdown has other files there."""
+    """Return whether lockdown's file exists, or securityfs is not mounted: a kernel without lockdown has other files there."""
     try:
         return sys.exists(LOCKDOWN) or (sys.exists(SECURITYFS) and not sys.list_dir(SECURITYFS))
     except OSError:

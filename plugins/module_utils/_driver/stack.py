@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The driver stack of a host: what is loaded, what would be loaded now and where that comes from, and what it could be built for."""
+"""Read the driver stack of a host: the loaded modules, the ones that would be loaded now and their origin, and the kernels for builds."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.nics import DRI
 
 # mlx_compat is the layer below every module of MLNX_OFED and DOCA-OFED; no kernel has it.
 OFED_MODULE = "mlx_compat"
-# What the modules of RDMA stand on: besides MODULES, all that hold one of these, and what holds those, count as modules for RDMA.
+# The modules below those of RDMA: in addition to MODULES, all that hold one of these, and their holders, count as modules for RDMA.
 BASES = ("ib_core", "mlx5_core", OFED_MODULE)
 MODULES = (
     *DRIVER_MODULES,
     *("gdrdrv", "ib_core", "ib_ipoib", "ib_umad", "ib_uverbs", OFED_MODULE, "nv_peer_mem", "nvidia_peermem", "rdma_cm"),
     *("rdma_rxe", "rdma_ucm", "siw"),
 )
-#: The module that a stack is told by.
+#: The module that identifies a stack.
 DRIVER = "mlx5_core"
 OFED_INFO = "/usr/bin/ofed_info"
 _COUNT = re.compile(r"-?[0-9]{1,10}")
@@ -62,16 +62,15 @@ _HEADING = re.compile(
 
 @dataclass(frozen=True)
 class Stack:
-    """The driver stack: kind is "ofed" where its compatibility layer is loaded, and not guessed otherwise.
+    """The driver stack: kind is "ofed" if its compatibility layer is loaded, and not guessed otherwise.
 
-    kernel: the one that runs; kernels: the installed ones, oldest first; newest: of those the newest of the running one's flavour;
-    headers: whether modules can be built for a kernel, the running one included. ofed_version: what `ofed_info -s` says, None where it
-    is not installed, or is no script that tells. mok: the key that DKMS signs with, None where Secure Boot is not on, and for a tree
-    that was captured. uses: what has its storage behind RDMA, None where that was not to be read. driver_files: what modprobe would
-    load as mlx5_core, for each kernel that depmod knows: "updates/dkms/mlx5_core.ko"; last_build: how the last installation
-    failed, None if it did not. arch: of the machine, as uname says it; None for a tree that was captured. lockdown: of the kernel,
-    "none", "integrity" or "confidentiality"; None where there is no file of it. unread: names of fields that are None because they could
-    not be read, of secure_boot and lockdown.
+    kernel: the running one; kernels: the installed ones, oldest first; newest: of those the newest of the running one's flavor; headers:
+    whether modules can be built for a kernel, the running one included. ofed_version: the output of `ofed_info -s`, None if it is not
+    installed, or if the script has no version. mok: the key that DKMS signs with, None if Secure Boot is not on, and for a captured tree.
+    uses: storage behind RDMA, None if it was not read. driver_files: the file that modprobe would load as mlx5_core, for each kernel that
+    depmod knows: "updates/dkms/mlx5_core.ko"; last_build: how the last installation failed, None if it did not. arch: of the machine, from
+    uname; None for a captured tree. lockdown: of the kernel, "none", "integrity" or "confidentiality"; None without its file. unread: names
+    of fields that are None because they could not be read, of secure_boot and lockdown.
     """
 
     kind: str | None
@@ -94,16 +93,16 @@ class Stack:
 
 
 def parse_refcount(text: str) -> int:
-    """/sys/module/NAME/refcnt (kernel/module/main.c): -1 while the module is being taken out."""
+    """Parse /sys/module/NAME/refcnt (kernel/module/main.c): -1 while the module is being removed."""
     if not _COUNT.fullmatch(text):
         raise ParseError(f"not a count of users: {text[:200]!r}, expected a number")
     return int(text)
 
 
 def parse_ofed_script(text: str) -> str:
-    """The version in the script ofed_info of MLNX_OFED and DOCA-OFED: "MLNX_OFED_LINUX-24.10-1.1.4.0", "OFED-internal-25.10-1.7.1".
+    """Return the version in the script ofed_info of MLNX_OFED and DOCA-OFED: "MLNX_OFED_LINUX-24.10-1.1.4.0", "OFED-internal-25.10-1.7.1".
 
-    Raises ParseError if it is not told as it has been in those of 1.5 to 25.10.
+    Raises ParseError if it does not have the form of those of 1.5 to 25.10.
     """
     found = _SHORT_ANSWER.search(text) or _HEADING.search(text)
     if found is None:
@@ -112,7 +111,7 @@ def parse_ofed_script(text: str) -> str:
 
 
 def read_ofed_version(sys: SysRoot) -> str | None:
-    """The installed OFED by its own script, which is read and not run; None without one, and where it does not tell."""
+    """Return the installed OFED by its own script, which is read and not run; None without one, and if it has no version."""
     try:
         return sys.value(OFED_INFO, parse_ofed_script)
     except ParseError:
@@ -120,10 +119,10 @@ def read_ofed_version(sys: SysRoot) -> str | None:
 
 
 def read_stack(sys: SysRoot, runner: Runner | None, packages: Sequence[str] = ()) -> Stack:
-    """Read everything. packages: those that the distribution is asked for beside its own.
+    """Read everything. packages: names for the distribution's query in addition to its own.
 
-    runner: that of the system that sys is the root of, which is asked for the modules' files, in one run of modinfo, for RPM's packages,
-    and for the key of DKMS if Secure Boot is on.
+    runner: that of the system that sys is the root of. It is used for the modules' files, in one run of modinfo, for RPM's packages, and
+    for the key of DKMS if Secure Boot is on.
 
     Raises ParseError for another form of file or output, and OSError for a file that cannot be read.
     """
@@ -162,7 +161,7 @@ def _read_modules(sys: SysRoot, runner: Runner | None, dkms: Sequence[DkmsModule
 
 
 def _holders(sys: SysRoot) -> set[str]:
-    """All modules that hold one of BASES, directly or through another."""
+    """Return all modules that hold one of BASES, directly or through another."""
     found: set[str] = set()
     pending = list(BASES)
     while pending:
@@ -188,7 +187,7 @@ def _read_module(sys: SysRoot, name: str, file: ModuleFile | None, dkms: Sequenc
 
 
 def _provenance(sys: SysRoot, file: str, dkms: Sequence[DkmsModule]) -> str | None:
-    """Where a file comes from; what is in weak-updates is a link to the file of the kernel that it was built for."""
+    """Return the origin of a file; a file in weak-updates is a link to the file of the kernel that it was built for."""
     target = (sys.resolve(file) if file.startswith("/") else None) or file
     kernel = target.partition("/lib/modules/")[2].partition("/")[0]
     return provenance(file, module_names(sys, dkms, kernel))

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the removal of a driver stack removes, and what uses the stack now.
+"""List the packages that the removal of a driver stack removes, and the current users of the stack.
 
 Sources: dpkg(1) (`--no-act --purge`), rpm(8) (`--erase --test`), `ofed_info` of MLNX_OFED and DOCA-OFED. Nothing is changed.
 """
@@ -32,7 +32,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.nics import DRI
 _HEAD = re.compile(r"(?P<name>[A-Za-z][A-Za-z_]*(?:-[A-Za-z_]+)*)-(?P<version>[0-9][0-9.]*-[0-9][0-9A-Za-z.~+]*)\s*(?:\([^()]*\)\s*)?:")
 _COMPONENT = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*:")
 _RULE = re.compile(r"-{3,}")
-# The two letters of `dpkg -l`: what is wanted, and the state. Only the state i is installed; h is a held package.
+# The two letters of `dpkg -l`: the wanted state, and the current one. Only the state i is installed; h is a held package.
 _DPKG = re.compile(r"(?P<want>[uihrp])(?P<state>[ncHUFWti])(?P<error>R?)\s+(?P<name>\S+)(?:\s+(?P<version>\S+).*)?")
 _RPM = re.compile(r"[A-Za-z][A-Za-z0-9_.+~-]*")
 _ARCHITECTURE = re.compile(r"\.(?:noarch|x86_64|aarch64|ppc64le)$")
@@ -42,8 +42,8 @@ _ARCHITECTURE = re.compile(r"\.(?:noarch|x86_64|aarch64|ppc64le)$")
 class OfedInfo:
     """name: "MLNX_OFED_LINUX" | "OFED-internal" (DOCA-OFED) | …; version: "24.10-1.1.4.0".
 
-    packages: each installed package with its version, None for a version that is not said (RPM based systems list names
-    alone); packages is None where none are listed (`ofed_info -s`).
+    packages: each installed package with its version, None for a missing version (RPM based systems list only names); packages is None
+    without a list (`ofed_info -s`).
     """
 
     name: str
@@ -52,7 +52,7 @@ class OfedInfo:
 
 
 def parse_ofed_info(text: str) -> OfedInfo:
-    """Raises ParseError for text of another kind, and for a list that was cut off, quoting the line."""
+    """Parse the output. Raises ParseError for text of another kind, and for a truncated list, with the line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     heads = [(number, match) for number, match in enumerate(map(_HEAD.fullmatch, lines)) if match]
     if not heads:
@@ -72,7 +72,7 @@ def _packages(lines: list[str]) -> dict[str, str | None] | None:
 
 
 def _dpkg(lines: list[str]) -> Iterator[tuple[str, str]]:
-    """Lines of `dpkg -l`; what comes after them is no longer of this tool."""
+    """Yield the packages in lines of `dpkg -l`; later lines do not belong to this tool."""
     for line in lines:
         match = _DPKG.fullmatch(line)
         if match is None:
@@ -84,7 +84,7 @@ def _dpkg(lines: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _rpm(lines: list[str]) -> Iterator[tuple[str, str | None]]:
-    """Names of packages, in older versions with version and release: "ibacm-41mlnx1-OFED.4.6.0.4.1.46101.x86_64"."""
+    """Yield names of packages, in older versions with version and release: "ibacm-41mlnx1-OFED.4.6.0.4.1.46101.x86_64"."""
     for line in lines:
         if not _RPM.fullmatch(line):
             return
@@ -104,12 +104,12 @@ OWN = frozenset(
         *DRIVER_MODULES,
     }
 )
-#: rdma-core loads them where there is any RDMA device (its rdma.conf): they may be removed while nothing uses them.
+#: rdma-core loads them on any host with an RDMA device (its rdma.conf): they may be removed while they are unused.
 UNUSED_MAY_GO = frozenset({"ib_iser", "ib_isert", "ib_srpt", "rpcrdma"})
-#: Programs open this module's devices: its references are work, whose modules they are.
+#: Programs open this module's devices: its references are work, of any module's origin.
 VERBS = "ib_uverbs"
 USES = {"mount": "mounted", "nvme": "NVMe over RDMA", "iser": "iSCSI over RDMA"}
-#: Packages of the distribution that MLNX_OFED's installer replaces by its own (Debian's family, then RPM's).
+#: Packages of the distribution that MLNX_OFED's installer replaces with its own (Debian's family, then RPM's).
 DISTRIBUTION_STACK = (
     *("rdma-core", "rdmacm-utils", "ibverbs-utils", "ibverbs-providers", "libibverbs1", "libibverbs-dev", "librdmacm1", "librdmacm1t64"),
     *(
@@ -132,10 +132,10 @@ NO_PACKAGE = "no installed package of the stack is known"
 DPKG = ("/usr/bin/dpkg", "--no-act", "--purge", "--")
 RPM_ERASE = ("/usr/bin/rpm", "--erase", "--test", "--")
 _SECONDS = 120.0
-#: A chain of packages that depend on each other is shorter than this.
+#: The maximum length of a chain of packages that depend on each other.
 _ROUNDS = 20
 _DEPENDS = re.compile(r" (?P<name>[a-z0-9][a-z0-9+.-]*)(?::[a-z0-9]+)? depends on .+")
-# Every other line of `dpkg --no-act --purge`: headings, the names in them, what would be done, and the details of a dependency.
+# Every other line of `dpkg --no-act --purge`: headings, the names in them, the planned actions, and the details of a dependency.
 _DPKG_WORDS = re.compile(
     r"|dpkg: dependency problems prevent removal of .+:|  Package .+|  .+ (?:is to be removed|is not installed|provides .+)\.?"
     r"|dpkg: error processing package .+ \(--purge\):| dependency problems - not removing|Errors were encountered while processing:"
@@ -148,9 +148,9 @@ _RPM_WORDS = re.compile(r"|error: Failed dependencies:|warning: .+")
 
 @dataclass(frozen=True)
 class Removal:
-    """packages: of the stack, name → version; dependants: other packages that depend on them and are removed too, name → version.
+    """packages: of the stack, name → version; dependants: other packages that depend on them and are also removed, name → version.
 
-    in_use: who uses the stack, in words; unread: why the packages are not known, None if they are.
+    in_use: the users of the stack, in words; unread: why the packages are unknown, None if they are known.
     """
 
     packages: dict[str, str] = field(default_factory=dict)
@@ -160,15 +160,15 @@ class Removal:
 
 
 def parse_dpkg_purge(text: str) -> list[str]:
-    """The packages that `dpkg --no-act --purge` names as depending on the ones to remove, each once.
+    """Return the packages that `dpkg --no-act --purge` names as depending on the ones to remove, each once.
 
-    Raises ParseError that quotes a line of another kind: then the package cannot be removed for another reason.
+    Raises ParseError with a line of another kind: then the package cannot be removed for another reason.
     """
     return _dependants(text, _DEPENDS, _DPKG_WORDS, "dpkg --no-act --purge")
 
 
 def parse_rpm_erase(text: str) -> list[str]:
-    """The packages that `rpm --erase --test` names as needing the ones to remove, each once. Raises ParseError as parse_dpkg_purge."""
+    """Return the packages that `rpm --erase --test` names as needing the ones to remove, once each. Raises ParseError, too."""
     return _dependants(text, _NEEDED, _RPM_WORDS, "rpm --erase --test")
 
 
@@ -184,9 +184,9 @@ def _dependants(text: str, names: re.Pattern[str], words: re.Pattern[str], progr
 
 
 def read_removal(packages: Collection[str], sys: SysRoot, runner: Runner) -> Removal:
-    """What the removal of a stack removes, and who uses it. packages: those that the facts name; `ofed_info` adds its own.
+    """Return what the removal of a stack removes, and its users. packages: those in the facts; `ofed_info` adds its own.
 
-    Nothing is raised: what cannot be read is unread, or in in_use.
+    Nothing is raised: read failures are in unread, or in in_use.
     """
     in_use = read_uses(sys, runner)
     try:
@@ -206,7 +206,7 @@ def _sorted(names: Collection[str], versions: Mapping[str, str]) -> dict[str, st
 
 
 def _versions(sys: SysRoot, runner: Runner) -> tuple[Mapping[str, str], Collection[str]]:
-    """The version of each package, and those of them whose installation did not end, which only dpkg has."""
+    """Return the version of each package, and those of them whose installation did not end, which only dpkg has."""
     status = sys.read(DPKG_STATUS)
     if status is not None:
         dpkg = parse_dpkg_status(status)
@@ -218,7 +218,7 @@ def _versions(sys: SysRoot, runner: Runner) -> tuple[Mapping[str, str], Collecti
 
 
 def _listed(sys: SysRoot, runner: Runner) -> Collection[str]:
-    """The packages of the stack by its own list."""
+    """Return the packages of the stack by its own list."""
     if not sys.exists(OFED_INFO):
         return ()
     done = runner.run([OFED_INFO], timeout_seconds=_SECONDS)
@@ -228,7 +228,7 @@ def _listed(sys: SysRoot, runner: Runner) -> Collection[str]:
 
 
 def _all_dependants(named: Collection[str], sys: SysRoot, runner: Runner) -> set[str]:
-    """Each round adds the packages that depend on those of the round before, until none is left."""
+    """Return all dependent packages. Each round adds the packages that depend on those of the previous round, until none is left."""
     by_dpkg = sys.exists(DPKG_STATUS)
     argv, parse = (DPKG, parse_dpkg_purge) if by_dpkg else (RPM_ERASE, parse_rpm_erase)
     more: set[str] = set()
@@ -244,7 +244,7 @@ def _all_dependants(named: Collection[str], sys: SysRoot, runner: Runner) -> set
 
 
 def read_uses(sys: SysRoot, runner: Runner) -> list[str]:
-    """Who uses the stack now, in words; what cannot be read is a use."""
+    """Return the current users of the stack, in words; a read failure counts as a use."""
     try:
         return stack_uses(read_stack(sys, runner), read_load(sys))
     except (CommandError, ParseError, OSError) as error:
@@ -252,7 +252,7 @@ def read_uses(sys: SysRoot, runner: Runner) -> list[str]:
 
 
 def refuse_while_used(host: str, sys: SysRoot, runner: Runner, done: str = "installed") -> None:
-    """Raise ApplyError if anything uses the stack now. done: what then was not done. Unknown is in use."""
+    """Raise ApplyError if the stack is in use now. done: the action that then was not done. Unknown counts as in use."""
     in_use = read_uses(sys, runner)
     if in_use:
         raise ApplyError(f"Nothing was {done} on {host}: {'; '.join(in_use)}. Drain {host}, then run the driver stage again.")
@@ -263,8 +263,8 @@ def refuse_unless_safe(
 ) -> None:
     """Raise ApplyError if the stack is in use now, or if its removal would remove packages that are not in may_remove (None: not checked).
 
-    Called at the moment of the change: a job may have begun since the plan was made. replaced: the packages of the distribution that a
-    first installation replaces, of which none need be installed.
+    Called right before the change: a job may have started since the plan was made. replaced: the packages of the distribution that a first
+    installation replaces; none of them must be installed.
     """
     refuse_while_used(host, sys, runner, "removed" if replaced is None else "installed")
     if may_remove is None:
@@ -283,12 +283,12 @@ def refuse_unless_safe(
 
 
 def stack_uses(stack: Stack, load: Load | None) -> list[str]:
-    """Who uses an installed stack, in words: modules of others on top of it, open devices, storage over RDMA, GPU processes, jobs.
+    """Return the users of an installed stack, in words: foreign modules on top of it, open devices, storage over RDMA, GPU processes, jobs.
 
-    stack, load: of the facts. Unknown is in use. Modules of the kernel itself are passed over, but for open devices of verbs.
+    stack, load: of the facts. Unknown counts as in use. Modules of the kernel itself are ignored, except for open devices of verbs.
     """
     modules = stack.modules
-    # OFED's core stands on mlx_compat, whose holders with_holders adds.
+    # OFED's core depends on mlx_compat, whose holders with_holders adds.
     base = [name for name in (*OFED_DRIVERS, *CORE, COMPAT) if name in modules and modules[name].provenance != KERNELS_OWN]
     touched = with_holders(base, modules)
     order = unload_order({name: holders_of(name, modules) for name in touched | ({VERBS} & set(modules))})
@@ -297,19 +297,19 @@ def stack_uses(stack: Stack, load: Load | None) -> list[str]:
 
 
 def storage_uses(stack: Stack) -> Iterator[str]:
-    """Mounts, NVMe and iSCSI over RDMA, in words."""
+    """Yield mounts, NVMe and iSCSI over RDMA, in words."""
     if stack.uses is None:
         yield "whether storage uses RDMA is unknown"
     yield from (f"{USES.get(use.kind, use.kind)}: {use.what}" for use in stack.uses or ())
 
 
 def holders_of(name: str, modules: Mapping[str, Module]) -> list[str]:
-    """The modules that stand on one; none on one that is not loaded."""
+    """Return the modules that depend on one; none for a module that is not loaded."""
     return modules[name].holders if name in modules else []
 
 
 def with_holders(names: Collection[str], modules: Mapping[str, Module]) -> set[str]:
-    """These modules and all that stand upon them."""
+    """Return these modules and all that depend on them."""
     found, todo = set(names), list(names)
     while todo:
         above = set(holders_of(todo.pop(), modules)) - found
@@ -319,7 +319,10 @@ def with_holders(names: Collection[str], modules: Mapping[str, Module]) -> set[s
 
 
 def module_uses(name: str, order: Sequence[str], modules: Mapping[str, Module]) -> Iterator[str]:
-    """What is against unloading one module. Each module above it is one of its references; more are connections and open devices."""
+    """Yield the reasons against unloading one module.
+
+    Each module above it is one of its references; further ones are connections and open devices.
+    """
     refcount = modules[name].refcount if name in modules else None
     below = ", ".join(other for other in order if name in holders_of(other, modules)) or "the driver"
     if name not in OWN | UNUSED_MAY_GO | set(PEERMEM_MODULES):

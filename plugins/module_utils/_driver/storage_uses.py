@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What has its storage behind RDMA, so that the driver cannot be taken away: mounts, NVMe controllers, iSCSI sessions.
+"""Find storage behind RDMA, which prevents the removal of the driver: mounts, NVMe controllers, iSCSI sessions.
 
 Sources: Linux 5.4 to 6.12 (fs/proc_namespace.c, fs/nfs/super.c, fs/smb/client/cifsfs.c, drivers/nvme/host/sysfs.c,
 drivers/infiniband/ulp/iser/iscsi_iser.c), Lustre 2.15 (the network identifiers of its LNet: "10.0.0.1@o2ib").
@@ -38,21 +38,21 @@ class Mount:
 
 @dataclass(frozen=True)
 class StorageUse:
-    """kind: "mount", "nvme" or "iser"; what: for a person, "/data from 10.0.0.1:/export by NFS over RDMA"."""
+    """kind: "mount", "nvme" or "iser"; what: for a message, "/data from 10.0.0.1:/export by NFS over RDMA"."""
 
     kind: str
     what: str
 
 
 def parse_mounts(text: str) -> list[Mount]:
-    """proc(5), /proc/[pid]/mounts, in its order. Raises ParseError that quotes a line without six fields."""
+    """Parse proc(5), /proc/[pid]/mounts, in its order. Raises ParseError with a line without six fields."""
     return [_mount(line) for line in text.split("\n") if line]
 
 
 def mount_protocol(mount: Mount) -> str | None:
-    """The protocol by which a mount rides RDMA, "NFS"; None for one that does not, or that does not tell.
+    """Return the protocol of a mount over RDMA, "NFS"; None for another mount, or if it is unknown.
 
-    A Lustre client may have TCP beside RDMA: one server with an address of RDMA is enough.
+    A Lustre client may have TCP in addition to RDMA: one server with an address of RDMA is enough.
     """
     if mount.kind in ("nfs", "nfs4") and {"proto=rdma", "proto=rdma6"} & set(mount.options):
         return "NFS"
@@ -62,7 +62,7 @@ def mount_protocol(mount: Mount) -> str | None:
 
 
 def read_storage_uses(sys: SysRoot) -> list[StorageUse] | None:
-    """Everything that is in use; None where /proc/mounts is not there, so that nothing is known. Mounts are those that our process sees.
+    """Return all storage in use; None without /proc/mounts, which means unknown. Mounts are those that our process sees.
 
     Raises ParseError for another form of it, and OSError for a file that cannot be read.
     """
@@ -75,7 +75,7 @@ def read_storage_uses(sys: SysRoot) -> list[StorageUse] | None:
 
 
 def _mount(line: str) -> Mount:
-    # A source without a name leaves nothing in front of the first blank.
+    # A source without a name leaves nothing before the first blank.
     fields = line.split(" ")
     if len(fields) != _FIELDS:
         raise ParseError(f"not a mount: {line[:200]!r}, expected the form 'SOURCE PATH TYPE OPTIONS 0 0'")
@@ -92,7 +92,7 @@ def _nvme(sys: SysRoot) -> Iterator[StorageUse]:
 
 
 def _iser(sys: SysRoot) -> Iterator[StorageUse]:
-    """The sessions whose SCSI host is of the driver ib_iser: a session does not tell its transport itself."""
+    """Yield the sessions whose SCSI host is of the driver ib_iser: a session itself does not show its transport."""
     for name in sys.list_dir(SESSIONS):
         host = _HOST.search(sys.resolve(f"{SESSIONS}/{name}") or "")
         if host is not None and sys.text(f"{HOSTS}/{host[1]}/proc_name") == "iscsi_iser":
@@ -100,7 +100,7 @@ def _iser(sys: SysRoot) -> Iterator[StorageUse]:
 
 
 def _portal(sys: SysRoot, session: str) -> str | None:
-    """The address of a session's target: that of its first connection, which is called by the session's number and its own."""
+    """Return the address of a session's target: that of its first connection, whose name is the session's number and its own."""
     number = _SESSION.fullmatch(session)
     ours = [name for name in sys.list_dir(CONNECTIONS) if number is not None and name.startswith(f"connection{number[1]}:")]
     return sys.text(f"{CONNECTIONS}/{ours[0]}/persistent_address") if ours else None

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Taking kernel modules out and putting those on disk in: what is in the way, the order, and the look afterwards.
+"""Unload kernel modules and load those on disk: blockers, order, and the check afterwards.
 
-Nothing is forced: a module that somebody else uses is named, and then nothing was changed.
+Nothing is forced: if another user holds a module, it is named, and nothing is changed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UNIT = "openibd.service"
 UNIT_FOLDERS = ("/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 #: openibd waits for devices; a host with many functions takes minutes.
 SERVICE_SECONDS, MODULE_SECONDS = 600.0, 120.0
-#: kmod's modprobe of a module that is loaded and has no file: "FATAL: Module mlx_compat not found."
+#: The message of kmod's modprobe for a loaded module without a file: "FATAL: Module mlx_compat not found."
 NO_FILE = "not found"
 _LINES = 5
 
@@ -44,7 +44,7 @@ class SwapResult:
 
     @property
     def diffs(self) -> list[dict[str, str]]:
-        """In the shape that Ansible's --diff prints."""
+        """Return the changes in the format of Ansible's --diff."""
         return [
             *listed_diff("unloaded kernel modules", self.unloaded),
             *listed_diff("restarted services", [self.restarted] if self.restarted else []),
@@ -53,10 +53,9 @@ class SwapResult:
 
 
 def unload_order(modules: Mapping[str, Collection[str]]) -> list[str]:
-    """The names of modules, name → its holders, so that each comes after all that hold it.
+    """Return the names of modules, name → its holders, so that each comes after all that hold it.
 
-    Holders that are not among the names are passed over. Of modules that hold each other, which the kernel does not let be, any is
-    first.
+    Holders that are not among the names are ignored. Of modules that hold each other, which the kernel does not allow, any is first.
     """
     order: list[str] = []
     begun: set[str] = set()
@@ -77,11 +76,11 @@ def unload_order(modules: Mapping[str, Collection[str]]) -> list[str]:
 def reload_driver(
     modules: Sequence[str], load: Sequence[str], *, service: str, always: bool, runner: Runner, sys: SysRoot, check_mode: bool
 ) -> SwapResult:
-    """Unload modules, top first, restart openibd if service says so, and load others, lowest first.
+    """Unload modules, top first, restart openibd if service requires it, and load others, lowest first.
 
-    service: "openibd", "none", or "auto": openibd where the unit is installed. always: also where all of them are loaded already, and
-    are those on disk; without load, nothing is compared before. Raises ApplyError if a module, a GPU or a job uses the host, before
-    anything is changed, and if what is loaded afterwards is not what is on disk.
+    service: "openibd", "none", or "auto": openibd if the unit is installed. always: also if all of them are loaded already, and are those
+    on disk; without load, nothing is compared before. Raises ApplyError if a module, a GPU or a job uses the host, before anything is
+    changed, and if the loaded modules afterwards are not those on disk.
     """
     present = [name for name in modules if is_present(name, sys)]
     if load and not always and not missing_or_other([*load, *present], runner, sys):
@@ -102,12 +101,12 @@ def reload_driver(
 
 
 def is_present(name: str, sys: SysRoot) -> bool:
-    """Whether a module is loaded, or part of the kernel and shown."""
+    """Return whether a module is loaded, or is a visible part of the kernel."""
     return sys.exists(f"/sys/module/{name}")
 
 
 def has_openibd(sys: SysRoot) -> bool:
-    """Whether MLNX_OFED's or DOCA-OFED's service is installed."""
+    """Return whether MLNX_OFED's or DOCA-OFED's service is installed."""
     return any(sys.exists(f"{folder}/{UNIT}") for folder in UNIT_FOLDERS)
 
 
@@ -119,9 +118,9 @@ def _refuse_if_at_work(sys: SysRoot) -> None:
 
 
 def refuse_if_used(names: Sequence[str], sys: SysRoot) -> None:
-    """Raise ApplyError if one of these cannot be unloaded in this order: what holds it, or that something else uses it.
+    """Raise ApplyError if one of these cannot be unloaded in this order, with its holder or its other uses.
 
-    The kernel counts each holder, and each use besides: an open device, a mount, a connection.
+    The kernel counts each holder, and each other use: an open device, a mount, a connection.
     """
     reasons = [reason for position, name in enumerate(names) if (reason := _in_the_way(name, names[:position], sys))]
     if reasons:
@@ -141,7 +140,7 @@ def _in_the_way(name: str, before: Sequence[str], sys: SysRoot) -> str | None:
 
 
 def missing_or_other(names: Sequence[str], runner: Runner, sys: SysRoot) -> list[str]:
-    """Of these modules, in words, those that are not loaded, are not the ones on disk, or have no file to compare with."""
+    """Return those of these modules, in words, that are not loaded, are not the ones on disk, or have no file to compare with."""
     distinct = list(dict.fromkeys(names))
     absent = [f"{name} is not loaded" for name in distinct if not is_present(name, sys)]
     present = [name for name in distinct if is_present(name, sys)]
@@ -165,7 +164,7 @@ def _build(version: str | None, srcversion: str | None) -> str:
 
 def _swap(planned: SwapResult, runner: Runner, sys: SysRoot) -> None:
     for name in planned.unloaded:
-        # The one before it may have taken it along: modprobe -r removes what is no longer used.
+        # The previous one may have removed it: modprobe -r removes unused modules.
         if is_present(name, sys):
             _unload(name, planned, runner, sys)
             if is_present(name, sys):
@@ -180,7 +179,10 @@ def _swap(planned: SwapResult, runner: Runner, sys: SysRoot) -> None:
 
 
 def _unload(name: str, planned: SwapResult, runner: Runner, sys: SysRoot) -> None:
-    """By modprobe, which minds `remove` lines of modprobe.d(5); by rmmod, which needs no file, where the file has gone with its package."""
+    """Unload a module with modprobe, which follows `remove` lines of modprobe.d(5).
+
+    If its file was removed with its package, use rmmod, which needs no file.
+    """
     failed = f"Cannot unload {name}"
     done = _try(["modprobe", "-r", name], failed, planned, runner, sys)
     if done.rc and NO_FILE in done.stderr:
@@ -189,7 +191,7 @@ def _unload(name: str, planned: SwapResult, runner: Runner, sys: SysRoot) -> Non
 
 
 def _run(argv: list[str], failed: str, planned: SwapResult, runner: Runner, sys: SysRoot) -> None:
-    """Run a step; one that fails is the end: nothing is taken back, and the error says how things are now."""
+    """Run a step. A failure ends the change: nothing is reverted, and the error describes the current state."""
     _refuse_failed(_try(argv, failed, planned, runner, sys), failed, planned, runner, sys)
 
 
@@ -217,7 +219,7 @@ def _state(names: Sequence[str], runner: Runner, sys: SysRoot) -> str:
 
 
 def kernel_said(runner: Runner, words: Sequence[str]) -> list[str]:
-    """The last lines of dmesg that have one of the words in them, else the last lines; none where it cannot be asked."""
+    """Return the last lines of dmesg that contain one of the words, else the last lines; none if it cannot be read."""
     try:
         done = runner.run(["dmesg"])
     except CommandError:

@@ -210,7 +210,7 @@ def _uid(status: str) -> int:
 
 
 def read_host(sys: SysRoot) -> dict[str, Any]:
-    """Return the data to compare variables with: devices and NICs as in the facts, all interfaces, and loaded modules. Starts no process."""
+    """Return the data to compare variables with: devices and NICs as in the facts, all interfaces, loaded modules. Starts no process."""
     netdevs = read_netdevs(sys)
     devices = read_devices(sys, netdevs, PciReader(sys), counters=False)
     interfaces = read_interfaces(sys)
