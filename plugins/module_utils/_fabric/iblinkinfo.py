@@ -137,7 +137,7 @@ def _add(
         )
     )
     if state is None:
-        problems.line(number, match.group(0), "tells of a port that did not answer")
+        problems.line(number, match.group(0), "has a port that did not answer")
 
 
 def _end(match: re.Match[str]) -> LinkinfoEnd:

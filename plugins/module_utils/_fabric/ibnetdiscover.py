@@ -152,7 +152,7 @@ class _Reading:
         elif speed not in LANE_GBPS and speed != "???":
             self.problems.line(number, line, "names an unknown speed, or is cut off")
         elif "?" in width or speed == "???":
-            self.problems.line(number, line, "tells of a port that did not answer")
+            self.problems.line(number, line, "has a port that did not answer")
         self.rated = self.rated or width is not None
         end = FoundEnd(
             padded_guid(far), _KINDS[letter], int(far_port), padded_guid(far_guid) if far_guid else None, assigned(far_lid), description

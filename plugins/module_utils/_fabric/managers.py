@@ -48,7 +48,7 @@ def parse_manager_ports(text: str) -> list[int]:
 def _whole(waits: bool, line: str) -> bool:
     """Return False until the record before a line has its LID."""
     if waits:
-        raise ParseError(f"a record of saquery -s does not tell its {_LID} before {line[:80]!r}")
+        raise ParseError(f"a record of saquery -s has no {_LID} before {line[:80]!r}")
     return False
 
 

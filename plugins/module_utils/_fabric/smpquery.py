@@ -155,7 +155,7 @@ def _fields(text: str, title: str, last: str) -> dict[str, str]:
             raise ParseError(f"a second {match.group(1)!r} in one answer: {match.group(0)[:200]!r}")
         fields[match.group(1)] = match.group(2)
     if last not in fields:
-        raise ParseError(f"the output of smpquery is cut off behind the line {lines[-1][:200]!r}")
+        raise ParseError(f"the output of smpquery is cut off after the line {lines[-1][:200]!r}")
     return fields
 
 

@@ -78,7 +78,7 @@ VARIABLES = (
         1,
         None,
         "5000",
-        "milliseconds after which a counter that stands still is told of",
+        "milliseconds until a stopped counter is reported",
         since="2.32.3",
     ),
     integer("NCCL_PROGRESS_COUNTER_MONITOR_STALE_WARN_SEC", 1, None, "600", "seconds after which it is warned of", since="2.32.3"),

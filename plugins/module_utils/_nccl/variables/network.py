@@ -113,7 +113,7 @@ VARIABLES = (
         debugging=True,
     ),
     switch("NCCL_NET_OPTIONAL_RECV_COMPLETION", "1", "0 waits for the completion of every receive", since="2.24.3"),
-    integer("NCCL_NET_OVERHEAD", -2, None, "-2: by platform", "cost of a network operation that tuning reckons with", since="2.18.1"),
+    integer("NCCL_NET_OVERHEAD", -2, None, "-2: by platform", "cost of a network operation in tuning", since="2.18.1"),
     text("NCCL_NET_PLUGIN", "libnccl-net.so", "network plugin", since="2.11.4"),
     integer("NCCL_NET_PLUGIN_REF_COUNT", 0, None, "0", "for plugin developers: keep the plugin of NCCL_NET_PLUGIN loaded", since="2.26.2"),
     integer(

@@ -78,7 +78,7 @@ def test_a_router_and_the_words_of_no_answer() -> None:
     assert (graph.nodes[NODE1_MLX5_0].kind, graph.complete) == ("router", True)
     lossy = parse_ibnetdiscover(fabric_text("lossy-ibnetdiscover"))
     assert len(lossy.problems) == 1
-    assert re.match(r"line 18 of ibnetdiscover tells of a port that did not answer: .*\?\?\?\?\?'", lossy.problems[0])
+    assert re.match(r"line 18 of ibnetdiscover has a port that did not answer: .*\?\?\?\?\?'", lossy.problems[0])
 
 
 @pytest.mark.parametrize("end", range(700, len(TOPOLOGY) - 2, 31))
