@@ -87,9 +87,7 @@ def test_a_little_that_is_elsewhere_must_not_be_missing_of_what_was_sent() -> No
     assert (found.status, "sent 9.85 GB in priority 3 (99.4% of what it sent), perftest 10 GB" in found.observed) == ("error", True)
 
 
-@pytest.mark.parametrize(
-    ("most", "why"), [("0", "unmarked, or DSCP is not trusted"), ("4", "a different DSCP, or a different map")]
-)
+@pytest.mark.parametrize(("most", "why"), [("0", "unmarked, or DSCP is not trusted"), ("4", "a different DSCP, or a different map")])
 def test_traffic_elsewhere_is_found_where_it_is(most: str, why: str) -> None:
     found = judged(counted(p3={**WELL, "tx_bytes": int(0.02 * GB)}, **{f"p{most}": {"tx_bytes": int(9.98 * GB)}}))
     assert found.status == "error"
