@@ -189,7 +189,7 @@ def test_what_is_strange_stands_at_the_head() -> None:
     text = proposed([replace(fabric(8), complete=False)], known)
     for words in (
         "not read: node8",
-        "no port in the fabric: other",
+        "without a port in the fabric: other",
         "Only a part of the fabric",
         "node3 mlx5_0 runs at 100 Gb/s; most of rail0 run at 400",
     ):
