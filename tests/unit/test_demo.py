@@ -23,7 +23,7 @@ TOLD = (
     "node9, rail 5 (rail5, 0000:bc:00.0): pcie.path is error",
     "limits this 200 Gb/s port to 115 Gb/s",
     "do:       1. Reseat card 0000:bc:00.0 of node9",
-    "node17, node17: fabric.cabling is error",
+    "node17: fabric.cabling is error",
     "swapped: node17 mlx5_3 is on leaf5 port 17, planned leaf4 port 17",
     "do:       Swap the cables",
     "node23, rail6: pair.bandwidth is error",

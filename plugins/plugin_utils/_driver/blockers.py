@@ -92,7 +92,7 @@ def unsigned_replacements(stack: Stack) -> list[str]:
         return []
     modules = stack.modules
     names = [each for each in differing(modules) if modules[each].provenance in ADD_ONS and modules[each].signer is None]
-    return [f"Secure Boot is on, and {', '.join(sorted(names))} on disk is unsigned"] if names else []
+    return [f"Secure Boot is on; unsigned modules: {', '.join(sorted(names))} on disk"] if names else []
 
 
 def _replaced(intent: Intent, modules: Modules) -> list[str]:

@@ -23,9 +23,10 @@ RDMA_PERCENT = 50
 HEADER = """\
 # RoCE on {name}: {what}.
 # Generated from rdma_roce by rdma.cluster, for the network team. Nothing
-# was applied. For Cumulus Linux 5.3 and later on Spectrum: these commands
-# change the pending configuration. `nv config diff` shows it; `nv config
-# apply` applies it, and may drop packets while buffers are reallocated.
+# was applied. For Cumulus Linux 5.3 and later on Spectrum. These
+# commands change the pending configuration. `nv config diff`
+# shows it. `nv config apply` applies it, and may drop packets while
+# buffers are reallocated.
 # Everything except the MTU applies to every port of the switch.
 """
 SHORT = """\

@@ -104,7 +104,7 @@ BAD = [
         id="not known to be enrolled",
     ),
     pytest.param(driver(add_kernel_support=False), host(secure_boot=True), ["no signing key yet", "dkms generate_mok"], id="no key"),
-    pytest.param(driver(), host(secure_boot=True, mok=KEY), ["nobody signs", "add_kernel_support for node1"], id="past DKMS"),
+    pytest.param(driver(), host(secure_boot=True, mok=KEY), ["unsigned", "add_kernel_support for node1"], id="past DKMS"),
     pytest.param(
         driver(add_kernel_support=None), host(system=ROCKY, kernel=EL9, kernels=[EL9], newest=EL9, secure_boot=True, mok=KEY),
         ["are unsigned", "to false for node1", "disable Secure Boot"], id="RPMs past DKMS",
@@ -127,14 +127,14 @@ def test_packages_that_are_held_are_not_replaced() -> None:
     tree = host(vendor={"mlnx-ofed-kernel-dkms": "24.10"}, held=["mlnx-ofed-kernel-dkms", "vim"])
     for intent in (driver(), driver("inbox", None)):
         (sentence,) = refused(intent, tree, mlnx_ofed_kernel_dkms="24.10")
-        assert "`apt-mark unhold mlnx-ofed-kernel-dkms` on node1" in sentence
+        assert "On node1, run `apt-mark unhold mlnx-ofed-kernel-dkms`" in sentence
     assert refused(driver(), tree) == []
 
 
 def test_a_stack_without_an_uninstaller_is_removed_by_hand() -> None:
     tree = host(vendor={"doca-ofed-userspace": "3.2.0-125000", "doca-host": "3.2.0"})
     (sentence,) = refusals(driver("inbox", None), from_dict(tree), touched={}, reboot_allowed=False, removes="doca")
-    assert "on node1, `apt purge --autoremove doca-ofed-userspace`" in sentence
+    assert "On node1, run `apt purge --autoremove doca-ofed-userspace`" in sentence
     tree["stack"]["distribution"].update(ROCKY)
     (sentence,) = refusals(driver("inbox", None), from_dict(tree), touched={}, reboot_allowed=False, removes="doca")
     assert "`dnf remove doca-ofed-userspace`" in sentence

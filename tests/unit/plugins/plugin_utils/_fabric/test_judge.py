@@ -270,8 +270,8 @@ FAULTS: list[tuple[Callable[[Fabric], None], Told, Told | None]] = [
     ),
     (
         duplicate_lid,
-        ("fabric.graph", "error", PLANE, "LIDs", "7 is of leaf1, spine4"),
-        ("fabric.graph", "error", PLANE, "LIDs", "7 is of leaf1, spine4"),
+        ("fabric.graph", "error", PLANE, "LIDs", "7 belongs to leaf1, spine4"),
+        ("fabric.graph", "error", PLANE, "LIDs", "7 belongs to leaf1, spine4"),
     ),
     (
         unnamed,

@@ -268,7 +268,7 @@ def test_an_mtu_above_what_the_nic_carries() -> None:
     hosts = fleet(2)
     hosts["node2"]["facts"]["netdevs"]["ens2"]["max_mtu_bytes"] = 1500
     found = bad(hosts)
-    assert said(found["node2"]) == [("intent.mtu", ERROR, "1500 bytes at most")]
+    assert said(found["node2"]) == [("intent.mtu", ERROR, "at most 1500 bytes")]
     assert "ens2" in found["node2"][0].subject
     assert found.keys() == {"node2"}
 

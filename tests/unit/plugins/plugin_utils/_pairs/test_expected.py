@@ -218,11 +218,11 @@ def test_soft_roce_has_no_line_rate_and_pairs_of_it_are_judged_by_their_fleet() 
 @pytest.mark.parametrize(
     ("port", "reason"),
     [
-        ({"rate_gbps": None}, "mlx5_0/1 tells no rate"),
-        ({"rate_gbps": 0.0}, "mlx5_0/1 tells no rate"),
-        ({"active_mtu_bytes": None}, "the active MTU of mlx5_0/1 is not known (ibv_devinfo tells it)"),
-        ({"active_mtu_bytes": 0}, "the active MTU of mlx5_0/1 is not known (ibv_devinfo tells it)"),
-        ({"link_layer": None}, "mlx5_0/1 tells no link layer"),
+        ({"rate_gbps": None}, "mlx5_0/1 reports no rate"),
+        ({"rate_gbps": 0.0}, "mlx5_0/1 reports no rate"),
+        ({"active_mtu_bytes": None}, "the active MTU of mlx5_0/1 is unknown (ibv_devinfo shows it)"),
+        ({"active_mtu_bytes": 0}, "the active MTU of mlx5_0/1 is unknown (ibv_devinfo shows it)"),
+        ({"link_layer": None}, "mlx5_0/1 reports no link layer"),
         ({"link_layer": "InfiniBand"}, "the port has the wrong link layer: see link.layer"),
         ({"state": "DOWN"}, "the port is not up: see link.state"),
     ],

@@ -119,7 +119,7 @@ def test_a_switch_has_its_own_rate_or_that_of_the_rails(rates: tuple[int | None,
 
 @pytest.mark.parametrize(("roce", "words"), [(None, "it has none"), ({"switches": {"leaf1": NVUE}}, "it has leaf1")], ids=["none", "one"])
 def test_a_switch_that_is_not_planned(roce: dict[str, Any] | None, words: str) -> None:
-    with pytest.raises(ValueError, match=f"rdma_roce.switches has no leaf2: {words}"):
+    with pytest.raises(ValueError, match=f"rdma_roce.switches has no leaf2; {words}"):
         switch_config(lab_intent(roce=roce), "leaf2")
 
 

@@ -90,7 +90,7 @@ def test_what_is_built_on_ofed_is_named_with_it() -> None:
         ("DKMS module mlnx-ofa_kernel", "error"),
         ("DKMS module gdrdrv", "error"),
     ]
-    assert found[0].observed == "mlnx-ofa_kernel/1.0 is built only; likewise iser, srp"
+    assert found[0].observed == "mlnx-ofa_kernel/1.0 is only built; likewise iser, srp"
 
 
 def test_without_ofed_s_own_fault_each_is_its_own() -> None:

@@ -181,7 +181,7 @@ def test_a_small_mtu_on_infiniband_is_a_warning() -> None:
     found = infiniband(active_mtu_bytes=2048)
     assert bad(list(found.values())) == [("link.mtu", "warning")]
     assert (found["link.mtu"].observed, found["link.mtu"].expected) == ("2048 bytes", "4096 bytes")
-    assert "the subnet manager of plane blue (rail rail0) sets the link to it" in found["link.mtu"].remedy
+    assert "The subnet manager of plane blue (rail rail0) sets the link to it" in found["link.mtu"].remedy
     assert "`ibv_devinfo -d mlx5_0 -i 1` on node1" in found["link.mtu"].remedy
 
 

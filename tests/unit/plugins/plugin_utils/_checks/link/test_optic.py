@@ -99,9 +99,9 @@ def test_a_flag_of_the_past_is_a_warning() -> None:
     ("module", "reason"),
     [
         (None, "no module: the port's driver reports none"),
-        (optic(temperature_celsius=None, voltage_volt=None, lanes=[]), "ACME SR4 serial A17 tells no readings"),
+        (optic(temperature_celsius=None, voltage_volt=None, lanes=[]), "ACME SR4 serial A17 reports no readings"),
         (optic(temperature_celsius=None, voltage_volt=None, lanes=[dict.fromkeys(lane(1))], vendor=None, part_number=None, serial=None),
-         "the module tells no readings"),
+         "the module reports no readings"),
     ],
     ids=["no module", "copper cable", "copper cable without a name"],
 )  # fmt: skip

@@ -50,8 +50,8 @@ def test_a_finding_for_each_problem() -> None:
         ),
         Finding(
             "nccl", "nccl.lint", "node1", "NCCL_QQQQ in /etc/nccl.conf (name_unknown)", "warning",
-            "no NCCL_QQQQ: NCCL ignores it unless a plugin reads it", "one of NCCL's variables",
-            "On node1: take NCCL_QQQQ out of /etc/nccl.conf.",
+            "NCCL_QQQQ does not exist: NCCL ignores it unless a plugin reads it", "one of NCCL's variables",
+            "On node1: remove NCCL_QQQQ from /etc/nccl.conf.",
         ),
     ]  # fmt: skip
     assert [finding.status for finding in stopping(findings)] == ["error"]

@@ -93,7 +93,7 @@ def test_a_second_address_in_the_same_subnet_is_a_warning() -> None:
 
 def test_all_that_is_wrong_with_a_rail_is_named_at_once() -> None:
     (finding,) = stopping(check(tree(ens1=["192.168.100.99/24", "192.168.101.7/24", OWN])))
-    assert "192.168.100.99/24 besides" in finding.observed
+    assert "192.168.100.99/24 in addition to" in finding.observed
     assert "192.168.101.7/24 on ens1" in finding.observed
     assert finding.remedy.count("ip addr del") == 2
 

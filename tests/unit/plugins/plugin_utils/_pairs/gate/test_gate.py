@@ -538,7 +538,7 @@ def test_exchanged_cables_are_named_by_what_answers_on_the_other_rail(first: Run
     findings = judged(first)
     assert {each[0] for each in offences(findings)} == {"node3"}
     found = of(findings, "node3", "rail0")
-    assert "the cables of rail0 and rail1 of node3 are exchanged" in found.observed
+    assert "the cables of rail0 and rail1 of node3 are swapped" in found.observed
     assert found.remedy == "1. At node3: swap the cables of rail0 and rail1, then run the pairs stage again."
 
 

@@ -119,7 +119,7 @@ def test_a_slow_gpu_is_named_and_not_its_partners(tmp_path: Path, share: float, 
         "node1": "ok", "node2": "ok", "node3": "error", "node4": "ok",
     }  # fmt: skip
     (found,) = [each for each in run.judged("pair.gpu") if each.status == "error"]
-    assert found.observed.startswith(f"GPU 0000:18:00.0 by DMA-BUF: {share:.2f} of it")
+    assert found.observed.startswith(f"GPU 0000:18:00.0 by DMA-BUF: {share:.2f} of that")
     assert found.remedy.startswith(remedy)
     assert "node3" in found.remedy
 
