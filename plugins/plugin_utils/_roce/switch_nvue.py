@@ -22,9 +22,9 @@ RDMA_TC, CNP_TC, OTHERS_TC = 3, 6, 0
 RDMA_PERCENT = 50
 HEADER = """\
 # RoCE on {name}: {what}.
-# Generated from rdma_roce by rdma.cluster, for the network team. Nothing
-# was applied. For Cumulus Linux 5.3 and later on Spectrum. These
-# commands change the pending configuration. `nv config diff`
+# Generated from rdma_roce by rdma.cluster, for the network team.
+# Nothing was applied. For Cumulus Linux 5.3 and later on Spectrum.
+# These commands change the pending configuration. `nv config diff`
 # shows it. `nv config apply` applies it, and may drop packets while
 # buffers are reallocated.
 # Everything except the MTU applies to every port of the switch.

@@ -75,7 +75,7 @@ def test_every_line_is_a_comment_or_a_command_of_the_user_guide(name: str) -> No
     text = config(*CASES[name])
     commands = [line for line in text.splitlines() if not line.startswith("#")]
     assert [line for line in commands if not any(re.fullmatch(form, line) for form in FORMS)] == []
-    assert text.index("Nothing\n# was applied") < text.index("nv set")
+    assert text.index("# Nothing was applied") < text.index("nv set")
     assert len(set(commands)) == len(commands)
 
 
