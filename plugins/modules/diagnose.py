@@ -133,7 +133,7 @@ unknown_hosts:
   elements: str
   returned: success
 refused_intents:
-  description: The hosts whose intent was rejected, each with its problems. Their causes are checked against facts alone.
+  description: The hosts whose intent is refused, each with its problems. Their causes are checked against facts alone.
   type: dict
   returned: success
 stored:

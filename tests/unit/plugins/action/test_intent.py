@@ -44,7 +44,7 @@ def test_a_good_intent_is_normalised_and_both_hosts_share_one_run_folder(tmp_pat
 def test_a_bad_intent_fails_every_host_before_anything_is_touched(tmp_path: Path, name: str) -> None:
     done = play(tmp_path, [{**RAIL, "name": name, "adress": "x"}])
     assert done.returncode == 2
-    for words in ("rdma_rails[0] has no key 'adress': did you mean 'address'?", "rdma_rails[0].name is letters"):
+    for words in ("rdma_rails[0] has no key 'adress': did you mean 'address'?", "rdma_rails[0].name must be letters"):
         assert done.stdout.count(words) >= 2, done.stdout
 
 

@@ -20,7 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_codes im
         (171, "171: it does not apply to this system"),
         (172, "172: a requirement is missing"),
         (173, "173: the mst driver could not be started"),
-        (174, "174: other packages depend on the stack"),
+        (174, "174: other packages depend on the installed stack"),
         (99, "exited with 99, an unknown exit code of mlnxofedinstall"),
         (-9, "SIGKILL killed it"),
         (-250, "signal 250 killed it"),

@@ -316,7 +316,7 @@ def test_a_line_that_takes_our_key_out_is_commented_out_too(tmp_path: Path) -> N
 KEPT = [
     ("/etc/sysctl.d/zz.conf", "net/ipv4/conf/all/arp_ignore=0", "sets net.ipv4.conf.all.arp_ignore = 0"),
     ("/run/sysctl.d/zz.conf", "net.ipv4.conf.all.arp_ignore = 0", "sets net.ipv4.conf.all.arp_ignore = 0"),
-    ("/etc/sysctl.d/zz.conf", "-net.ipv4.conf.all.arp_ignore", "takes net.ipv4.conf.all.arp_ignore out"),
+    ("/etc/sysctl.d/zz.conf", "-net.ipv4.conf.all.arp_ignore", "removes net.ipv4.conf.all.arp_ignore"),
 ]
 
 

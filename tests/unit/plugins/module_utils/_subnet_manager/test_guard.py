@@ -145,7 +145,7 @@ def test_a_fabric_in_init_without_a_lid_has_no_master(tmp_path: Path) -> None:
         ([discover(FABRIC)], "this port has no LID, but 'sw1' has LID 5: a subnet manager has configured the fabric"),
         ([discover(NEW.replace("# lid 0 lmc", "# lid 3 lmc", 1))], "this port has no LID, but 'stranger mlx5_0' has LID 3"),
         ([discover(), switch_port(9)], "'sw1', to which this port is linked, has a master at LID 9"),
-        ([discover(), switch_port(0, rc=1)], "the port of 'sw1', to which this port is linked, could not be read: smpquery ended"),
+        ([discover(), switch_port(0, rc=1)], "the port of 'sw1', to which this port is linked, could not be read: smpquery exited"),
         ([(DISCOVER[0], 1, "", "")], "the fabric could not be read: ibnetdiscover exited with status 1"),
         ([discover(err="ibwarn: [1] mad_rpc: Connection timed out\n")], "the fabric could not be read: 1 queries of ibnetdiscover"),
         ([discover(NEW.replace('"S-0000000000000010"[1]', "garbled"))], "the fabric could not be read: "),
