@@ -18,8 +18,8 @@ if [[ ${RDMA_TEST_PYTHONS:-} != all ]]; then
     # Those that are older are missing, those that are newer are not asked for.
     missing="${missing%%" ${tried[0]:-none} "*} "
 fi
-# More processes than cores where one Python is tried, for the runner's tests wait most of their time.
-each=$(( ${#tried[@]} > 1 ? 1 : $(nproc) + 2 ))
+# As many processes as there are cores, whether one Python is tried or several at once.
+each=$(( ${#tried[@]} > 1 ? 1 : $(nproc) ))
 while read -r version python; do
     missing=${missing/ $version / }
     [[ $version != "$own" ]] || continue # `make unit` runs these tests, and all others

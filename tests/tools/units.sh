@@ -10,5 +10,5 @@ if [[ ${RDMA_TEST_ONCE:-} == yes ]]; then
     [[ -z $(tests/tools/pythons.sh "${host_pythons[@]}" | awk -v own="$own" '$1 != own') ]] ||
         less=(--ignore tests/unit/plugins/module_utils --ignore tests/unit/plugins/modules)
 fi
-# More processes than cores, for many tests wait for processes and for time to pass; the slowest are listed, since they decide the total.
-exec python -m pytest --numprocesses $(( $(nproc) + 2 )) --dist worksteal --durations 25 ${less[@]+"${less[@]}"} "$@"
+# The slowest are listed, since they decide the total.
+exec python -m pytest --numprocesses auto --dist worksteal --durations 25 ${less[@]+"${less[@]}"} "$@"

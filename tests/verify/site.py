@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,6 +27,16 @@ class Ended:
     status: int
     output: str
     evidence: Path | None
+
+
+def _descendants(pid: int) -> list[int]:
+    """Return the processes that a process has started, those that they have started, and so on."""
+    found = []
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, file.read_text(encoding="ascii").split()):
+                found += [child, *_descendants(child)]
+    return found
 
 
 class Site:
@@ -58,8 +69,8 @@ class Site:
             try:
                 said, _nothing = process.communicate(timeout=TIMEOUT_SECONDS)
             except (subprocess.TimeoutExpired, KeyboardInterrupt):
-                # Nothing else ends it: it is in a group of its own, and waits for somebody to read what it says.
-                os.killpg(process.pid, signal.SIGKILL)
+                # Nothing else ends it: it is in a group of its own, and waits until its output is read.
+                self.kill(process)
                 raise
         Site.last = Ended(playbook, process.returncode, said, self.evidence if self.evidence != before else None)
         print(f"\n{playbook} run: exit status {process.returncode} after {time.monotonic() - begun:.0f} s")
@@ -70,8 +81,15 @@ class Site:
         with self.start(playbook) as process:
             time.sleep(seconds)
             assert process.poll() is None, f"the run has ended before it could be killed after {seconds:.1f} s"
-            os.killpg(process.pid, signal.SIGKILL)
+            self.kill(process)
             process.communicate()
+
+    @staticmethod
+    def kill(process: subprocess.Popen[str]) -> None:
+        """End a run with SIGKILL, and its workers too: each has a session of its own, and would wait for ever."""
+        for pid in [process.pid, *_descendants(process.pid)]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def drift(self, *words: str) -> list[dict[str, str]]:
         """The lines of drift.jsonl of a drift run, which must end well whatever it finds, and leave evidence of its own."""

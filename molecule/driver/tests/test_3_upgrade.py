@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 
 from lab import cluster
@@ -77,7 +75,7 @@ def test_an_installation_that_was_cut_off_begins_anew(driver: Driver, hosts: Hos
         until(lambda: hosts.run("node2", state) == "active", 240, "the installer", pause=2)
         time.sleep(25)
         cluster.power(lab.plan.name, "node2", "cycle")
-        os.killpg(run.pid, signal.SIGKILL)
+        driver.site.kill(run)
         run.communicate()
     done = driver.run(hosts.bundle("newer", NEWER), limit="node2", driver_reload_allowed=True, driver_switch_allowed=True)
     assert done.returncode == 0, done.stdout

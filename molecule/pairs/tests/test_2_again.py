@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from typing import Any
 
 from lab.cluster import Lab
@@ -50,7 +48,7 @@ def test_a_sweep_that_was_stopped_goes_on(site: Site) -> None:
     with site.start("pairs", "-e", "rdma_measure=true") as run:
         until(lambda: site.evidence != before and any((site.evidence / "pairs").glob("node*.jsonl")), 120, "a first pair's result")
         sweep = site.json("pairs/plan.json")["sweep"]
-        os.killpg(run.pid, signal.SIGKILL)
+        site.kill(run)
         run.communicate()
     stopped = site.run("pairs_stop")
     assert stopped.returncode == 0, stopped.stdout

@@ -56,10 +56,16 @@ def test_nothing_set_is_good() -> None:
     [
         ("NCCL_SHARP_ENABLE", None, "error", "name_never", "NCCL_SHARP_ENABLE: no version of NCCL has ever had it: SHARP takes "
          "NCCL_COLLNET_ENABLE=1 and its network plugin", "one of NCCL's variables"),
-        ("NCCL_IB_TIMOUT", None, "error", "name_unknown", "NCCL_IB_TIMOUT does not exist: did you mean NCCL_IB_TIMEOUT?", "NCCL_IB_TIMEOUT"),
+        (
+            "NCCL_IB_TIMOUT", None, "error", "name_unknown",
+            "NCCL_IB_TIMOUT does not exist: did you mean NCCL_IB_TIMEOUT?", "NCCL_IB_TIMEOUT",
+        ),
         ("nccl_debug", None, "error", "name_unknown", "nccl_debug does not exist: did you mean NCCL_DEBUG?", "NCCL_DEBUG"),
         ("NCLL_DEBUG", None, "error", "name_unknown", "NCLL_DEBUG does not exist: did you mean NCCL_DEBUG?", "NCCL_DEBUG"),
-        ("NCCL_QQQQ", None, "warning", "name_unknown", "NCCL_QQQQ does not exist: NCCL ignores it unless a plugin reads it", "one of NCCL's variables"),
+        (
+            "NCCL_QQQQ", None, "warning", "name_unknown",
+            "NCCL_QQQQ does not exist: NCCL ignores it unless a plugin reads it", "one of NCCL's variables",
+        ),
         ("export NCCL_DEBUG", None, "error", "name_form", "the name 'export NCCL_DEBUG' is not made of letters, digits and _; did you mean "
          "NCCL_DEBUG?", "NCCL_DEBUG"),
         ("NCCL_DEBUG ", None, "error", "name_form", "the name 'NCCL_DEBUG ' is not made of letters, digits and _; did you mean NCCL_DEBUG?",

@@ -888,7 +888,7 @@ def test_a_partner_that_answers_and_never_measures_costs_each_partner_one_wait(f
     lie("node4", **says)
     begun = time.monotonic()
     for host in fleet.hosts[:3]:
-        fleet.start(host, how=patched(LISTEN_TIMEOUT_SECONDS=1))
+        fleet.start(host, how=patched(LISTEN_TIMEOUT_SECONDS=1, HOP_SECONDS=0.2))
     assert [fleet.end(host) for host in fleet.hosts[:3]] == [0] * 3
     assert time.monotonic() - begun < 25
     for host in fleet.hosts[:3]:

@@ -53,7 +53,9 @@ def test_rails_that_share_leaves_share_uplinks(tmp_path: Path) -> None:
     run = FabricRun(tmp_path / "R1", fabric).sweep()
     run.plan()
     found = run.load().judged()
-    assert [(each.subject, each.status, each.expected.split(",")[0]) for each in found] == [(rail, "ok", "at most 4:1") for rail in ("rail0", "rail1")]
+    assert [(each.subject, each.status, each.expected.split(",")[0]) for each in found] == [
+        (rail, "ok", "at most 4:1") for rail in ("rail0", "rail1")
+    ]
 
 
 @pytest.mark.parametrize(
