@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`python -m lab`."""
+"""Runs the lab's command line: `python -m lab`."""
 
 import sys
 

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Breaking and mending cables, from outside the host.
+"""Cut, slow down and restore cables, from outside the hosts.
 
-A cable is a bridge port. Slow: a token bucket in each direction (the one from the node by way of an IFB, since only what
-leaves an interface can be shaped). Lossy: a random drop in the bridge's forward chain. Marking: congestion experienced (ECN) above a
-rate, of a token bucket in that chain, as of a queue that is too long. Cut: no carrier at either end.
+A cable is a bridge port. A rate is a token bucket in each direction; traffic from the node goes through an IFB, because only outgoing
+traffic can be shaped. Loss is a random drop in the bridge's forward chain. A mark sets congestion experienced (ECN) above a rate in that
+chain, like a switch with a long queue. A cut cable has no carrier at either end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MARKS = "lab_marks"
 
 
 def set_rate(plan: Plan, rail: Rail, rate: str) -> None:
-    """Limit both directions to `rate`, in tc(8)'s words: 20mbit, 1gbit."""
+    """Limit both directions to `rate`, in the units of tc(8): 20mbit, 1gbit."""
     shaper = f"i{rail.cable}"
     _forget_rate(plan, rail)
     bucket = ["tbf", "rate", rate, "burst", "64kb", "latency", "50ms"]
@@ -32,7 +32,7 @@ def set_rate(plan: Plan, rail: Rail, rate: str) -> None:
 
 
 def set_loss(plan: Plan, rail: Rail, percent: int) -> None:
-    """Drop `percent` of the frames in each direction, at random."""
+    """Drop `percent` of the frames in each direction at random."""
     _forget_loss(plan, rail)
     if not percent:
         return
@@ -47,7 +47,7 @@ def set_loss(plan: Plan, rail: Rail, percent: int) -> None:
 
 
 def set_mark(plan: Plan, rail: Rail, mbit: int) -> None:
-    """Towards the node, mark ECN-capable packets (ECT(0)) that come faster than `mbit` Mbit/s; 0 marks none."""
+    """Mark ECN-capable packets (ECT(0)) to the node that exceed `mbit` Mbit/s; 0 marks none."""
     _forget_table(plan, f"{MARKS}_{rail.cable}")
     if not mbit:
         return
@@ -61,7 +61,7 @@ def set_mark(plan: Plan, rail: Rail, mbit: int) -> None:
 
 
 def set_mtu(plan: Plan, rail: Rail, mtu_bytes: int) -> None:
-    """Drop larger frames towards the node, as a switch port with this MTU does."""
+    """Drop larger frames to the node, like a switch port with this MTU."""
     namespace.ip(plan.namespace, "link", "set", rail.cable, "mtu", str(mtu_bytes))
 
 
@@ -70,7 +70,7 @@ def cut(plan: Plan, rail: Rail) -> None:
 
 
 def restore(plan: Plan, rail: Rail) -> None:
-    """A new cable: full rate, no loss, full MTU, both ends lit."""
+    """Make a cable as good as new: full rate, no loss, no marks, full MTU, carrier at both ends."""
     _forget_rate(plan, rail)
     _forget_loss(plan, rail)
     set_mark(plan, rail, 0)
@@ -79,7 +79,7 @@ def restore(plan: Plan, rail: Rail) -> None:
 
 
 def _forget_rate(plan: Plan, rail: Rail) -> None:
-    # Each of these fails where there is nothing to take away.
+    # Each of these fails if there is nothing to remove.
     for words in (["root"], ["ingress"]):
         run(["tc", "-n", plan.namespace, "qdisc", "delete", "dev", rail.cable, *words], check=False)
     run(["ip", "-n", plan.namespace, "link", "delete", f"i{rail.cable}"], check=False)

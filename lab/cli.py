@@ -17,7 +17,7 @@ from lab.plan import KINDS
 
 
 def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+    """Return the parser of the whole command line."""
     top = argparse.ArgumentParser(prog="lab", description=__import__("lab").__doc__)
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--name", default="lab", help="which lab; several can be up side by side (default: lab)")
@@ -54,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def dispatch(arguments: argparse.Namespace) -> None:
-    """Carry out one command."""
+    """Run one command."""
     name = arguments.name
     match arguments.command:
         case "fabric":
@@ -83,7 +83,7 @@ def dispatch(arguments: argparse.Namespace) -> None:
 
 
 def _down(name: str) -> None:
-    """A lab, and the fabrics whose hosts its containers are."""
+    """Remove a lab, and the fabrics that use its containers as hosts."""
     for standing in fabric_state.on_lab(name):
         fabric.down(standing)
     cluster.down(name)
@@ -94,9 +94,9 @@ def _interrupted(number: int, _frame: FrameType | None) -> None:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Entry point; 0 done, 1 one sentence on standard error, 130 interrupted (and cleaned up)."""
+    """Run the command line, and return its exit status: 0 done, 1 failed (message on standard error), 130 interrupted and cleaned up."""
     arguments = parser().parse_args(words)
-    # The lab's folders are to be read by the person who used sudo; what is secret in them has a mode of its own.
+    # The user of sudo must be able to read the lab's folders. Secret files in them have their own mode.
     os.umask(0o022)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)
@@ -109,6 +109,6 @@ def main(words: list[str] | None = None) -> int:
         print("lab: interrupted; what had been started is removed.", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader has seen enough (| head); Python would complain once more at its own end.
+        # The reader has closed the pipe (| head). Without this, Python reports it again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

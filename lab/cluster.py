@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One lab as a whole: up, down, status, power and cables. Every step can be undone without knowing how far it came."""
+"""Operations on a whole lab: up, down, status, power and cables. A partly finished step can be undone."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from lab.shell import log
 
 PORT_BASE = 22000
 PORTS_PER_LAB = 256
-#: An emulated machine on a shared core: four of them booted within 60 s here, and two within 274 s on a computer with much other work.
+#: For an emulated machine on a shared core: four booted within 60 s here, and two within 274 s on a busy computer.
 READY_SECONDS_PER_MACHINE = 300
 READY_SECONDS_PER_CONTAINER = 5
 
 
 @dataclass(frozen=True)
 class Lab:
-    """A lab that exists, as its state file tells."""
+    """An existing lab, as recorded in its state file."""
 
     plan: Plan
     folder: LabFolder
@@ -41,7 +41,7 @@ class Lab:
 
     @property
     def host(self) -> ModuleType:
-        """The kind's module: prepare, create, start, stop, is_running, set_carrier, has_booted, host_key."""
+        """The module for this kind of node, with prepare, create, start, stop, is_running, set_carrier, has_booted and host_key."""
         return machine if self.plan.kind == "machine" else container
 
     def is_running(self, node: Node) -> bool:
@@ -50,7 +50,7 @@ class Lab:
 
 @contextmanager
 def locked(name: str) -> Iterator[None]:
-    """One command at a time changes a lab."""
+    """Hold the lab's lock: only one command at a time changes a lab."""
     paths.labs().mkdir(parents=True, exist_ok=True)
     with (paths.labs() / f".{name}.lock").open("w") as handle:
         try:
@@ -61,7 +61,7 @@ def locked(name: str) -> Iterator[None]:
 
 
 def load(name: str) -> Lab:
-    """The lab of this name; LabError if there is none, or only what an interrupted `up` has left."""
+    """Return the lab of this name. Raises LabError if there is none, or if its `up` was interrupted."""
     state = _state(name)
     if state is None or state["phase"] != "up":
         raise LabError(f"There is no lab '{name}'. Make one with: lab up" + ("" if name == "lab" else f" --name {name}"))
@@ -87,7 +87,7 @@ def _write_state(lab: Lab, phase: str) -> None:
 
 
 def up(name: str, kind: str, nodes: int, port_base: int | None, kernel_arguments: str = "") -> None:
-    """Bring a lab up; if it is up already, say so. An `up` that fails or is interrupted leaves nothing behind."""
+    """Start a lab unless it is already up. An `up` that fails or is interrupted leaves nothing behind."""
     requested = make_plan(name, kind, nodes, port_base or PORT_BASE, kernel_arguments)
     if os.geteuid() and not preflight.has_sudo():
         preflight.check(requested)
@@ -102,7 +102,7 @@ def up(name: str, kind: str, nodes: int, port_base: int | None, kernel_arguments
         tear_down(name)
         preflight.check(make_plan(name, kind, nodes, port_base or _free_port_base(nodes), kernel_arguments))
         made = image.ensure()
-        # Chosen again, since another program can take a port while an image is built.
+        # The ports are chosen again, because another program can take one while the image is built.
         plan = make_plan(name, kind, nodes, port_base or _free_port_base(nodes), kernel_arguments)
         lab = Lab(plan, LabFolder.of(name), made)
         try:
@@ -113,7 +113,7 @@ def up(name: str, kind: str, nodes: int, port_base: int | None, kernel_arguments
 
 
 def _free_port_base(nodes: int) -> int:
-    """The first block of ports that no lab has, and whose ports no other program uses."""
+    """Return the start of the first block of ports that neither a lab nor another program uses."""
     taken = [_state(path.parent.name) or {} for path in paths.labs().glob("*/lab.json")]
     bases = {state.get("port_base") for state in taken}
     blocks = (base for base in range(PORT_BASE, 60000, PORTS_PER_LAB) if base not in bases)
@@ -139,9 +139,9 @@ def _bring_up(lab: Lab) -> None:
 
 
 def _write_access(lab: Lab) -> None:
-    """The key, the known hosts and the inventory."""
+    """Write the SSH key, the known hosts and the inventory."""
     shutil.copy2(lab.image.key, lab.folder.key)
-    # The key is for the person who used sudo: ssh and ansible-playbook run without it.
+    # The user of sudo owns the key, because ssh and ansible-playbook run without sudo.
     os.chown(lab.folder.key, int(os.environ.get("SUDO_UID", "0")), -1)
     keys = {node: lab.host.host_key(lab.folder.node(node.name), lab.image) for node in lab.plan.nodes}
     lab.folder.known_hosts.write_text("".join(f"[127.0.0.1]:{node.ssh_port} {key}\n" for node, key in keys.items()))
@@ -162,7 +162,7 @@ def wait_until_ready(lab: Lab, nodes: list[Node], started: float) -> None:
 
 
 def down(name: str) -> None:
-    """Remove a lab and everything that belongs to it; the cached image stays."""
+    """Remove a lab and all its resources; the cached image stays."""
     preflight.need_root()
     with locked(name):
         there = tear_down(name)
@@ -171,7 +171,7 @@ def down(name: str) -> None:
 
 
 def tear_down(name: str) -> bool:
-    """End, unmount and remove whatever there is of a lab, also of one that never came up. True if there was anything."""
+    """Stop, unmount and remove all parts of a lab, also after a failed `up`. Return whether its folder existed."""
     folder = LabFolder.of(name)
     there = folder.path.exists()
     nodes = [path for path in folder.path.glob("node*") if path.is_dir()] if folder.path.exists() else []
@@ -187,7 +187,7 @@ def tear_down(name: str) -> bool:
 
 
 def status(name: str) -> None:
-    """Print each node: its SSH port, and whether it runs."""
+    """Print each node, its SSH port, and whether it runs."""
     lab = load(name)
     log(f"Lab '{name}': {len(lab.plan.nodes)} {lab.plan.kind}s, inventory {lab.folder.inventory}")
     for node in lab.plan.nodes:
@@ -196,7 +196,7 @@ def status(name: str) -> None:
 
 
 def power(name: str, node_name: str, action: str) -> None:
-    """Pull a node's plug, put it in again (and wait until it answers), or both."""
+    """Power a node off without a shutdown, power it on and wait until it answers, or both."""
     preflight.need_root()
     with locked(name):
         lab = load(name)

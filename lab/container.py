@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node as a systemd-nspawn container: systemd as PID 1 in a fraction of a second, no kernel of its own.
+"""A node as a systemd-nspawn container: it starts systemd in a fraction of a second, and shares the kernel of this machine.
 
-Each container has a network namespace (its rails are veth pairs), an overlay over the image's root tree, and a control
-group of its own. A forwarder brings its SSH to 127.0.0.1.
+Each container has its own network namespace with veth pairs as rails, an overlay over the image's root tree, and a control group.
+A forwarder makes its SSH reachable on 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from lab.plan import Node, Plan, Rail
 from lab.shell import ENVIRONMENT, run
 
 CGROUPS = Path("/sys/fs/cgroup")
-#: systemd in a container watches files; the kernel's default of 128 ends at about 18 containers.
+#: systemd in a container watches files; the kernel's default of 128 is enough for about 18 containers.
 INOTIFY_LIMIT = Path("/proc/sys/fs/inotify/max_user_instances")
 INOTIFY_INSTANCES_PER_NODE = 16
 GONE_SECONDS = 10.0
-#: In a container: the network namespace of its lab.
+#: The path in a container of its lab's network namespace.
 FABRIC_NETWORK = "/run/lab-network"
 
 
@@ -36,7 +36,7 @@ def node_namespace(lab: str, node: str) -> str:
 
 
 def prepare(plan: Plan, folder: Path, _image: Image) -> None:
-    """Once a lab, before its containers: enough inotify instances, and the way to their SSH."""
+    """Prepare this machine for a lab's containers: raise the inotify limit, and start the SSH forwarder."""
     before = int(INOTIFY_LIMIT.read_text())
     needed = 128 + INOTIFY_INSTANCES_PER_NODE * len(plan.nodes)
     if before < needed:
@@ -46,7 +46,7 @@ def prepare(plan: Plan, folder: Path, _image: Image) -> None:
 
 
 def create(plan: Plan, node: Node, folder: Path, _image: Image) -> None:
-    """The node's folder, its identity and its cables; nothing runs yet."""
+    """Create the node's folder, identity and cables. Nothing is started."""
     for part in ("upper/etc", "work", "root"):
         (folder / part).mkdir(parents=True)
     (folder / "upper/etc/hostname").write_text(f"{node.name}\n")
@@ -61,7 +61,7 @@ def create(plan: Plan, node: Node, folder: Path, _image: Image) -> None:
 
 
 def start(plan: Plan, node: Node, folder: Path, image: Image) -> None:
-    """Power the container on; returns before it has booted."""
+    """Start the container, without waiting for its boot."""
     root = folder / "root"
     if not os.path.ismount(root):
         layers = f"lowerdir={image.root},upperdir={folder / 'upper'},workdir={folder / 'work'}"
@@ -73,7 +73,7 @@ def start(plan: Plan, node: Node, folder: Path, image: Image) -> None:
         "systemd-nspawn", "--quiet", "--boot", "--keep-unit", "--register=no", f"--directory={root}", f"--machine={node.name}",
         f"--network-namespace-path={namespace.path(node_namespace(plan.name, node.name))}",
         "--capability=CAP_NET_ADMIN,CAP_NET_RAW",
-        # Where a simulated InfiniBand fabric is, if one stands on this lab: the tools of the node join it (lab/fabric_host/tool).
+        # A simulated InfiniBand fabric on this lab is in this namespace: the node's tools enter it (lab/fabric_host/tool).
         f"--bind={namespace.path(plan.namespace)}:{FABRIC_NETWORK}",
         "--resolv-conf=off", "--timezone=off", "--link-journal=no", "--console=pipe", "--kill-signal=SIGRTMIN+3",
     ]  # fmt: skip
@@ -91,7 +91,7 @@ def start(plan: Plan, node: Node, folder: Path, image: Image) -> None:
 
 
 def hierarchies() -> list[Path]:
-    """The control group hierarchies that systemd in a container looks at: hybrid (v1 and v2) or v2 alone."""
+    """Return the control group hierarchies that systemd in a container uses: hybrid (v1 and v2) or only v2."""
     hybrid = [CGROUPS / name for name in ("systemd", "unified") if (CGROUPS / name / "cgroup.procs").exists()]
     return hybrid or [CGROUPS]
 
@@ -101,11 +101,11 @@ def _group(hierarchy: Path, lab: str, node: str) -> Path:
 
 
 def _processes(group: Path) -> list[int]:
-    """The processes in a control group and below it, as pids of this machine."""
+    """Return the processes in a control group and below it, as pids of this machine."""
     pids: list[int] = []
     for file in group.rglob("cgroup.procs"):
         with contextlib.suppress(OSError):
-            # A group may go away while it is read.
+            # A group may disappear while it is read.
             pids += [int(word) for word in file.read_text().split() if word != "0"]
     return pids
 
@@ -115,17 +115,17 @@ def is_running(folder: Path) -> bool:
 
 
 def host_key(_folder: Path, image: Image) -> str:
-    """The SSH host key by which a container is known: the image's."""
+    """Return the SSH host key of a container, which is that of the image."""
     return image.host_key
 
 
 def has_booted(_folder: Path) -> bool:
-    """SSH tells: a container is there before one could look elsewhere."""
+    """Return True: a container boots so fast that an answer of its SSH is enough."""
     return True
 
 
 def stop(folder: Path) -> None:
-    """Pull the plug: end nspawn, and every process in the container's control groups (they outlive nspawn)."""
+    """Power the container off: kill nspawn and all processes in the container's control groups, which outlive nspawn."""
     process.end(folder / "pid", str(folder), first=signal.SIGKILL)
     groups = [_group(hierarchy, folder.parent.name, folder.name) for hierarchy in hierarchies()]
     deadline = time.monotonic() + GONE_SECONDS
@@ -139,12 +139,12 @@ def stop(folder: Path) -> None:
 
 
 def set_carrier(_folder: Path, _rail: Rail, *, up: bool) -> None:
-    """Nothing to do: a veth's carrier follows its other end."""
+    """Do nothing: the carrier of a veth follows its other end."""
     del up
 
 
 def remove(lab: str, folders: list[Path]) -> None:
-    """Take away what stopped containers leave outside their folders: mounts, namespaces, control groups."""
+    """Remove the mounts, namespaces and control groups that stopped containers leave outside their folders."""
     for folder in folders:
         if os.path.ismount(folder / "root"):
             run(["umount", folder / "root"])
@@ -155,7 +155,7 @@ def remove(lab: str, folders: list[Path]) -> None:
 
 
 def _remove_groups(group: Path) -> None:
-    """Remove a lab's control groups (they hold no processes any more)."""
+    """Remove a lab's control groups, which have no processes any more."""
     for path, _folders, _files in os.walk(group, topdown=False):
         os.rmdir(path)
 
@@ -183,7 +183,7 @@ def _start_forwarder(plan: Plan, folder: Path) -> None:
 
 
 def stop_forwarder(folder: Path) -> None:
-    """End what `prepare` started and give back the kernel setting that it changed."""
+    """Stop the forwarder, and restore the inotify limit that `prepare` changed."""
     process.end(folder / "forward.pid", str(folder))
     before = folder / "inotify.before"
     if before.exists():

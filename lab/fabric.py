@@ -1,8 +1,8 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One simulated InfiniBand fabric as a whole: up, down, status, its subnet managers, and the tools run on it.
+"""Operations on a simulated InfiniBand fabric: up, down, status, subnet managers, and tools.
 
-What is simulated is the hardware (ibsim answers for switches and HCAs); the subnet manager and the tools are the real ones.
+Only the hardware is simulated: ibsim answers for switches and HCAs. The subnet manager and the tools are real.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ from lab.shell import log
 
 @dataclass(frozen=True)
 class Wishes:
-    """How a fabric is to be, beside its shape. node: where opensm runs; named: switches say their names; options: of opensm.conf.
+    """The requested properties of a fabric other than its shape. node: the node of opensm; options: of opensm.conf.
 
-    lab: whose containers are to be its hosts; own_manager False: no opensm, one of the hosts is to run it.
+    named: whether switches have their names as node descriptions. lab: the lab whose containers become hosts. own_manager: whether the lab
+    runs opensm; otherwise, one of the hosts must run it.
     """
 
     node: str | None = None
@@ -40,11 +41,11 @@ class Wishes:
 
 
 def up(name: str, shape: Shape, wishes: Wishes | None = None) -> None:
-    """Bring a fabric and its subnet manager up; an `up` that fails or is interrupted leaves nothing behind."""
+    """Start a fabric and its subnet manager. An `up` that fails or is interrupted leaves nothing behind."""
     wishes = wishes or Wishes()
     folder = FabricFolder.of(checked(name))
     plan = fabric_plan.make(shape)
-    # On a lab, whose inventory says that a switch runs it, it does.
+    # With a lab, opensm runs on a switch, as the lab's inventory states.
     usual = plan.switches[-1] if wishes.lab else plan.hcas[0]
     fabric = Fabric(plan, folder, wishes.node or usual.name, wishes.lab, wishes.own_manager)
     plan.guid(fabric.manager_node)
@@ -102,7 +103,7 @@ def _bring_up(fabric: Fabric, wishes: Wishes, hosts: Lab | None) -> None:
 
 
 def down(name: str) -> None:
-    """Remove a fabric and everything that belongs to it."""
+    """Remove a fabric and all its resources."""
     with locked(checked(name)):
         there = _tear_down(FabricFolder.of(name))
         log(f"Fabric '{name}' is down." if there else f"There is no fabric '{name}': nothing to do.")
@@ -123,7 +124,7 @@ def _tear_down(folder: FabricFolder) -> bool:
 
 
 def status(name: str) -> None:
-    """Print the simulator and the managers: whether they run, as what, and their memory."""
+    """Print whether the simulator and the subnet managers run, and the role of each manager."""
     fabric = load(name)
     folder = fabric.folder
     log(f"Fabric '{name}': {len(fabric.plan.hcas)} HCAs, {len(fabric.plan.switches)} switches, folder {folder.path}")
@@ -137,7 +138,7 @@ def status(name: str) -> None:
 
 
 def tool(fabric: Fabric, words: Sequence[str], *, node: str | None = None) -> tuple[list[str], dict[str, str]]:
-    """How a real tool is run on the fabric, seen from a node: its argv and environment; it must run in `folder.clients`."""
+    """Return argv and environment to run a real tool on the fabric from a node. It must run in `folder.clients`."""
     seen_from = node or fabric.manager_node
     fabric.plan.guid(seen_from)
     with locked(fabric.folder.path.name):
@@ -146,7 +147,7 @@ def tool(fabric: Fabric, words: Sequence[str], *, node: str | None = None) -> tu
 
 
 def run_tool(name: str, words: Sequence[str], node: str | None) -> None:
-    """Become the tool; its output and exit status are this program's."""
+    """Replace this process with the tool, so that output and exit status are the tool's."""
     fabric = load(name)
     argv, environment = tool(fabric, words, node=node)
     os.chdir(fabric.folder.clients)
@@ -157,7 +158,7 @@ def run_tool(name: str, words: Sequence[str], node: str | None) -> None:
 
 
 def second_manager(name: str, node: str | None, options: Mapping[str, str]) -> None:
-    """Start one more opensm, at another host than the first unless said; the one that must win is then master."""
+    """Start another opensm, by default on another host than the first. Afterwards, the manager with the highest rank is master."""
     fabric = load(name)
     folder = fabric.folder
     at = node or next(hca.name for hca in fabric.plan.hcas if hca.name.split()[0] != fabric.manager_node.split()[0])
@@ -168,7 +169,7 @@ def second_manager(name: str, node: str | None, options: Mapping[str, str]) -> N
 
 
 def start_manager(name: str, number: int) -> None:
-    """Start a subnet manager that has ended once more, as it was; the one that must win is then master."""
+    """Start an ended subnet manager again, unchanged. Afterwards, the manager with the highest rank is master."""
     fabric = load(name)
     home = _manager(fabric, number)
     if opensm.is_running(fabric.folder, number):
@@ -180,10 +181,10 @@ def start_manager(name: str, number: int) -> None:
 
 @contextmanager
 def _others_wait(fabric: Fabric, new: tuple[int, int]) -> Iterator[None]:
-    """While a manager of this rank is started: if it must win, the others are stopped before and started after it.
+    """Stop all managers while one with a higher rank starts, and start them again afterwards.
 
-    ibsim tells a master of a new manager before that one is ready, and opensm 3.3.23 may then hand over to a manager that is still
-    discovering, whereupon nobody is master for good.
+    ibsim announces a new manager to the master before it is ready. opensm 3.3.23 may then hand over to a manager that is still discovering,
+    and the fabric has no master from then on.
     """
     folder = fabric.folder
     ibsim.forget_the_dead(folder)
@@ -197,7 +198,7 @@ def _others_wait(fabric: Fabric, new: tuple[int, int]) -> Iterator[None]:
 
 
 def stop_manager(name: str, number: int, *, kill: bool = False) -> None:
-    """End one subnet manager, as if its host had lost it. kill: by a signal that it does not see."""
+    """Stop a subnet manager, as if it had failed on its host. kill: with SIGKILL, which it cannot handle."""
     fabric = load(name)
     _manager(fabric, number)
     opensm.stop(fabric.folder, number, kill=kill)
@@ -205,7 +206,7 @@ def stop_manager(name: str, number: int, *, kill: bool = False) -> None:
 
 
 def _manager(fabric: Fabric, number: int) -> Path:
-    """The folder of a subnet manager that has been started; LabError if there is none of that number."""
+    """Return the folder of a subnet manager that has been started. Raises LabError if no manager has this number."""
     there = opensm.numbers(fabric.folder)
     if number not in there:
         raise LabError(

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`lab fabric …`: the command line of simulated InfiniBand fabrics."""
+"""The command line for simulated InfiniBand fabrics: `lab fabric …`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> None:
-    """Add `fabric` and what it can do to the lab's commands."""
+    """Add `fabric` and its subcommands to the lab's commands."""
     text = "a simulated InfiniBand fabric (ibsim) with the real opensm and the real tools"
     top = commands.add_parser("fabric", help=text, description=text)
     common = argparse.ArgumentParser(add_help=False)
@@ -122,7 +122,7 @@ VERBS: dict[str, Callable[[str, argparse.Namespace], None]] = {
 
 
 def dispatch(arguments: argparse.Namespace) -> None:
-    """Carry out one command."""
+    """Run one command."""
     if arguments.verb != "status":
         preflight.need_folder()
     VERBS[arguments.verb](arguments.name, arguments)

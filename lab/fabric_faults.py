@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What can be done to the cables and counters of a simulated fabric that is up."""
+"""Changes to the cables and counters of a running simulated fabric."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from lab.fabric_state import Fabric, load, locked
 from lab.paths import FabricFolder
 from lab.shell import log, run
 
-#: ibportstate's numbers for what a port is to allow (IBA PortInfo LinkWidthEnabled and LinkSpeedExtEnabled).
+#: ibportstate's numbers for the widths and speeds that a port allows (IBA PortInfo LinkWidthEnabled and LinkSpeedExtEnabled).
 WIDTHS = {1: 1, 2: 16, 4: 3}
 SPEEDS = {"FDR": 1, "EDR": 3, "HDR": 7}
-#: How ibsim's `Dump` says them.
+#: The same speeds in ibsim's `Dump`.
 LANE_SPEEDS = {"FDR": "14G", "EDR": "25G", "HDR": "50G"}
 ATTEMPTS, SETTLE_SECONDS = 5, 0.5
-#: Counters that ibsim keeps only in the 64-bit attribute.
+#: Counters that ibsim has only in the 64-bit attribute.
 EXTENDED = ("PortUnicastXmitPkts", "PortUnicastRcvPkts", "PortMultiCastXmitPkts", "PortMultiCastRcvPkts")
 
 
 def cut(name: str, link: str) -> None:
-    """Unplug one cable, or all of a node's."""
+    """Unplug one cable, or all cables of a node."""
     _link_command(name, "Unlink", link)
 
 
 def restore(name: str, link: str) -> None:
-    """Plug in again what `cut` unplugged; a degraded cable gets its full width and speed back."""
+    """Plug in cables that `cut` unplugged; restore the full width and speed of a degraded cable."""
     fabric = load(name)
     at = fabric_plan.end(link)
     if at.port and at.port in _peers(fabric, at.node):
@@ -51,7 +51,7 @@ def _link_command(name: str, verb: str, link: str) -> None:
 
 
 def swap(name: str, first: str, second: str) -> None:
-    """Exchange two cables at the ends named: each then leads to where the other led. Twice is as before."""
+    """Exchange the far ends of two cables: each leads to the other's peer afterwards. A second call restores both."""
     fabric = load(name)
     ends = [fabric_plan.end(first), fabric_plan.end(second)]
     far = []
@@ -75,9 +75,9 @@ def _peers(fabric: Fabric, node: str) -> dict[int, tuple[str, int]]:
 
 
 def degrade(name: str, link: str, width: int | None, speed: str | None) -> None:
-    """Make a cable narrower or slower: both its ports are told, by the real ibportstate, to allow no more.
+    """Make a cable narrower or slower: limit both of its ports with the real ibportstate.
 
-    Both, for ibsim takes a link's width and speed from the port that was set last, and opensm's sweeps set every port.
+    One port is not enough: ibsim uses the width and speed of the port that was set last, and opensm's sweeps set every port.
     """
     fabric = load(name)
     at = fabric_plan.end(link)
@@ -94,7 +94,7 @@ def degrade(name: str, link: str, width: int | None, speed: str | None) -> None:
                 words = ["ibportstate", "-G", f"{fabric.plan.port_guid(end):#x}", str(end.port), what, str(number)]
                 argv, environment = tool(fabric, words)
                 run(argv, environment=environment, folder=fabric.folder.clients)
-        # A sweep under way sets every port to what it had read before; what was set here must outlast it.
+        # A running sweep sets every port to its earlier values, so the new values must still be there after it.
         time.sleep(SETTLE_SECONDS)
         if all(_has(fabric, end, width, speed) for end in (at, End(*there))):
             log(f"{link}: " + ", ".join([f"{width}x"] * bool(width) + [str(speed)] * bool(speed)))
@@ -109,7 +109,7 @@ def _has(fabric: Fabric, end: End, width: int | None, speed: str | None) -> bool
 
 
 def counter(name: str, node: str, port: int, counter_name: str, value: int) -> None:
-    """Set a performance counter of a port, by perfquery's name (or ATTRIBUTE.NAME of ibsim's)."""
+    """Set a performance counter of a port, by perfquery's name or by ibsim's ATTRIBUTE.NAME."""
     fabric = load(name)
     fabric.plan.guid(node)
     attribute = "PortCountersExtended" if counter_name in EXTENDED else "PortCounters"
@@ -119,7 +119,7 @@ def counter(name: str, node: str, port: int, counter_name: str, value: int) -> N
 
 
 def console(name: str, command: str) -> None:
-    """Say anything else to ibsim, and print its answer."""
+    """Send any other command to ibsim, and print the answer."""
     fabric = load(name)
     with locked(name):
         log(ibsim.say(fabric.folder, command).strip())
@@ -127,7 +127,7 @@ def console(name: str, command: str) -> None:
 
 @contextmanager
 def _swept(fabric: Fabric) -> Iterator[None]:
-    """Do something to the cables, and wait until the masters have swept the fabric again; a manager that does not is only told of."""
+    """Wait after a change of cables until the masters have swept the fabric again. Only log a manager that does not."""
     folder = fabric.folder
     with locked(folder.path.name):
         masters = [n for n in opensm.numbers(folder) if opensm.is_running(folder, n) and _is_master(folder, n)]

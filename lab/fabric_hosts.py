@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The containers of a lab as hosts of a simulated fabric: the real tools in them ask ibsim, and a stand-in in /sys shows their HCAs."""
+"""Use a lab's containers as hosts of a simulated fabric: their real tools query ibsim, and stand-ins in /sys show their HCAs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lab.shell import log
 
 PARTS = Path(__file__).parent / "fabric_host"
 INTERPRETER = "#!/usr/bin/python3\n"
-#: In a container.
+#: Paths in a container.
 PROGRAMS, BASE, UNITS = "usr/local/lib/lab-fabric", "var/lib/lab-fabric", "etc/systemd/system"
 LINKS = "usr/local/sbin"
 UNIT = "lab-fabric.service"
@@ -31,12 +31,12 @@ TOOLS = (
     "ibaddr", "iblinkinfo", "ibnetdiscover", "ibping", "ibportstate", "ibqueryerrors", "ibroute", "ibstat", "ibtracert", "perfquery",
     "saquery", "sminfo", "smpdump", "smpquery",
 )  # fmt: skip
-#: Played, for nothing simulates verbs.
+#: A stand-in, because nothing simulates verbs.
 DEVINFO = "ibv_devinfo"
 PACKAGES = "infiniband-diags ibsim-utils"
 INSTALL_SECONDS = 300.0
 DIVERT = "--local --quiet --rename --divert /usr/sbin/opensm.real"
-#: opensm is diverted, since units name it by its path; installed later, it goes to where it is diverted to.
+#: opensm is diverted, because units name it by its path. If it is installed later, dpkg writes it to the diverted path.
 PREPARE = (
     f"depmod && apt-get install --yes --quiet --no-install-recommends {PACKAGES} && dpkg-divert {DIVERT} --add /usr/sbin/opensm "
     f"&& ln -sf /{PROGRAMS}/tool /usr/sbin/opensm && systemctl daemon-reload && systemctl --quiet enable {UNIT} && systemctl restart {UNIT}"
@@ -49,12 +49,12 @@ UNDO = (
 
 
 def hcas_of(plan: FabricPlan, node: str) -> dict[str, Hca]:
-    """The HCAs of a host by the name of their device."""
+    """Return device name → HCA for a host."""
     return {device: hca for hca in plan.hcas for host, device in [hca.name.split(" ")] if host == node}
 
 
 def check(lab: Lab, plan: FabricPlan) -> None:
-    """LabError unless the lab is made of containers that all run and are hosts of the plan."""
+    """Raise LabError unless all nodes of the lab are running containers and hosts of the plan."""
     name = lab.plan.name
     if lab.plan.kind != "container":
         raise LabError(f"Lab '{name}' is made of machines; only containers can be on a simulated fabric: lab up --kind container")
@@ -66,7 +66,7 @@ def check(lab: Lab, plan: FabricPlan) -> None:
 
 
 def attach(lab: Lab, plan: FabricPlan, folder: FabricFolder, *, own_manager: bool) -> None:
-    """Make the lab's containers hosts of a fabric that runs, and write their inventory. own_manager: opensm runs outside of them."""
+    """Make the lab's containers hosts of a running fabric, and write their inventory. own_manager: opensm runs outside of them."""
     with ThreadPoolExecutor(max_workers=4) as pool:
         for done in [pool.submit(_attach, lab, node, plan, folder) for node in lab.plan.nodes]:
             done.result()
@@ -87,7 +87,7 @@ def _attach(lab: Lab, node: Node, plan: FabricPlan, folder: FabricFolder) -> Non
 
 
 def _programs(root: Path, node: Node, hcas: Mapping[str, Hca], folder: FabricFolder) -> None:
-    """The program that the tools are run by, its links, and the unit that mounts the stand-ins."""
+    """Write the program that runs the tools, the links to it, and the unit that mounts the stand-ins."""
     programs = root / PROGRAMS
     programs.mkdir(parents=True, exist_ok=True)
     shutil.copy(PARTS / "mount.sh", programs / "mount.sh")
@@ -125,7 +125,7 @@ def _trees(root: Path, hcas: Mapping[str, Hca]) -> None:
 
 
 def write(base: Path, root: Path, files: Mapping[str, str]) -> bool:
-    """Write the files that differ, each at once (a reader sees the old text or the new one); True if any did."""
+    """Write the files that differ, and return whether any did. Each is replaced atomically: a reader sees the old text or the new one."""
     new, changed = root / BASE / "new", False
     for name, text in files.items():
         path = base / name
@@ -139,21 +139,21 @@ def write(base: Path, root: Path, files: Mapping[str, str]) -> bool:
 
 
 def refresh_host(root: Path, hcas: Mapping[str, Hca], folder: FabricFolder) -> bool:
-    """Let a host's devices say what its simulated ports say now; True if anything has changed."""
+    """Update the stand-ins of a host's devices from its simulated ports. Return whether anything has changed."""
     changed = False
     for device, hca in hcas.items():
         asked = [["smpquery", "portinfo", "-D", "0", "1"], ["smpquery", "pkeys", "-D", "0", "1"]]
         portinfo, pkeys = (ibsim.ask(folder, hca.name, words) for words in asked)
         if portinfo is None or pkeys is None:
             raise LabError(f"The simulated port of '{hca.name}' does not answer.")
-        # Asked by its LID: a port that is down is not reached, and its counters stay what they were.
+        # perfquery uses the LID, so it does not reach a port that is down: its counters stay unchanged.
         counters = ibsim.ask(folder, hca.name, ["perfquery"])
         changed |= write(root / BASE / "live" / device, root, fabric_tree.port(hca, portinfo, pkeys, counters))
     return changed
 
 
 def detach(lab_name: str) -> None:
-    """Take the fabric off the containers of a lab, as far as lab and containers are still there."""
+    """Remove the fabric's files from a lab's containers, if lab and containers still exist."""
     try:
         lab = cluster.load(lab_name)
     except LabError:
@@ -168,5 +168,5 @@ def detach(lab_name: str) -> None:
 
 
 def network(lab: Lab) -> str:
-    """The network namespace that a fabric for this lab's containers lives in."""
+    """Return the network namespace of a fabric for this lab's containers."""
     return os.fspath(namespace.path(lab.plan.namespace))

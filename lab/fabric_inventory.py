@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The inventory of containers on a simulated fabric, as data: how to reach them is the lab's, the intent is the fabric's. Pure."""
+"""The inventory of containers on a simulated fabric, as data: connections come from the lab, the intent from the fabric. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_CONFIGURATION = {**NO_MODULES, "reason": "the HCAs are stand-ins without a PC
 
 
 def inventory(lab: Plan, fabric: FabricPlan, lab_folder: LabFolder, folder: FabricFolder, *, own_manager: bool) -> dict[str, Any]:
-    """own_manager: opensm runs outside of the hosts, as on a switch; else the role is to run it on the first host."""
+    """Return the inventory. own_manager: opensm runs outside of the hosts, as on a switch; else the role runs it on the first host."""
     told = plan.inventory(lab, str(lab_folder.key), str(lab_folder.known_hosts))["all"]
     manager = {"kind": "switch"} if own_manager else {"hosts": [lab.nodes[0].name]}
     access = {key: value for key, value in told["vars"].items() if key.startswith(ACCESS)}

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a simulated InfiniBand fabric consists of: switches, HCAs and cables, all derived from a few numbers.
+"""The plan of a simulated InfiniBand fabric: switches, HCAs and cables, all derived from a few numbers.
 
-Pure: nothing here reads the machine. Names are those a person would use ("leaf1", "spine1", "node17 mlx5_3") and GUIDs follow
-from the order alone, so that the same words always give the same fabric.
+Pure: nothing here reads the machine. Names are common ones ("leaf1", "spine1", "node17 mlx5_3"). GUIDs depend only on the order, so the
+same numbers always give the same fabric.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from lab.errors import LabError
 
 KINDS = ("rail", "leafspine")
-#: ibsim of Debian 12 (0.10) knows no NDR; a port that may do HDR may do what is slower.
+#: ibsim of Debian 12 (0.10) does not support NDR; a port that supports HDR also supports slower speeds.
 SPEED, WIDTH = "HDR", 4
-#: As an NVIDIA Quantum-2 switch has.
+#: The ports of an NVIDIA Quantum-2 switch.
 SWITCH_PORTS = 64
 MAX_HCAS, MAX_RAILS = 4096, 16
 SWITCH_GUIDS, HCA_GUIDS, GUID_STEP = 0x506B4B0300000000, 0xA088C20300000000, 0x10
@@ -67,7 +67,7 @@ class Trunk:
 
 @dataclass(frozen=True)
 class Shape:
-    """The numbers that a fabric is made from. `spines` and `uplinks` (of a leaf, to all spines together) None: non-blocking."""
+    """The numbers of a fabric. uplinks: of a leaf, to all spines together. `spines` and `uplinks` None: non-blocking."""
 
     kind: str
     hosts: int
@@ -95,23 +95,23 @@ class FabricPlan:
             yield from trunk.cables()
 
     def guid(self, name: str) -> int:
-        """The node GUID of a switch or an HCA; LabError if the fabric has none of that name."""
+        """Return the node GUID of a switch or an HCA. Raises LabError if the fabric has none of this name."""
         for node in self.nodes:
             if node.name == name:
                 return node.guid
         raise LabError(f"The fabric has no '{name}': its nodes are {self.switches[0].name} … and '{self.hcas[0].name}' ….")
 
     def port_guid(self, end: End) -> int:
-        """What a tool names a port's node by: ibsim gives an HCA's ports the node GUID plus their number."""
+        """Return the GUID by which tools name a port: for an HCA, ibsim uses the node GUID plus the port's number."""
         is_switch = any(switch.name == end.node for switch in self.switches)
         return self.guid(end.node) + (0 if is_switch else end.port)
 
 
 def make(shape: Shape) -> FabricPlan:
-    """Derive the whole plan; LabError for numbers that cannot be.
+    """Return the whole plan. Raises LabError for impossible numbers.
 
-    rail: each rail has leaves of its own, and HCA N of a host (mlx5_N) is on a leaf of rail N. leafspine: all HCAs of a host are on one
-    leaf, and there are two leaves at least. Hosts fill half of a leaf's ports; every leaf has the same number of cables to every spine.
+    rail: each rail has its own leaves, and HCA N of a host (mlx5_N) is on a leaf of rail N. leafspine: all HCAs of a host are on one leaf,
+    and there are at least two leaves. Hosts fill half of a leaf's ports. Every leaf has the same number of cables to every spine.
     """
     _check(shape)
     per_leaf = shape.ports // 2 if shape.kind == "rail" else shape.ports // 2 // shape.rails
@@ -155,7 +155,7 @@ def _switches(tier: str, count: int, before: int) -> tuple[Switch, ...]:
 
 
 def _hosts(shape: Shape, leaves: int, per_leaf: int) -> tuple[tuple[Hca, ...], list[Trunk]]:
-    """The HCAs, and the cable of each."""
+    """Return the HCAs, and the cable of each."""
     hcas: list[Hca] = []
     trunks: list[Trunk] = []
     for host in range(shape.hosts):
@@ -171,7 +171,7 @@ def _hosts(shape: Shape, leaves: int, per_leaf: int) -> tuple[tuple[Hca, ...], l
 
 
 def end(word: str) -> End:
-    """A link by one of its ends: "leaf1/33", "node17 mlx5_3" (its only port) or "leaf1" (port 0: the whole node)."""
+    """Return the end of a link in a text: "leaf1/33", "node17 mlx5_3" (its only port) or "leaf1" (port 0: the whole node)."""
     found = re.fullmatch(r"(?P<node>[^/\"]+?)(/(?P<port>[1-9]\d{0,2}))?", word)
     if not found:
         raise LabError(f"A link is named by one of its ends, as leaf1/33 or 'node17 mlx5_3'; got '{word}'.")

@@ -1,12 +1,11 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Keeps the stand-ins in the containers' /sys what the simulated ports say.
+"""Keeps the stand-ins in the containers' /sys equal to the simulated ports.
 
-One process a fabric, `python -m lab.fabric_refresh FOLDER LAB`.
+There is one process for each fabric: `python -m lab.fabric_refresh FOLDER LAB`.
 
-Ports change when somebody speaks to ibsim's console or a subnet manager does something: both write, and files that have grown are the
-sign to ask all ports. Every SLOW_SECONDS it asks anyhow, for somebody may have used ibportstate, and lets ibsim
-forget the clients that are dead.
+ibsim's console and the subnet managers change ports, and write to files when they do. If one of these files has grown, all ports are
+queried. They are also queried every SLOW_SECONDS, because ibportstate may have changed one; ibsim then also drops its dead clients.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ LOOK_SECONDS, SLOW_SECONDS = 0.5, 5.0
 
 
 def start(folder: FabricFolder, lab: str) -> None:
-    """Start it for a fabric that is up."""
+    """Start the process for a running fabric."""
     with (folder.path / "refresh.log").open("wb") as output:
         started = subprocess.Popen(
             ["nice", "-n", "10", sys.executable, "-m", "lab.fabric_refresh", str(folder.path), lab], cwd=Path(__file__).parent.parent,
@@ -45,7 +44,7 @@ def is_running(folder: FabricFolder) -> bool:
 
 
 def signs(folder: FabricFolder, roots: Sequence[Path]) -> list[tuple[str, int]]:
-    """The sizes of what grows when a port may have changed. roots: of the containers."""
+    """Return path and size of each file that grows when a port may have changed. roots: of the containers."""
     return [(str(path), path.stat().st_size) for path in _written(folder, roots) if path.exists()]
 
 
@@ -57,7 +56,7 @@ def _written(folder: FabricFolder, roots: Sequence[Path]) -> Iterator[Path]:
 
 
 def refresh(folder: FabricFolder, lab: Lab, plan: FabricPlan) -> None:
-    """Ask all ports of all containers that run."""
+    """Query all ports of all running containers, and update their stand-ins."""
     for node in lab.plan.nodes:
         root = lab.folder.node(node.name) / "root"
         if (root / fabric_hosts.BASE).exists():
@@ -65,7 +64,7 @@ def refresh(folder: FabricFolder, lab: Lab, plan: FabricPlan) -> None:
 
 
 def forget(folder: FabricFolder) -> None:
-    """A host that lost its power leaves a dead client, for which ibsim keeps what is said to the next one on that port."""
+    """Remove ibsim's dead clients. A host that lost power leaves one, which would get the packets for the port's next client."""
     with fabric_state.locked(folder.path.name):
         ibsim.forget_the_dead(folder)
 
@@ -85,7 +84,7 @@ def main(path: str, name: str) -> None:
                 before, asked = now, time.monotonic()
                 refresh(folder, lab, plan)
         except LabError as error:
-            # A port that does not answer now will be asked again.
+            # A port that does not answer now is queried again later.
             asked = time.monotonic()
             print(error, flush=True)
         time.sleep(LOOK_SECONDS)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is known of a simulated fabric between two commands: its state file, and the lock that lets one command at a time at its console."""
+"""The state of a simulated fabric between two commands: its state file, and the lock that allows one command at a time on its console."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lab.paths import FabricFolder
 
 @dataclass(frozen=True)
 class Fabric:
-    """A fabric that exists, as its state file tells."""
+    """An existing fabric, as recorded in its state file."""
 
     plan: FabricPlan
     folder: FabricFolder
@@ -33,13 +33,13 @@ class Fabric:
 
     @property
     def patience_seconds(self) -> float:
-        """How long its simulator and its manager may take: 3 s and 4 s for 2048 HCAs on one busy core, tenfold."""
+        """The time limit for simulator and manager: ten times the measured 3 s and 4 s for 2048 HCAs on one busy core."""
         return 20 + len(self.plan.hcas) / 40
 
 
 @contextmanager
 def locked(name: str) -> Iterator[None]:
-    """One command at a time on a fabric's console."""
+    """Hold the lock of a fabric's console: only one command at a time may use it."""
     paths.fabrics().mkdir(parents=True, exist_ok=True)
     with (paths.fabrics() / f".{name}.lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -53,7 +53,7 @@ def checked(name: str) -> str:
 
 
 def load(name: str) -> Fabric:
-    """The fabric of this name; LabError if there is none, or only what an interrupted `up` has left."""
+    """Return the fabric of this name. Raises LabError if there is none, or if its `up` was interrupted."""
     known = state(checked(name))
     if known is None or known["phase"] != "up":
         raise LabError(f"There is no fabric '{name}'. Make one with: lab fabric up --name {name}")
@@ -77,6 +77,6 @@ def write_state(fabric: Fabric, phase: str) -> None:
 
 
 def on_lab(lab: str) -> list[str]:
-    """The fabrics whose hosts are the containers of a lab."""
+    """Return the names of the fabrics that use a lab's containers as hosts."""
     names = [path.parent.name for path in paths.fabrics().glob("*/fabric.json")]
     return [name for name in names if (state(name) or {}).get("lab") == lab]

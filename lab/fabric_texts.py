@@ -1,20 +1,20 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A fabric's plan as the texts that others read: ibsim, a person with a cabling plan, the tools' node-name map. Pure."""
+"""A fabric's plan as text: the topology for ibsim, the cabling plan, and the node-name map of the tools. Pure."""
 
 from __future__ import annotations
 
 from lab.fabric_plan import SPEED, WIDTH, End, FabricPlan, Trunk
 
 MELLANOX, QUANTUM, CONNECTX6 = 0x2C9, 0xD2F0, 0x101B
-#: What a switch calls itself that nobody has named.
+#: The node description of an unnamed switch.
 UNNAMED = "Quantum Mellanox Technologies"
 
 
 def topology(plan: FabricPlan, *, named: bool = True) -> str:
-    """The text that ibsim reads: ibnetdiscover's own format (width and speed stand behind each cable), node ids being our names.
+    """Return the topology for ibsim: in ibnetdiscover's format, with width and speed after each cable, and our names as node ids.
 
-    `named` False: the switches describe themselves as factory-new ones do. Source: ibsim 0.10, sim_net.c.
+    named: False gives the switches the node description of new ones. Source: ibsim 0.10, sim_net.c.
     """
     far: dict[str, list[tuple[int, End]]] = {node.name: [] for node in plan.nodes}
     for a, b in plan.cables():
@@ -40,7 +40,7 @@ def _cable_lines(cables: list[tuple[int, End]], lid: str) -> list[str]:
 
 
 def cabling(plan: FabricPlan) -> str:
-    """The planned cabling as a person would keep it (YAML): the file of `rdma_fabric.planes.NAME.plan`."""
+    """Return the cabling plan as YAML, for the file of `rdma_fabric.planes.NAME.plan`."""
     lines = ["switches:"]
     lines += [f'  {switch.name}: {{guid: "{switch.guid:#018x}", tier: {switch.tier}}}' for switch in plan.switches]
     lines += ["links:"]
@@ -55,5 +55,5 @@ def _ports(end: End, trunk: Trunk) -> str:
 
 
 def name_map(plan: FabricPlan) -> str:
-    """The switches' names by GUID, as `--node-name-map` of the tools and `node_name_map_name` of opensm read them."""
+    """Return the switches' names by GUID, in the format of the tools' `--node-name-map` and opensm's `node_name_map_name`."""
     return "".join(f'{switch.guid:#018x} "{switch.name}"\n' for switch in plan.switches)

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a container's /sys says of its simulated HCAs: a stand-in for what mlx5 and ib_core would show there. Pure.
+"""The stand-in for simulated HCAs in a container's /sys: the files that mlx5 and ib_core would show there. Pure.
 
-A device's files are those of drivers/infiniband/core/sysfs.c; what they say of state, LID, speed, P_Keys and counters is what the
-simulated port itself has answered to smpquery and perfquery (infiniband-diags 43).
+A device's files are those of drivers/infiniband/core/sysfs.c. State, LID, speed, P_Keys and counters are the answers of the simulated port
+to smpquery and perfquery (infiniband-diags 43).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from lab.fabric_plan import Hca
 STATES = {"Down": 1, "Initialize": 2, "Armed": 3, "Active": 4}
 STATE_WORDS = {1: "DOWN", 2: "INIT", 3: "ARMED", 4: "ACTIVE"}
 PHYSICAL = ("Sleep", "Polling", "Disabled", "PortConfigurationTraining", "LinkUp", "LinkErrorRecovery", "PhyTest")
-#: What a lane carries by the kernel's word, in Gb/s; and the words by what smpquery says a lane signals.
+#: The kernel's Gb/s of a lane by its speed; and the speed by the signaling rate of smpquery.
 LANE_GBPS = {"SDR": 2.5, "DDR": 5, "QDR": 10, "FDR": 14, "EDR": 25, "HDR": 50}
 SPEEDS = {"2.5": "SDR", "5.0": "DDR", "10.0": "QDR", "14.0625": "FDR", "25.78125": "EDR", "53.125": "HDR"}
-#: perfquery's name → the kernel's.
+#: perfquery's name → the kernel's name.
 COUNTERS = {
     "SymbolErrorCounter": "symbol_error", "LinkErrorRecoveryCounter": "link_error_recovery", "LinkDownedCounter": "link_downed",
     "PortRcvErrors": "port_rcv_errors", "PortRcvRemotePhysicalErrors": "port_rcv_remote_physical_errors",
@@ -28,13 +28,13 @@ COUNTERS = {
     "VL15Dropped": "VL15_dropped", "PortXmitData": "port_xmit_data", "PortRcvData": "port_rcv_data",
     "PortXmitPkts": "port_xmit_packets", "PortRcvPkts": "port_rcv_packets", "PortXmitWait": "port_xmit_wait",
 }  # fmt: skip
-#: The prefix of a port that no subnet manager has told another one.
+#: The GID prefix of a port without one from a subnet manager.
 LINK_LOCAL = 0xFE80000000000000
 PORT = "ports/1"
-#: What ib_umad shows; Debian's opensm@.service does not start without it.
+#: The folder of ib_umad; Debian's opensm@.service does not start without it.
 MAD = "class/infiniband_mad"
 VERBS = "class/infiniband_verbs"
-#: A container has the kernel of this machine: they are played as if that had them built in.
+#: A container has the kernel of this machine, so these modules appear as built into it.
 MODULES = (
     "ib_cm", "ib_core", "ib_ipoib", "ib_umad", "ib_uverbs", "iw_cm", "mlx5_core", "mlx5_ib", "rdma_cm", "rdma_ucm",
 )  # fmt: skip
@@ -42,7 +42,7 @@ DRIVER = "bus/pci/drivers/mlx5_core"
 
 
 def pci_address(rail: int) -> str:
-    """Where the HCA of a rail is: behind a root port of its own, as a machine's NICs are."""
+    """Return the PCI address of a rail's HCA, which is behind its own root port like a machine's NIC."""
     return f"0000:{0x21 + 0x10 * rail:02x}:00.0"
 
 
@@ -52,7 +52,7 @@ def _function(rail: int) -> str:
 
 
 def fixed(devices: dict[str, int]) -> tuple[dict[str, str], dict[str, str]]:
-    """Below /sys, what never changes: files with their text, and links with their target. devices: "mlx5_1" → its rail."""
+    """Return what never changes below /sys: files with their text, and links with their target. devices: "mlx5_1" → its rail."""
     files, links = {f"{DRIVER}/stand-in": "a stand-in of the lab\n", f"{MAD}/abi_version": "5\n"}, {}
     files.update({f"module/{name}/stand-in": "" for name in MODULES})
     for device, rail in devices.items():
@@ -74,14 +74,14 @@ def fixed(devices: dict[str, int]) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def built_in() -> dict[str, bytes]:
-    """The files of /lib/modules/RELEASE by which kmod knows that modules are parts of the kernel, once depmod has run."""
+    """Return the files of /lib/modules/RELEASE that make kmod treat the modules as built in, once depmod has run."""
     paths = [f"kernel/drivers/infiniband/{name}.ko" for name in MODULES]
     told = b"".join(f"{name}.file=drivers/infiniband/{name}\0{name}.description=stand-in of the lab\0".encode() for name in MODULES)
     return {"modules.builtin": "".join(f"{path}\n" for path in paths).encode(), "modules.builtin.modinfo": told, "modules.order": b""}
 
 
 def identity(hca: Hca) -> dict[str, str]:
-    """A device's own files that never change; its port's are those of `port`, and its link is that of `device_link`."""
+    """Return a device's files that never change. `port` has those of its port, and `device_link` its link."""
     digits = f"{hca.guid:016x}"
     guid = ":".join(digits[at : at + 4] for at in range(0, 16, 4))
     return {
@@ -98,12 +98,12 @@ def identity(hca: Hca) -> dict[str, str]:
 
 
 def device_link(rail: int) -> str:
-    """Where `device` of a device's own files leads to."""
+    """Return the target of a device's link `device`."""
     return f"/sys/{_function(rail)}"
 
 
 def port(hca: Hca, portinfo: str, pkeys: str, counters: str | None) -> dict[str, str]:
-    """A port's files, from what `smpquery portinfo`, `smpquery pkeys` and `perfquery` say of it; without counters if nothing was said."""
+    """Return a port's files from the outputs of `smpquery portinfo`, `smpquery pkeys` and `perfquery`. counters: None omits them."""
     said = dict(re.findall(r"^(\w+):\.*(.*)$", portinfo, re.MULTILINE))
     state = STATES[said["LinkState"]]
     files = {
@@ -125,13 +125,13 @@ def port(hca: Hca, portinfo: str, pkeys: str, counters: str | None) -> dict[str,
 
 
 def rate(said: dict[str, str]) -> str:
-    """ "200 Gb/sec (4X HDR)" of the fields of PortInfo; the extended speed holds where there is one."""
+    """Return "200 Gb/sec (4X HDR)" from the fields of PortInfo; an extended speed has priority."""
     width = int(said["LinkWidthActive"].removesuffix("X"))
     lane = next(word for key in ("LinkSpeedExtActive", "LinkSpeedActive") if (word := SPEEDS.get(said.get(key, "").split()[0])))
     return f"{width * LANE_GBPS[lane]:g} Gb/sec ({width}X {lane})"
 
 
 def gid(prefix: int, guid: int) -> str:
-    """The port's GID as the kernel prints it."""
+    """Return the port's GID in the kernel's form."""
     digits = f"{prefix:016x}{guid:016x}"
     return ":".join(digits[at : at + 4] for at in range(0, 32, 4))

@@ -1,8 +1,8 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Brings the SSH of containers to 127.0.0.1: one process a lab, `python -m lab.forward FOLDER FD:NAMESPACE ...`.
+"""Makes the SSH of containers reachable on 127.0.0.1, with one process for each lab: `python -m lab.forward FOLDER FD:NAMESPACE ...`.
 
-A socket belongs to the namespace in which it was made, so it is made there and used from here.
+A socket belongs to the namespace in which it was created, so it is created there and used here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CHUNK_BYTES = 65536
 
 
 def listen(port: int) -> socket.socket:
-    """A listening socket on loopback."""
+    """Return a listening socket on loopback."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
@@ -41,7 +41,7 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def _serve(there: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """One connection, both ways."""
+    """Forward one connection in both directions."""
     try:
         inner = namespace.inside(there, socket.socket)
         inner.setblocking(False)
@@ -50,7 +50,7 @@ async def _serve(there: str, reader: asyncio.StreamReader, writer: asyncio.Strea
         await asyncio.gather(_pump(reader, far_writer), _pump(far_reader, writer))
         far_writer.close()
     except OSError:
-        # The container is off, or not up yet: the caller sees a closed connection.
+        # The container is off, or has not booted yet: the caller sees a closed connection.
         pass
     finally:
         writer.close()

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The simulator of a fabric: Debian's ibsim as a process, its console, and how a real tool is made its client.
+"""The simulator of a fabric: Debian's ibsim as a process, its console, and the environment that makes a real tool its client.
 
-ibsim listens on abstract Unix sockets that bear the fabric's name, so that fabrics run side by side and nothing is to be seen on the
-network. Source of what is said here: ibsim 0.10 (ibsim/ibsim.c, ibsim/sim_cmd.c, umad2sim/sim_client.c).
+ibsim listens on abstract Unix sockets with the fabric's name, so fabrics run side by side, and nothing of them is visible on the network.
+Source: ibsim 0.10 (ibsim/ibsim.c, ibsim/sim_cmd.c, umad2sim/sim_client.c).
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from lab.paths import FabricFolder
 from lab.shell import ENVIRONMENT
 
 PROMPT = "sim> "
-#: The console reads a line into 128 bytes.
+#: The console's buffer for a line has 128 bytes.
 LONGEST_COMMAND = 126
 LIBRARIES = Path("/usr/lib")
-#: A console's answer that means no.
+#: An answer of the console that refuses a command.
 REFUSED = re.compile(r"^(?:# .*|set_guid: .*|.*unknown - skipped|disconnect client: .*)$", re.MULTILINE)
 CLIENT = re.compile(r"^Client (\d+): pid (\d+) connected", re.MULTILINE)
 LINKED = re.compile(r'^[0-9a-f]+\t\[(\d+)\]\t"([^"]+)"\[(\d+)\]', re.MULTILINE)
 
 
 def library() -> Path:
-    """Where Debian keeps libumad2sim.so: below the folder of the architecture."""
+    """Return the path of Debian's libumad2sim.so, which is in the architecture's folder."""
     for path in sorted(LIBRARIES.glob("*/umad2sim/libumad2sim.so")):
         return path
     raise LabError("libumad2sim.so is not on this machine. Install it with: apt-get install ibsim-utils")
 
 
 def environment(folder: FabricFolder, node: str) -> dict[str, str]:
-    """The environment in which a real tool sees the fabric from a node; it must run in a folder that it may write to."""
+    """Return the environment for a real tool on a node of the fabric. The tool must run in a folder that it may write to."""
     return {**ENVIRONMENT, "LD_PRELOAD": str(library()), "IBSIM_SOCKNAME": socket_name(folder), "SIM_HOST": node}
 
 
@@ -48,19 +48,19 @@ def socket_name(folder: FabricFolder) -> str:
 
 
 def ask(folder: FabricFolder, node: str, words: Sequence[str]) -> str | None:
-    """What a real tool says, seen from a node; None if it fails. The fabric's clients are not counted anew."""
+    """Return the output of a real tool on a node; None if it fails. Dead clients are not removed first."""
     argv = [*folder.enter, *words]
     done = subprocess.run(argv, cwd=folder.clients, env=environment(folder, node), capture_output=True, text=True, timeout=30, check=False)
     return done.stdout if done.returncode == 0 else None
 
 
 def start(folder: FabricFolder, plan: FabricPlan, *, patience_seconds: float) -> None:
-    """Start the simulator and wait for its prompt; LabError with its last word if it ends."""
+    """Start the simulator and wait for its prompt. Raises LabError with its last line if it ends."""
     home = folder.simulator
     home.mkdir()
     console = home / "console"
     os.mkfifo(console)
-    # Opened for both, a FIFO never ends for its reader; ibsim would else spin once the first writer has gone.
+    # A FIFO opened for reading and writing never ends for its reader. Otherwise ibsim would spin once the first writer has closed it.
     stdin = os.open(console, os.O_RDWR)
     try:
         with (home / "out").open("wb") as out, (home / "log").open("wb") as log:
@@ -81,7 +81,7 @@ def start(folder: FabricFolder, plan: FabricPlan, *, patience_seconds: float) ->
 
 
 def arguments(plan: FabricPlan) -> list[str]:
-    """ibsim's command line but for the topology: started at once, with room for what the plan has."""
+    """Return ibsim's command line without the topology: it starts at once, with room for the plan's nodes and ports."""
     ports = len(plan.switches) * (plan.shape.ports + 1) + len(plan.hcas)
     return ["ibsim", "-s", "-N", str(len(plan.switches) + len(plan.hcas)), "-S", str(len(plan.switches)), "-P", str(ports)]
 
@@ -95,7 +95,7 @@ def stop(folder: FabricFolder) -> None:
 
 
 def say(folder: FabricFolder, command: str, *, patience_seconds: float = 20.0) -> str:
-    """One command on the console, and its answer; LabError with the answer if it is a refusal. One caller at a time."""
+    """Send a command to the console, and return its answer. Only one caller at a time. Raises LabError if ibsim refuses the command."""
     home = folder.simulator
     if len(command.encode()) > LONGEST_COMMAND or "\n" in command:
         raise LabError(f"ibsim's console takes one line of {LONGEST_COMMAND} bytes at most; got '{command}'.")
@@ -127,21 +127,21 @@ def _last_word(home: Path) -> str:
 
 
 def forget_the_dead(folder: FabricFolder) -> None:
-    """Free the places of clients that were killed: ibsim itself notices only when it has a packet for them."""
+    """Remove clients that were killed: ibsim itself notices that only when it has a packet for them."""
     attached = CLIENT.findall(say(folder, "Attached"))
     sockets = Path(f"/proc/{process.read_pid(folder.simulator / 'pid')}/net/unix").read_text()
     for number, pid in attached:
-        # A client in a container has a pid of its own count; its socket is there as long as it is.
+        # The pid of a client in a container is that of its own namespace, so its socket shows whether it still runs.
         if not re.search(rf"@{socket_name(folder)}:ctl{pid}@?$", sockets, re.MULTILINE):
             say(folder, f"X {number}")
 
 
 def rate(dump: str, port: int) -> tuple[int, str] | None:
-    """Width and speed ("25G": a lane's, as ibsim says it) of a node's port in its `Dump`; None if the port is down."""
+    """Return width and speed of a lane ("25G", as ibsim prints it) of a port in a node's `Dump`; None if the port is down."""
     said = re.search(rf"^[0-9a-f]+\t\[{port}\]\t\"[^\n]*? (\d+)x +([\d.]+G) ", dump, re.MULTILINE)
     return (int(said[1]), said[2]) if said else None
 
 
 def peers(dump: str) -> dict[int, tuple[str, int]]:
-    """Port → (node, port) at the other end, of one node's `Dump`; ports that are down are not in it."""
+    """Return port → (node, port) at the other end from a node's `Dump`, without ports that are down."""
     return {int(port): (node, int(far)) for port, node, far in LINKED.findall(dump) if node != "Sma Port"}

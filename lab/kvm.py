@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether machines run on KVM here: the CPU must have it, and /dev/kvm must open."""
+"""Whether machines can use KVM here: the CPU must support it, and /dev/kvm must open."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def usable() -> bool:
 
 
 def has_flag() -> bool:
-    """True if the CPU itself says that it has hardware virtualization, Intel's (vmx) or AMD's (svm)."""
+    """Return whether the CPU reports hardware virtualization, Intel's (vmx) or AMD's (svm)."""
     return bool(set(CPUINFO.read_text().split()) & {"vmx", "svm"})
 
 
 def refusal() -> str:
-    """Why /dev/kvm cannot be opened ("Permission denied"), or nothing. Opening it is the only proof: a container's root may be refused."""
+    """Return why /dev/kvm cannot be opened ("Permission denied"); "" if it can. Opening is the only proof: a container may refuse root."""
     try:
         os.close(os.open(DEVICE, os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:
@@ -30,7 +30,7 @@ def refusal() -> str:
 
 
 def remark() -> str:
-    """Why machines are emulated although the CPU could run them, and what to do; nothing where no advice would help.
+    """Return why machines are emulated although the CPU supports KVM, and the remedy; "" if there is no remedy.
 
     The lab runs QEMU as root, so no user has to be in the group `kvm`: only a container refuses root.
     """

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The data plane: a network namespace with one bridge a rail, and one cable (a bridge port) for each NIC.
+"""The data plane: a network namespace with one bridge for each rail, and one cable (a bridge port) for each NIC.
 
-Machines hang on TAPs, containers on veth pairs. A cable that is cut, slow, lossy or too narrow is made so here,
-outside the host, and its byte counters are evidence from outside.
+Machines use TAPs, containers use veth pairs. Cables are cut, slowed down or made lossy here, outside the host, and their byte counters are
+independent of the host.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def ip(namespace: str, *words: str) -> str:
 
 
 def inside(namespace: str, work: Callable[[], Result]) -> Result:
-    """Call `work` with this process inside the namespace, and come back (setns(2))."""
+    """Return the result of `work`, called with this process inside the namespace (setns(2))."""
     libc = ctypes.CDLL(None, use_errno=True)
 
     def enter(descriptor: int) -> None:
@@ -65,7 +65,7 @@ def inside(namespace: str, work: Callable[[], Result]) -> Result:
 
 
 def create(plan: Plan) -> None:
-    """The namespace with a bridge for each rail; the cables come with the nodes."""
+    """Create the namespace with a bridge for each rail; the cables are added with the nodes."""
     run(["ip", "netns", "add", plan.namespace])
     ip(plan.namespace, "link", "set", "lo", "up")
     for rail in range(RAILS):
@@ -75,7 +75,7 @@ def create(plan: Plan) -> None:
 
 
 def add_tap(namespace: str, rail: Rail) -> None:
-    """A machine's cable: a TAP that outlives the machine, as a cable does, on the bridge of its rail."""
+    """Add a machine's cable: a TAP on the bridge of its rail. It outlives the machine, like a real cable."""
     ip(namespace, "tuntap", "add", rail.cable, "mode", "tap", "vnet_hdr")
     plug(namespace, rail)
 
@@ -85,7 +85,7 @@ def plug(namespace: str, rail: Rail) -> None:
 
 
 def open_tap(namespace: str, cable: str) -> int:
-    """Open a TAP of the namespace; the descriptor works wherever it is handed to."""
+    """Open a TAP of the namespace. The descriptor also works in a process outside the namespace."""
 
     def attach() -> int:
         descriptor = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC)
@@ -98,18 +98,18 @@ def open_tap(namespace: str, cable: str) -> int:
 
 
 def delete(namespace: str) -> None:
-    """Delete the namespace and all links in it (links first: a namespace itself goes away later, by itself)."""
+    """Delete the namespace and all links in it. Links come first, because the kernel deletes the namespace itself later."""
     if not exists(namespace):
         return
     for link in json.loads(ip(namespace, "-j", "link", "show") or "[]"):
         if link["ifname"] != "lo":
-            # A veth's other end may have taken it along already.
+            # A veth is already gone if its other end was deleted.
             run(["ip", "-n", namespace, "link", "delete", link["ifname"]], check=False)
     run(["ip", "netns", "delete", namespace])
 
 
 def counters(namespace: str) -> dict[str, dict[str, int]]:
-    """Bytes and packets of every cable, seen from the switch: {"n1r0": {"to_node_bytes": …, "from_node_bytes": …}}."""
+    """Return bytes and packets of every cable, seen from the switch: {"n1r0": {"to_node_bytes": …, "from_node_bytes": …}}."""
     found = {}
     for link in json.loads(ip(namespace, "-j", "-s", "link", "show")):
         if link["ifname"].startswith("n") and link.get("master", "").startswith("rail"):

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The containers of a lab as hosts of collectives: real Open MPI that reaches them by real SSH, and a stand-in for all_reduce_perf."""
+"""Use a lab's containers as hosts of collectives: with real Open MPI over real SSH, and a stand-in for all_reduce_perf."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from lab.plan import Node
 from lab.shell import run
 
 STANDIN = Path(__file__).parent / "standins/all_reduce_perf"
-#: In a container.
+#: Paths in a container.
 FOLDER, STATE = "opt/lab-nccl-tests", "etc/lab-nccl.json"
 PACKAGES = ("openmpi-bin", "python3-mpi4py", "openssh-client")
-#: The addresses by which the hosts reach each other, on the first rail's cable.
+#: The subnet of the hosts' addresses for each other, and its interface: that of the first rail.
 SUBNET, INTERFACE = "10.98.0", "eth1"
 INSTALL_SECONDS = 400.0
 INSTALL = "apt-get install --yes --quiet --no-install-recommends"
@@ -33,7 +33,7 @@ def address(node: Node) -> str:
 
 
 def attach(lab: Lab) -> None:
-    """Make the containers of a lab reach each other and have what a collective needs."""
+    """Install the requirements of collectives in a lab's containers, and let the containers reach each other."""
     if lab.plan.kind != "container":
         raise LabError(f"Lab '{lab.plan.name}' is made of machines; the stand-in for all_reduce_perf is for containers.")
     packages = offer(lab, "nccl", PACKAGES)
@@ -44,9 +44,9 @@ def attach(lab: Lab) -> None:
 
 
 def offer(lab: Lab, name: str, packages: Sequence[str]) -> str:
-    """Put what the containers lack of these packages under one path in all of them, which is returned.
+    """Copy these packages, with missing dependencies, to one folder in all containers, and return its path.
 
-    This machine's apt fetches it: the image does not offer it, and the containers reach no network.
+    This machine's apt downloads them: they are not in the image, and the containers have no network.
     """
     cache = lab.folder.path / f"{name}-packages"
     (cache / "partial").mkdir(parents=True, exist_ok=True)
@@ -63,12 +63,12 @@ def offer(lab: Lab, name: str, packages: Sequence[str]) -> str:
 
 
 def root_of(lab: Lab, node: Node) -> Path:
-    """The file system of a container, seen from outside."""
+    """Return the root folder of a container, as seen from outside."""
     return Path(lab.folder.node(node.name) / "root")
 
 
 def _prepare(lab: Lab, node: Node, packages: str) -> str:
-    """One container; its public key. packages: the folder in it."""
+    """Prepare one container, and return its public key. packages: the folder in it."""
     root = root_of(lab, node)
     (root / FOLDER).mkdir(parents=True, exist_ok=True)
     shutil.copy(STANDIN, root / FOLDER / STANDIN.name)
@@ -85,12 +85,12 @@ def _prepare(lab: Lab, node: Node, packages: str) -> str:
 
 
 def set_state(lab: Lab, node: Node, **state: Any) -> None:
-    """What the stand-in of a host is to be, see there; a host without any is well."""
+    """Set the behavior of a host's stand-in (lab/standins/all_reduce_perf); without any state it is healthy."""
     (root_of(lab, node) / STATE).write_text(json.dumps(state))
 
 
 def do(lab: Lab, node: Node, command: str, timeout_seconds: float = 60.0) -> str:
-    """What a command in a container prints; LabError if it fails."""
+    """Return the output of a command in a container. Raises LabError if it fails."""
     said = remote.execute(node, lab.folder, command, timeout_seconds=timeout_seconds)
     if said.status:
         raise LabError(f"{node.name} cannot be made a host of collectives: {(said.stderr or said.stdout).strip()[-500:]}")

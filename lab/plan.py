@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a lab consists of: names, ports, MACs, PCI and IP addresses, all derived from the lab's name and size.
+"""The plan of a lab: names, ports, MACs, PCI and IP addresses, all derived from the lab's name and size.
 
 Pure: nothing here reads the machine.
 """
@@ -20,7 +20,7 @@ MTU_BYTES = 9000
 #: The PCI bus number of each rail's expander bridge; its root port is there, and the NIC is on the next bus.
 PCI_BUSES = (0x20, 0x40)
 KINDS = ("machine", "container")
-#: rdma_pairs of a lab. Emulated machines on few cores: what a pair reaches there says nothing of a product, only of the path.
+#: rdma_pairs of a lab. Its machines are emulated on few cores: the results of a pair show only that the path works.
 PAIRS = {
     "size_bytes": 65536,
     "queue_pairs": 1,
@@ -31,13 +31,13 @@ PAIRS = {
     "floor_gbps": 0.005,
     "software_fail_below": 0.4,
 }
-#: rdma_host of a lab. QEMU's bridges and NICs do not keep what is written into their PCIe registers.
+#: rdma_host of a lab. QEMU's bridges and NICs do not keep values that are written to their PCIe registers.
 HOST = {"pcie": {"mrrs_bytes": "leave", "acs": "leave"}}
 
 
 @dataclass(frozen=True)
 class Rail:
-    """One NIC of a node and the cable that leads to its rail's switch."""
+    """One NIC of a node, and its cable to the rail's switch."""
 
     index: int
     mac: str
@@ -84,7 +84,7 @@ class Plan:
 
 
 def make_plan(name: str, kind: str, nodes: int, port_base: int, kernel_arguments: str = "") -> Plan:
-    """Derive the whole plan; LabError for a name, kind or size that cannot be."""
+    """Return the whole plan. Raises LabError for an invalid name, kind or size."""
     if not re.fullmatch(r"[a-z][a-z0-9]{0,9}", name):
         raise LabError(f"A lab's name is 1 to 10 lower-case letters and digits, beginning with a letter; got '{name}'.")
     if kind not in KINDS:
@@ -123,7 +123,7 @@ def _rail(node: int, rail: int) -> Rail:
 
 
 def inventory(plan: Plan, key_file: str, known_hosts: str) -> dict[str, Any]:
-    """The Ansible inventory of a lab, as data: hosts, how to reach them, and the intent."""
+    """Return the Ansible inventory of a lab as data: the hosts, their connections, and the intent."""
     return {
         "all": {
             "vars": {

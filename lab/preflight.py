@@ -1,8 +1,8 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a lab needs of this machine: everything that is missing is named at once, each with what to do.
+"""Check this machine for the requirements of a lab: all missing ones are reported at once, each with its remedy.
 
-`python3 -m lab.preflight` runs before anything is installed: it needs nothing but Python, and leaves out what `make prepare` installs.
+`python3 -m lab.preflight` runs before anything is installed: it needs only Python, and does not check what `make prepare` installs.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ FABRIC_COMMANDS = ("ibsim", "opensm", "ibnetdiscover", "ibportstate")
 
 TUN = Path("/dev/net/tun")
 MEMINFO = Path("/proc/meminfo")
-#: A machine and its QEMU: docs/lab.md, What it needs.
+#: The memory of a machine and its QEMU: docs/lab.md, What it needs.
 MACHINE_MIB = 896
 OLDEST_PYTHON = (3, 11)
 PRIVILEGED = "if this is a container, start it with --privileged"
 
 
 def check(plan: Plan) -> None:
-    """LabError with everything that is missing."""
+    """Raise LabError with all missing requirements of a lab, if there are any."""
     _refuse(plan, [*_before_packages(plan), *_packages(), *_ports(plan), *_privileges(plan)])
 
 
 def check_fabric() -> None:
-    """LabError unless the simulator, the subnet manager and the tools of a fabric are here, and its folder can be written to.
+    """Raise LabError unless the simulator, the subnet manager and the tools of a fabric are installed.
 
-    Debian's opensm starts itself on every InfiniBand port of the machine, beside whatever manager that fabric has: hence the mask.
+    The remedy masks Debian's opensm, which would start on every InfiniBand port of the machine, beside the manager of that real fabric.
     """
     if missing := _missing(FABRIC_COMMANDS):
         names = " ".join(image.words(FABRIC_PACKAGES))
@@ -57,13 +57,13 @@ def check_fabric() -> None:
 
 
 def need_folder() -> None:
-    """Go on as root where what belongs to the lab is root's, as it is after `make lab`: a fabric alone needs no root otherwise."""
+    """Continue as root if only root may write to the lab's folder, as after `make lab`. Otherwise a fabric alone needs no root."""
     if not os.access(_existing(paths.fabrics()), os.W_OK):
         need_root(f"to write below {paths.base()} (RDMA_LAB_DIR can be a folder of yours)")
 
 
 def need_root(what_for: str = "to make network namespaces, mounts and control groups") -> None:
-    """Go on as root: an ordinary user's command starts again through sudo. Returns only to root; LabError where there is no sudo."""
+    """Continue as root: for other users, the command starts again through sudo. Returns only for root. Raises LabError without sudo."""
     if os.geteuid() == 0:
         return
     if not has_sudo():
@@ -89,7 +89,7 @@ def _refuse(plan: Plan, missing: list[str]) -> None:
 
 
 def _before_packages(plan: Plan) -> Iterator[str]:
-    """What no package brings: root, distribution, memory, disk, devices."""
+    """Yield missing requirements that no package provides: root, distribution, memory, disk, devices."""
     if os.geteuid() and not has_sudo():
         yield _no_root()
     try:
@@ -106,7 +106,7 @@ def _before_packages(plan: Plan) -> Iterator[str]:
 
 
 def _memory(plan: Plan) -> Iterator[str]:
-    """Machines take their memory as they use it: too many for this computer fail late, by the kernel's OOM killer."""
+    """Yield a lack of memory. Machines allocate it only as they use it, so too many of them fail late, by the kernel's OOM killer."""
     if plan.kind != "machine":
         return
     fields = dict(line.split(":", 1) for line in MEMINFO.read_text().splitlines())
@@ -118,12 +118,12 @@ def _memory(plan: Plan) -> Iterator[str]:
 
 
 def _existing(path: Path) -> Path:
-    """The path, or the nearest folder above it that exists."""
+    """Return the path, or the nearest existing folder above it."""
     return path if path.exists() else _existing(path.parent)
 
 
 def _packages() -> Iterator[str]:
-    """Commands, and the package lists that the image is made from; all of it comes by one command."""
+    """Yield missing commands, all of which one command installs, or missing package sources for the image."""
     try:
         name, _codename = image.distribution()
     except LabError:
@@ -149,7 +149,7 @@ def _ports(plan: Plan) -> Iterator[str]:
 
 
 def is_free(port: int) -> bool:
-    """True if a program can listen on this port of 127.0.0.1."""
+    """Return whether a program can listen on this port of 127.0.0.1."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -160,7 +160,7 @@ def is_free(port: int) -> bool:
 
 
 def _privileges(plan: Plan) -> Iterator[str]:
-    """What root itself is refused in a container. Each is tried, in namespaces that end with the trial."""
+    """Yield operations that a container refuses even to root. Each is tried in temporary namespaces."""
     if os.geteuid() or _missing(("ip",)):
         return
     if refusal := _trial("true"):
@@ -180,7 +180,7 @@ def _privileges(plan: Plan) -> Iterator[str]:
 
 
 def _containers() -> Iterator[str]:
-    """Control groups, and a file system that an overlay can write to: a container's own root is an overlay itself."""
+    """Yield missing requirements of containers: control groups, and a file system for overlays. A container's root is itself an overlay."""
     for hierarchy in container.hierarchies():
         if not os.access(hierarchy, os.W_OK):
             yield f"Control groups cannot be made ({hierarchy} is read-only): {PRIVILEGED}"
@@ -193,7 +193,7 @@ def _containers() -> Iterator[str]:
 
 
 def _trial(*command: str) -> str:
-    """Why a command fails in mount and network namespaces of its own ("Operation not permitted"); "" if it works."""
+    """Return why a command fails in its own mount and network namespaces ("Operation not permitted"); "" if it works."""
     try:
         run(["unshare", "--mount", "--net", *command])
     except LabError as error:
@@ -202,7 +202,7 @@ def _trial(*command: str) -> str:
 
 
 def main(given: list[str] | None = None) -> None:
-    """Before `make lab` installs anything: exit with everything that no package brings, then have sudo ask for the password at once."""
+    """Check this machine before `make lab` installs anything: report all requirements that no package provides, then run sudo once."""
     words = argparse.ArgumentParser(description=main.__doc__)
     words.add_argument("--name", required=True)
     words.add_argument("--nodes", type=int, required=True)

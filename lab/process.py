@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Processes that the lab started, by the pid it wrote down; a pid that has gone to another program is left alone."""
+"""Processes that the lab started, by their pid files. A pid that another program has now is ignored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_pid(pid_file: Path) -> int | None:
 
 
 def is_ours(pid_file: Path, mark: str) -> bool:
-    """True while the process of the pid file runs and its command line contains `mark`."""
+    """Return whether the process of the pid file runs and its command line contains `mark`."""
     pid = read_pid(pid_file)
     if pid is None:
         return False
@@ -48,7 +48,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def end(pid_file: Path, mark: str, *, grace_seconds: float = 10.0, first: int = signal.SIGTERM) -> None:
-    """End the process (SIGTERM, then SIGKILL), wait until it is gone, and remove the pid file."""
+    """Stop the process (SIGTERM, then SIGKILL), wait until it has ended, and remove the pid file."""
     pid = read_pid(pid_file)
     if pid is not None and is_ours(pid_file, mark):
         for number, patience in ((first, grace_seconds), (signal.SIGKILL, 10.0)):

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Talking to a QEMU that runs, over its monitor's socket (QMP, qemu-qmp-ref of QEMU 7.2)."""
+"""Control a running QEMU through its monitor's socket (QMP, qemu-qmp-ref of QEMU 7.2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lab.errors import LabError
 
 
 class Monitor:
-    """A connection to one QEMU; LabError if QEMU refuses a command."""
+    """A connection to one QEMU. Raises LabError if QEMU refuses a command."""
 
     def __init__(self, path: Path) -> None:
         self._connection = socket.socket(socket.AF_UNIX)
@@ -32,7 +32,7 @@ class Monitor:
         self._connection.close()
 
     def execute(self, command: str, **arguments: Any) -> Any:
-        """One command and what it returns; events in between are passed over."""
+        """Run a command, and return its result. Events in between are ignored."""
         self._lines.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
         self._lines.flush()
         while True:
@@ -46,7 +46,7 @@ class Monitor:
                 return answer["return"]
 
     def wait_for_migration(self, timeout_seconds: float) -> None:
-        """Until the state is wholly written or read; LabError if that fails."""
+        """Wait until the state is completely written or read. Raises LabError if that fails."""
         deadline = time.monotonic() + timeout_seconds
         while (status := self.execute("query-migrate").get("status")) != "completed":
             if status in ("failed", "cancelled"):

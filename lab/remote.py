@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reaching the nodes over SSH on loopback: readiness and remote commands (paramiko), and a person's own session (ssh)."""
+"""Access to the nodes over SSH on loopback: readiness and remote commands (paramiko), and a user's own session (ssh)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from lab.errors import LabError, console_tail
 from lab.paths import LabFolder
 from lab.plan import Node
 
-# What goes wrong while a node boots is expected, and said by us where it matters.
+# Failures while a node boots are expected. The lab itself reports those that matter.
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 
-#: What a node that is still on its way up answers with.
+#: The errors while a node is still booting.
 NOT_YET = (OSError, EOFError, paramiko.SSHException)
 
 
 @dataclass(frozen=True)
 class Said:
-    """What a remote command left behind."""
+    """The result of a remote command."""
 
     status: int
     stdout: str
@@ -34,7 +34,7 @@ class Said:
 
 
 def connect(node: Node, folder: LabFolder, *, timeout_seconds: float = 10.0) -> paramiko.SSHClient:
-    """A connection as root; the host key must be the image's."""
+    """Return a connection as root. The host key must be the image's."""
     client = paramiko.SSHClient()
     client.load_host_keys(str(folder.known_hosts))
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
@@ -46,7 +46,7 @@ def connect(node: Node, folder: LabFolder, *, timeout_seconds: float = 10.0) -> 
 
 
 def execute(node: Node, folder: LabFolder, command: str, *, timeout_seconds: float = 60.0) -> Said:
-    """Run one command in the node's shell and wait for it."""
+    """Run a command in the node's shell, wait for its end, and return its result."""
     with closing(connect(node, folder)) as client:
         _stdin, stdout, stderr = client.exec_command(command, timeout=timeout_seconds)
         out, err = stdout.read().decode(), stderr.read().decode()
@@ -62,9 +62,9 @@ def wait_until_ready(
     booted: Callable[[Node], bool],
     ready: Callable[[Node], None],
 ) -> None:
-    """Wait until every node has finished booting; `ready` is called for each as it comes.
+    """Wait until every node has finished booting; `ready` is called for each when it has.
 
-    LabError names a node whose process has ended, and those that have not answered in time.
+    Raises LabError with a node whose process has ended, or with the nodes that have not answered in time.
     """
     deadline = time.monotonic() + timeout_seconds
     missing = list(nodes)
@@ -83,7 +83,7 @@ def wait_until_ready(
 
 
 def _answers(node: Node, folder: LabFolder) -> bool:
-    """True once the node takes our key and its boot has no job left to run."""
+    """Return whether the node accepts the lab's key and its boot has no jobs left to run."""
     try:
         with closing(connect(node, folder)) as client:
             _stdin, stdout, _stderr = client.exec_command("systemctl is-system-running", timeout=20)
@@ -93,7 +93,7 @@ def _answers(node: Node, folder: LabFolder) -> bool:
 
 
 def ssh_argv(node: Node, folder: LabFolder) -> list[str]:
-    """The ssh command for a person's session; LabError if the key is another user's."""
+    """Return the ssh command for a user's session. Raises LabError if another user owns the key."""
     if not os.access(folder.key, os.R_OK):
         raise LabError(f"The key of this lab belongs to {folder.key.owner()}: run this as that user, or through sudo.")
     return [

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Running the host's commands: list argv, C locale, errors that quote the command."""
+"""Run commands of this machine: argv as a list, C locale, and errors that quote the command."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> str:
-    """Run a command and return its standard output; LabError with the command and its last line if it fails."""
+    """Run a command and return its standard output. Raises LabError with the command and its last line if it fails."""
     words = [str(word) for word in argv]
     try:
         done = subprocess.run(
@@ -47,5 +47,5 @@ def run(
 
 
 def log(message: str) -> None:
-    """A line of progress for the person."""
+    """Print a line of progress for the user."""
     print(message, flush=True)
