@@ -177,7 +177,7 @@ class OfedInstaller:
         self._unit(top).start()
 
     def _flags(self) -> list[str]:
-        # Nobody answers its question whether to continue: --force skips it, and so does -q, which removes nothing by force.
+        # The installer must not ask whether to continue: --force prevents that, and so does -q, which removes nothing by force.
         silent = [] if {"--force", "-q"} & set(self._wish.flags) else ["-q"]
         tmpdir = [] if "--tmpdir" in self._wish.flags else ["--tmpdir", str(self._tmpdir)]
         return [*self._wish.flags, *silent, *tmpdir]

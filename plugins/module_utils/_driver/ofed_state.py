@@ -59,7 +59,7 @@ def ofed_state(stack: Stack) -> OfedState:
 def has_version(state: OfedState, stack: str, wished: str | None) -> bool | None:
     """Return whether a stack ("doca", "mlnx_ofed") is installed in the requested version; None if the version is unknown.
 
-    wished: "24.10-1.1.4.0"; of DOCA a release, a prefix of its package versions: "3.2.0" matches doca-ofed 3.2.0-125000.
+    `wished`: "24.10-1.1.4.0"; for DOCA a release, which is a prefix of its package versions: "3.2.0" matches doca-ofed 3.2.0-125000.
     """
     if state.stack is None:
         return None

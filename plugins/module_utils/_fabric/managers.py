@@ -62,7 +62,7 @@ _LINE = re.compile(
     r"sminfo: sm lid ([0-9]{1,5}) sm guid (0x[0-9a-fA-F]{1,16}), activity count ([0-9]{1,10}) priority ([0-9]{1,2}) "
     r"state ([0-9]{1,3}) (SMINFO_[A-Z]{1,20}|\?\?\?)"
 )
-#: 0 to 3 of libibmad; "NOTACT" is an SM that was set to stand aside and is inactive.
+#: The states 0 to 3 of libibmad; "NOTACT" is an SM that was made inactive.
 STATES = ("NOTACT", "DISCOVER", "STANDBY", "MASTER")
 
 

@@ -73,9 +73,9 @@ class CpuWish:
 
 @dataclass(frozen=True)
 class CpuResult:
-    """What was done, or would be in check mode; live: (what, seen, wished); profile: tuned's file; taken: tuned's next profile.
+    """The changes, or in check mode the planned ones. live: (name, actual, requested). profile: tuned's file. taken: tuned's next profile.
 
-    withheld: what stays unchanged because the host is in use; then nothing is done. Check mode has the differences as well.
+    withheld: settings that stay unchanged because the host is in use; then nothing is done. Check mode has the differences as well.
     """
 
     service: ServiceChange
@@ -104,7 +104,7 @@ class CpuResult:
 
 
 def cpu_differences(wish: CpuWish, seen: Cpu) -> list[tuple[str, str, str]]:
-    """Return the wishes that are not met: (what, seen, wished). Settings that this kernel does not have are no difference."""
+    """Return the settings that differ: (name, actual, requested). Settings that this kernel does not have are omitted."""
     found = []
     if wish.governor is not None and seen.governors and set(seen.governors) != {wish.governor}:
         found.append((GOVERNOR, ", ".join(seen.governors), wish.governor))
@@ -123,7 +123,7 @@ def deep_states(wish: CpuWish, seen: Cpu) -> list[str]:
 
 
 def cpu_files(wish: CpuWish, tuned: Tuned | None) -> list[ManagedFile]:
-    """Return tuned's profile if it runs, else the unit, its program and its file; the other files are removed, and all without a wish."""
+    """Return tuned's profile if it runs, else the unit, its program and its file. The others are removed, or all without a request."""
     return [_profile_file(wish, tuned), *BOOT.files(None if wish.is_empty or tuned is not None else _settings(wish))]
 
 
@@ -137,7 +137,7 @@ def _settings(wish: CpuWish) -> str:
 
 
 def profile_text(wish: CpuWish, tuned: Tuned) -> str:
-    """Return a profile that includes the currently active one and adds the wish (tuned-profiles(7), the plug-in cpu)."""
+    """Return a profile that includes the currently active one and adds the requested settings (tuned-profiles(7), the plug-in cpu)."""
     lines = ["# Managed by rdma.cluster.", "[main]", "summary=Governor and idle states for RDMA", f"include={tuned.base}", "", "[cpu]"]
     lines += [f"governor={wish.governor}"] if wish.governor is not None else []
     lines += [f"force_latency={wish.max_cstate_latency_us}"] if wish.max_cstate_latency_us is not None else []
@@ -145,10 +145,10 @@ def profile_text(wish: CpuWish, tuned: Tuned) -> str:
 
 
 def ensure_cpu(wish: CpuWish, *, runner: Runner, look: Callable[[], Cpu], check_mode: bool, refused: str = "") -> CpuResult:
-    """Apply a wish now and for the next boot. look: reads the current state of the CPUs.
+    """Apply the requested settings now and for the next boot. look: reads the current state of the CPUs.
 
-    Without a wish, our files are removed and values stay until the next boot. refused: the reason that the CPUs must not be changed now, ""
-    if they may; then nothing is done, neither now nor for the next boot. Raises ApplyError if they differ from the wish afterwards.
+    Without a request, our files are removed, and values stay until the next boot. refused: the reason why the CPUs must not be changed now,
+    "" if they may. With a reason, nothing is done, neither now nor for the next boot. Raises ApplyError if they still differ afterwards.
     """
     seen = look()
     taken, live = _profile_to_take(wish, seen), cpu_differences(wish, seen)
@@ -157,7 +157,7 @@ def ensure_cpu(wish: CpuWish, *, runner: Runner, look: Callable[[], Cpu], check_
         withheld = planned.effects if planned.changed else ()
         return replace(planned, withheld=withheld) if check_mode else CpuResult(BOOT.unchanged, [], None, [], withheld)
     if taken is not None and wish.is_empty and not check_mode:
-        # While its file still exists.
+        # Switch the profile while its file still exists.
         _take(taken, runner)
     service = _service(wish, seen.tuned, runner, check_mode=check_mode)
     profile = ensure_files([_profile_file(wish, seen.tuned)], check_mode=check_mode)
@@ -171,7 +171,7 @@ def ensure_cpu(wish: CpuWish, *, runner: Runner, look: Callable[[], Cpu], check_
 
 
 def _profile_to_take(wish: CpuWish, seen: Cpu) -> str | None:
-    """Return the profile for tuned: ours, or without a wish the previous one; None if it has the right one, or does not run."""
+    """Return the profile for tuned: ours, or without a request the previous one; None if it has the right one, or does not run."""
     if seen.tuned is None or (seen.tuned.profile == OUR_PROFILE) != wish.is_empty:
         return None
     return seen.tuned.base if wish.is_empty else OUR_PROFILE
@@ -188,7 +188,7 @@ def _take(profile: str, runner: Runner) -> None:
 
 
 def _read_back(wish: CpuWish, look: Callable[[], Cpu]) -> None:
-    """Check the result. tuned answers before it is done."""
+    """Wait until the settings are in effect, because tuned returns earlier. Raises ApplyError if they are not in time."""
     deadline = time.monotonic() + SETTLE_SECONDS
     while left := cpu_differences(wish, look()):
         if time.monotonic() > deadline:

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The CPUs' governor and idle states from one file, at boot and by hand: `cpu.pyz [--config FILE]`.
+"""Set the CPUs' governor and idle states from one file, at boot and by hand: `cpu.pyz [--config FILE]`.
 
-rdma-cpu.service runs it on the host as a program of its own.
-The file is {"governor": name or null, "max_cstate_latency_us": number or null}; the latter disables the idle states that take longer to
-wake up from, as `cpupower idle-set --disable-by-latency` does, and enables none. A CPU that comes online later is not looked at.
+rdma-cpu.service runs this program on the host.
+The file is {"governor": name or null, "max_cstate_latency_us": number or null}. The latter disables idle states with a longer wake-up time,
+like `cpupower idle-set --disable-by-latency`, and enables none. CPUs that come online later are not changed.
 Sources: Documentation/admin-guide/pm/cpufreq.rst and cpuidle.rst of Linux.
 """
 
@@ -24,7 +24,7 @@ CPUS = "sys/devices/system/cpu"
 
 
 def wanted(config: dict[str, Any], root: Path = Path("/")) -> Iterator[tuple[Path, str]]:
-    """Each file that the configuration is about, with what it shall say."""
+    """Yield each file that the configuration sets, with its requested value."""
     if config["governor"] is not None:
         for path in sorted((root / CPUS / "cpufreq").glob("policy*/scaling_governor")):
             yield path, config["governor"]
@@ -36,13 +36,13 @@ def wanted(config: dict[str, Any], root: Path = Path("/")) -> Iterator[tuple[Pat
 
 
 def differing(config: dict[str, Any], root: Path = Path("/")) -> list[tuple[Path, str, str]]:
-    """The files that say another thing: path, what it says, what it shall say."""
+    """Return the files with another value than requested: path, actual value, requested value."""
     seen = ((path, path.read_text().strip(), value) for path, value in wanted(config, root))
     return [(path, now, value) for path, now, value in seen if now != value]
 
 
 def apply(config: dict[str, Any], root: Path = Path("/")) -> list[str]:
-    """Write what differs, look again, and say what still differs, and why."""
+    """Write the files that differ, read them again, and return a line for each that still differs, with the reason."""
     refused = {}
     for path, _now, value in differing(config, root):
         try:
@@ -53,7 +53,7 @@ def apply(config: dict[str, Any], root: Path = Path("/")) -> list[str]:
 
 
 def main() -> int:
-    """0 if everything is as the file says, else 1 with a line for each that is not."""
+    """Return 0 if all values are as requested, else 1; print a line for each that is not."""
     parser = argparse.ArgumentParser(description="Set the CPUs' governor and idle states from a file.")
     parser.add_argument("--config", default=CONFIG)
     failures = apply(json.loads(Path(parser.parse_args().config).read_text()))

@@ -150,7 +150,7 @@ def loses_ipc(wish: LimitsWish, removed: bool | None) -> bool:
 
 
 def too_low(wish: LimitsWish, seen: ServiceLimits) -> list[tuple[str, str, str]]:
-    """Return the limits of a process that are below the wish: (what, seen, wished) in words."""
+    """Return the limits of a process that are below the request: (name, actual, requested) in words."""
     found = []
     if locks_too_little(wish, seen.memlock):
         found.append(("memlock of services", seen.memlock.words, "unlimited"))

@@ -31,7 +31,7 @@ REMOVE_IPC = ("RemoveIPC of logind", "yes", "no")
 
 @dataclass(frozen=True)
 class LimitsResult:
-    """What was done, or would be in check mode; live: (what, seen, wished) of the running system, in addition to files."""
+    """The changes, or in check mode the planned ones. live: (name, actual, requested) in the running system, in addition to files."""
 
     files: list[FileChange]
     live: list[tuple[str, str, str]]
@@ -49,8 +49,8 @@ class LimitsResult:
 def ensure_limits(wish: LimitsWish, *, runner: Runner, sys: SysRoot, check_mode: bool) -> LimitsResult:
     """Write the files, and reload systemd and logind if their current settings differ.
 
-    Limits without a wish are removed from the files; the running manager is then left alone, because its previous value is unknown. Raises
-    ApplyError if a limit cannot be read or is still too low afterwards.
+    Limits that are not requested are removed from the files. The running manager is then unchanged, because its previous value is unknown.
+    Raises ApplyError if a limit cannot be read or is still too low afterwards.
     """
     changes = ensure_files(files(wish), check_mode=check_mode)
     live = _services(wish, runner, sys, check_mode=check_mode)

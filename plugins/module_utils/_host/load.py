@@ -21,8 +21,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.queue_pairs imp
 
 #: The kernel truncates a process's name to 15 characters (TASK_COMM_LEN).
 COMM_CHARS = 15
-#: They have GPUs open on an idle host without load on them: NVIDIA's services, NVSM of DGX OS and the device plugin of Kubernetes among
-#: them, and a desktop that waits for a login.
+#: Processes that have GPUs open without any load: NVIDIA's services, including NVSM of DGX OS and the device plugin of Kubernetes, and a
+#: desktop that waits for a login.
 GPU_DAEMONS = frozenset(
     name[:COMM_CHARS]
     for name in (
@@ -30,8 +30,8 @@ GPU_DAEMONS = frozenset(
         *("Xorg", "Xwayland", "gnome-shell"),
     )
 )
-#: Processes that live as long as a job (or a step of one) on this host: Slurm, Grid Engine. Not detected are the jobs of PBS and LSF, whose
-#: daemon and job process have the same name, and an allocation of Slurm that has started nothing here.
+#: Processes that run as long as a job (or a step of one) on this host: Slurm, Grid Engine. Jobs of PBS and LSF are not detected, because
+#: daemon and job process have the same name. A Slurm allocation that has started nothing here is not detected either.
 JOB_PROCESSES = frozenset(name[:COMM_CHARS] for name in ("slurmstepd", "sge_shepherd"))
 #: With cgroup v2 slurmd keeps a process with these arguments alive, with or without a job. With a job id after them it belongs to that job.
 SLURM_PLACEHOLDER = ["infinity"]

@@ -33,7 +33,7 @@ _PACKAGE_VERSION = re.compile(r"(?:[0-9]+:)?([0-9]{1,3}(?:\.[0-9]{1,4}){1,2})(?!
 
 @dataclass(frozen=True)
 class NcclTests:
-    """The collection's installation: folder, requested version; wish: the id of the request (_collectives.install.wish_id)."""
+    """The collection's installation: folder, requested version; `wish`: the id of the request (_collectives.install.wish_id)."""
 
     folder: str
     version: str

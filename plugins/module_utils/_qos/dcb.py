@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What iproute2's `dcb -j OBJECT show dev INTERFACE` prints (dcb/dcb_*.c of iproute2 5.11 to 7.1): PFC, ETS, APP entries, DCBX, buffers.
+"""Parse iproute2's `dcb -j OBJECT show dev INTERFACE` (dcb/dcb_*.c of iproute2 5.11 to 7.1): PFC, ETS, APP entries, DCBX, buffers.
 
 All lists are by priority, traffic class or buffer, from 0 to 7 (IEEE_8021QAZ_MAX_TCS of linux/dcbnl.h).
 """
@@ -28,7 +28,7 @@ _UNSUPPORTED = re.compile(r"Operation not supported|^Attribute not found|^Object
 
 @dataclass(frozen=True)
 class DcbPfc:
-    """enabled: the priorities that are lossless. delay: bit times by the standard, metres of cable in mlx5 (en_dcbnl.c)."""
+    """enabled: the priorities that are lossless. delay: bit times by the standard, meters of cable in mlx5 (en_dcbnl.c)."""
 
     enabled: list[bool]
     delay: int

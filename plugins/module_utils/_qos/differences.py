@@ -29,7 +29,7 @@ State = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Difference:
-    """setting: one of SETTINGS; subject: which of several ("26", "rpg_threshold"), else ""; was, wished: values as in JSON."""
+    """setting: one of SETTINGS; subject: which of several ("26", "rpg_threshold"), else ""; was, `wished`: values as in JSON."""
 
     setting: str
     subject: str

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What `mlnx_qos -i INTERFACE` prints (mlnx-tools and MLNX_OFED, 2017 to 2026): trust, DSCP, receive buffers, PFC and ETS."""
+"""Parse `mlnx_qos -i INTERFACE` (mlnx-tools and MLNX_OFED, 2017 to 2026): trust, DSCP, receive buffers, PFC and ETS."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The RoCE profile of one interface from the host's file: `roce_qos.pyz INTERFACE`, the program of rdma-qos@INTERFACE.service.
+"""Apply the RoCE profile in the host's file to an interface: `roce_qos.pyz INTERFACE`, the program of rdma-qos@INTERFACE.service.
 
-It runs at boot, when the driver was loaded anew, and when a NIC is plugged in, which are the times when its settings are lost.
+It runs when the settings of a NIC are lost: at boot, after the driver was loaded again, and after a NIC was plugged in.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DEVICE_SECONDS = 30
 
 
 def main() -> int:
-    """0 if the interface is as the file says, or none of the file's; else 1 with the reason."""
+    """Return 0 if the interface matches the file or is not in it, else 1; print what was written, or the reason."""
     parser = argparse.ArgumentParser(description="Apply the RoCE profile of a file to an interface.")
     parser.add_argument("interface")
     parser.add_argument("--config", default=CONFIG)
@@ -41,9 +41,9 @@ def main() -> int:
 
 
 def apply(interface: str, config: str, host: QosHost) -> list[Difference]:
-    """Make an interface as a file says, and return what was written; nothing for an interface that is none of the file's NICs.
+    """Apply a file to an interface, and return the written settings; none for an interface that is not one of the file's NICs.
 
-    Its link may go down for it. Raises ApplyError for what is not so afterwards, ParseError for a file that is none of ours.
+    The link may go down for a moment. Raises ApplyError if the interface differs afterwards, and ParseError for a file that is not ours.
     """
     plan = host.sys.value(config, parse_plan)
     if plan is None:

@@ -146,6 +146,6 @@ def _is_mlx5(sys: SysRoot, interface: str, places: Places) -> bool:
 
 
 def _with_trust(reader: Careful, interface: str, told: Told) -> Told:
-    """Where the driver has a file for trust (OFED up to 2018), it knows better than APP entries do."""
+    """Return the answer with the trust in the driver's file, if it has one (OFED up to 2018): it is more reliable than APP entries."""
     trust = reader.value(f"/sys/class/net/{interface}/qos/trust", parse_trust)
     return told if trust is None else replace(told, trust=trust)

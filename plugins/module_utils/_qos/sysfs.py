@@ -5,8 +5,8 @@
 """RoCE settings that are files: congestion control, the traffic class of a device, and RDMA-CM's defaults.
 
 OFED's driver has them in sysfs (en_sysfs.c and en_ecn.c of mlnx-ofa_kernel; traffic_class: its mlx5_ib), Linux' own in debugfs
-(drivers/infiniband/hw/mlx5/cong.c), and both have RDMA-CM's in configfs (drivers/infiniband/core/cma_configfs.c). Only reads: nothing
-is made here, not even the folder by which configfs is asked for a device.
+(drivers/infiniband/hw/mlx5/cong.c), and both have RDMA-CM's in configfs (drivers/infiniband/core/cma_configfs.c). This code only reads:
+it does not even create the folder through which configfs shows a device.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._qos.dcb import PRIOR
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rdma_cm import RdmaCm, parse_mode, parse_tos, rdma_cm_folder
 
 _T = TypeVar("_T")
-#: Parameters of the notification point, which answers marks with CNPs: OFED's name → the one in debugfs.
+#: Parameters of the notification point, which sends CNPs for marked packets: OFED's name → the name in debugfs.
 NP_PARAMETERS = {
     "min_time_between_cnps": "np_min_time_between_cnps",
     "cnp_dscp": "np_cnp_dscp",
     "cnp_802p_prio": "np_cnp_prio",
 }
-#: Parameters of the reaction point, which slows down for CNPs: OFED's name → the one in debugfs.
+#: Parameters of the reaction point, which slows down after CNPs: OFED's name → the name in debugfs.
 RP_PARAMETERS = {
     "clamp_tgt_rate": "rp_clamp_tgt_rate",
     "clamp_tgt_rate_after_time_inc": "rp_clamp_tgt_rate_ati",

@@ -105,7 +105,7 @@ class RailPort:
     def rate_gbps(self) -> float | None:
         """The port's current rate.
 
-        On Ethernet the interface's speed, if known: an RDMA driver reports a speed that it does not know as another one.
+        On Ethernet it is the interface's speed, if known: an RDMA driver reports another speed if it does not know the actual one.
         """
         if self.ethtool and self.ethtool.speed_mbps and not self.infiniband:
             return self.ethtool.speed_mbps / 1000

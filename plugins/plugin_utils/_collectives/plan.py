@@ -84,9 +84,9 @@ class CollectivePlan:
         }
 
     def chosen(self, anew: bool | None, left_out: Collection[str] = ()) -> list[str]:
-        """Return the hosts to run, known good ones first: all (anew), or those without a valid proof and as many with one.
+        """Return the hosts to run, known good ones first: all (`anew`), or those without a valid proof and as many with one.
 
-        None of them if anew is False, or all are proven.
+        No host if `anew` is False, or if all are proven.
         """
         there = [host for host in self.able if host not in left_out]
         if anew is False:

@@ -20,7 +20,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
 
 SCHEMA = 1
-#: Hosts against whose facts each kind of line is checked at most.
+#: The maximum number of hosts whose facts are checked for each kind of line.
 MOST_CHECKED = 32
 _ORDER = (ERROR, SYMPTOM, UNKNOWN, REMARK, CONSEQUENCE)
 

@@ -23,10 +23,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures 
 
 #: The first match of a line counts.
 SIGNATURES: tuple[Signature, ...] = (*CUDA_SIGNATURES, *NCCL_SIGNATURES, *JOB_SIGNATURES)
-#: Hosts and ranks that are kept of each kind of line at most, and values of each field.
+#: The maximum number of stored hosts and ranks for each kind of line, and of values for each field.
 MOST_PLACES = 4096
 MOST_VALUES = 16
-#: Kinds of unknown warnings that are kept apart at most; the rest counts as one kind.
+#: The maximum number of separate kinds of unknown warnings; the rest counts as one kind.
 MOST_UNKNOWN = 64
 UNKNOWN_WARNING = "nccl.unknown"
 _SOURCE = "NCCL"
@@ -34,7 +34,7 @@ _SOURCE = "NCCL"
 _UNKNOWN_MARKS = (WARN, "DistBackendError: ", "NCCL error: ")
 #: The parts that vary between warnings of one kind: addresses, numbers, and names of files in shared memory.
 _VARYING = re.compile(r"nccl-\w{4,}|0x[0-9a-fA-F]+|[0-9a-fA-F]*(?::[0-9a-fA-F]*){2,}|[0-9]+(?:\.[0-9]+)*")
-#: Lines of a kind whose fields are read at most.
+#: The maximum number of lines of a kind whose fields are read.
 _MOST_READ = 1000
 #: The lines on channels in NCCL's log, which are not failures. Nearly all lines of a large job's log are of this kind.
 _CHANNEL = "NCCL INFO Channel "

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.lines import INFO, WARN, origin
 
-#: Characters of a line that are read at most.
+#: The maximum number of characters that are read from a line.
 LONGEST_LINE = 4096
 _LONGEST_TEXT = 300
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import Signature
 
 _IB, _WRAP, _SOCKET, _SHM = "NCCL src/transport/net_ib", "NCCL src/misc/ibvwrap.cc", "NCCL src/misc/socket.cc", "NCCL src/misc/shmutils.cc"
-#: Up to 2.19 "with error 12,"; the name of the status comes only later: 2.28 has "status=IBV_WC_RETRY_EXC_ERR(12)".
+#: "with error 12," up to 2.19. Later versions also have the name of the status: "status=IBV_WC_RETRY_EXC_ERR(12)" in 2.28.
 _COMPLETION = r"Got completion (?:from peer \S+ )?with (?:error |status=(?:\w+\()?)(?P<status>{})\b"
 _MODIFY = r"Call to ibv_modify_qp failed with (?:error )?(?:{0}\b|.{{0,60}}{1}(?: errno (?P<errno>[0-9]+))?)"
 #: By the numbers of enum ibv_wc_status; the pattern for all others comes last.

@@ -15,11 +15,11 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import CONSEQUENCE, ERROR, REMARK, SYMPTOM, UNKNOWN
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import Item, items, listed, section, text_lines
 
-#: Causes of a kind of line that are printed in full at most; the others are in diagnosis.json.
+#: The maximum number of fully printed causes for each kind of line; the others are in diagnosis.json.
 MOST_TOLD = 4
-#: Kinds of unknown warnings that are printed at most.
+#: The maximum number of printed kinds of unknown warnings.
 MOST_UNKNOWN = 8
-#: Problems of refused intents that are printed at most.
+#: The maximum number of printed problems of refused intents.
 MOST_PROBLEMS = 5
 _STEP = re.compile(r" (?=[1-9]\. )")
 _TITLES = {

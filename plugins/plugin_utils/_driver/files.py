@@ -116,9 +116,10 @@ _BY_NOBODY = 'why="install MLNX_OFED or DOCA-OFED again for it: run the driver s
 
 
 def hook_files(family: str | None, *, wished: bool, dkms: bool = True) -> list[ManagedFile]:
-    """Return the hook for the package manager of a family, and for no other. family: "debian" | "rpm". None, or not wished: no hook.
+    """Return the hook for the package manager of a family ("debian" | "rpm"), and the removal of the other family's hook.
 
-    dkms: whether DKMS has the modules. Otherwise they cannot be built for a kernel that is not running, and the hook only warns.
+    `wished`: whether a hook is planned. Without it, or without a family, both are removed. dkms: whether DKMS has the modules. Otherwise
+    they cannot be built for a kernel that is not running, and the hook only warns.
     """
     own = {"debian": DEBIAN, "rpm": RPM}.get(family or "", ()) if wished else ()
     text = _BODY.format(arguments=_ARGUMENTS[str(family)], tries=_BY_DKMS if dkms else _BY_NOBODY) if own else None

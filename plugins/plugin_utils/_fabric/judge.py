@@ -35,11 +35,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import E
 class Asked:
     """The inputs for judging a plane. plan: its cables, if there is a file. expected: the hosts' rails.
 
-    ratio: the intended oversubscription.
-
-    mesh: whether the intent has cables between hosts, without switches. elsewhere: HCA → its place on another plane, in words. before,
-    before_run: the graph and the id of an earlier run. baseline, history: stored by the earlier run. seconds, run: the time of this reading
-    since 1970, and the id of this run.
+    ratio: the intended oversubscription. mesh: whether the intent has cables between hosts, without switches. elsewhere: HCA → its place on
+    another plane, in words. before, before_run: the graph and the id of an earlier run. baseline, history: stored by the earlier run.
+    seconds, run: the time of this reading since 1970, and the id of this run.
     """
 
     plan: Plan | None = None

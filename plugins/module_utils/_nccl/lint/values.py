@@ -76,7 +76,7 @@ def read_number(value: str | None, version: str | None = None) -> int | None:
 
 
 def read_level(value: str | None) -> str | None:
-    """The name of the distance that a value of NCCL_NET_GDR_LEVEL or NCCL_P2P_LEVEL means; None where NCCL takes its default."""
+    """Return the name of the distance for a value of NCCL_NET_GDR_LEVEL or NCCL_P2P_LEVEL; None if NCCL uses its default."""
     if value in LEVELS:
         return value
     if not value or not "0" <= value[0] <= "9":

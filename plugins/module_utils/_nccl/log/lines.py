@@ -27,7 +27,7 @@ class _Kept:
 
 
 class Lines:
-    """Lines that differ only in pointers and ports are one; of one place in the source _MOST_OF_A_PLACE are kept, the rest is counted."""
+    """The lines. Those that differ only in pointers and ports count as one; at most _MOST_OF_A_PLACE of a place in the source are kept."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str | None, int | None, str], _Kept] = {}

@@ -69,9 +69,9 @@ declare(
     }
 )
 
-#: Modules that a finding names at most.
+#: The maximum number of modules in a finding.
 NAMED = 6
-#: Lines of a log that a finding quotes at most.
+#: The maximum number of quoted log lines in a finding.
 LINES = 4
 Modules = Mapping[str, Module]
 
@@ -110,7 +110,7 @@ def why_stock(stack: Stack) -> str:
 
 
 def lacks_planned(intent: Intent, stack: Stack, kernel: str) -> bool | None:
-    """Whether a kernel would load its own driver instead of the planned stack's; None if that is not known or the kernel's own is
+    """Whether a kernel would load its own driver instead of the planned stack's; None if that is unknown, or if the kernel's own is
     planned."""
     if planned_modules(intent) == INBOX:
         return None
@@ -275,7 +275,7 @@ def _judged(intent: Intent, facts: Facts) -> list[str]:
 
 
 def _loaded(host: str, stack: Stack, told: Modules) -> list[Finding]:
-    """Findings `driver.loaded`. told: the modules that driver.stack reports already."""
+    """Findings `driver.loaded`. `told`: the modules that driver.stack already reports."""
     by_status: dict[str, list[str]] = {}
     for name, module in stack.modules.items():
         if name in told:

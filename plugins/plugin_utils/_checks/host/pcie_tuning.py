@@ -222,7 +222,7 @@ def mrrs_of(state: PcieState, nic: str) -> dict[str, int | None]:
 
 
 def redirecting_bridges(state: PcieState, wish: Wish) -> list[str]:
-    """The bridges above GPUs and a wish's NICs that redirect."""
+    """The redirecting bridges above GPUs and above the NICs whose settings are requested."""
     above = {bridge for nic in wish.nics for bridge in state.redirecting.get(nic, ())}
     return sorted(above | set(state.gpu_redirecting)) if wish.nics else []
 

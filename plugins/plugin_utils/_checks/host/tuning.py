@@ -81,10 +81,9 @@ Wishes = Sequence[Mapping[str, Any]]
 
 
 def check_rings(host: str, rings: Wishes, facts: Facts, *, wished: bool) -> list[Finding]:
-    """Finding `host.rings` of each rail. rings: name, netdev, and the requested rx and tx of each rail whose driver reports them;
-    wished: whether the intent requests any.
+    """Finding `host.rings` of each rail: at most a warning, because RDMA does not use the rings.
 
-    At most a warning, because RDMA does not use the rings.
+    rings: name, netdev, and the requested rx and tx of each rail whose driver reports them. `wished`: whether the intent requests any.
     """
     if not rings:
         why = "no rail's driver reports its rings" if wished else "rdma_host.rings requests nothing"
@@ -170,7 +169,7 @@ def _unknown(host: str, subject: str, expected: str) -> Finding:
 GOOD_SOURCES = {"x86_64": ("tsc", "kvm-clock", "hyperv_clocksource_tsc_page"), "aarch64": ("arch_sys_counter",)}
 SOURCE_FILE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 EXPECTED = "synchronized with a time server"
-#: Small enough to compare logs of several hosts and for leases to hold; chrony keeps a clock within a thousandth of it.
+#: Small enough for leases and to compare logs of several hosts; chrony keeps a clock within a thousandth of it.
 OFFSET_SECONDS = 0.1
 
 

@@ -64,7 +64,7 @@ SECONDS_PER_HOUR = 3600
 #: Errors of one counter in an hour. NVIDIA tests its cables to a bit error rate below 10^-15, which is about one error an hour at
 #: 400 Gb/s; InfiniBand itself allows 10^-12, too many for jobs on many hosts. A hundred an hour is between the two.
 ERRORS_PER_HOUR = 100.0
-#: Times in an hour that a link goes down. Once can be a person at the cable or a booting switch; a good link does not do it three times.
+#: How often in an hour a link goes down. Once may be an admin at the cable or a booting switch; a good link does not go down three times.
 FLAPS_PER_HOUR = 3.0
 #: Smaller counts are not an error, however short the time was.
 FEWEST_ERRORS = 10

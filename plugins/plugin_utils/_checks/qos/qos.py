@@ -166,7 +166,7 @@ _CHECK_OF = {
 
 
 def check_qos(host: str, intent: Intent, facts: Facts, profile: Mapping[str, Any] | None) -> list[Finding]:
-    """The findings of TOLD, `qos.backend`, `qos.boot` and `qos.overwritten` of each RoCE rail.
+    """The findings of `TOLD`, `qos.backend`, `qos.boot` and `qos.overwritten` of each RoCE rail.
 
     profile: the result of roce_profile for the intent.
     """

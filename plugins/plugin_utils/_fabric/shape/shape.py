@@ -95,7 +95,7 @@ def _uneven(shape: Shape, rows: Sequence[str], columns: Sequence[str], teller: T
     known = [links for links in majority.values() if links is not None]
     even = [links for row in rows if (links := _even([cells[row, column] for column in columns])) is not None]
     of_all = _most(known or even or list(cells.values()))
-    # A row without a majority has the usual number of uplinks: its cables are at wrong columns, which the cells show.
+    # A row without a majority counts as one with the usual uplinks: its cables are in wrong columns, which is a fault of single cells.
     usual = {row: of_all if links is None else links for row, links in majority.items()}
     odd_rows: dict[tuple[float, ...], list[str]] = defaultdict(list)
     for row in rows:
@@ -105,7 +105,7 @@ def _uneven(shape: Shape, rows: Sequence[str], columns: Sequence[str], teller: T
         less = sum(links) < sum(of_all)
         observed = f"{some(those_rows)}: {_links(links)} to each of {len(columns)}, the others {_links(of_all)}"
         yield _of(teller, ERROR if less else WARNING, some(those_rows), observed, those_rows)
-    # A column is odd only if most rows have the same unusual links to it. More to one row and fewer to another is a fault of the rows.
+    # A column is odd only if most rows have the same unusual links to it. More to one row and fewer to another are faults of the rows.
     alike = {column: Counter(cells[row, column] for row in rows if cells[row, column] != usual[row]) for column in columns}
     odd_columns = [column for column in columns if len(rows) > 1 and any(2 * count > len(rows) for count in alike[column].values())]
     for column in odd_columns:

@@ -169,9 +169,8 @@ def _remedy(port: Port, status: str) -> str:
 def check_clock(host: str, lost: int, rails: Sequence[str], partners: Sequence[str], source: str | None) -> Finding:
     """Return the finding on perftest's clock on a host. lost: measurements lost by its calibration.
 
-    rails: those without any measurement left.
-
-    partners: hosts whose clock cost a measurement on these rails. source: the kernel's clock source, None if unknown.
+    rails: those without any measurement left. partners: hosts whose clock caused a loss on these rails. source: the kernel's clock source,
+    None if unknown.
     """
     seen = []
     if lost:

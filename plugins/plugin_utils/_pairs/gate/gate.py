@@ -365,7 +365,7 @@ def _figure_of(proof: Proof) -> Figure:
 
 
 def _no_endpoint(host: str, rail: str, told: tuple[str, str] | None) -> Finding:
-    """Return the finding on a planned rail that cannot be measured. told: reason and remedy for an existing port, if known."""
+    """Return the finding on a planned rail that cannot be measured. `told`: reason and remedy for an existing port, if known."""
     why, remedy = told or ("no RDMA device, or no GID for its address", f"Fix the findings of the driver and network stages on {host}.")
     return Finding(STAGE, BANDWIDTH_CHECK, host, rail, UNKNOWN, why, "an endpoint to measure", remedy)
 

@@ -42,7 +42,7 @@ EXPECTED = "ports of different partitions do not reach each other"
 #: No port answers the packets, because the other port does not have this key. Other failures show nothing about partitions.
 UNANSWERED = "retry_exceeded"
 Outcome = float | Failure | None
-"""What an attempt came to: Gb/s of one that got through, why it failed, or None without a record."""
+"""The outcome of an attempt: Gb/s if it succeeded, the reason if it failed, None without a record."""
 
 
 def check_isolation(folder: RunFolder, fleet: Fleet) -> Iterator[Doubt]:

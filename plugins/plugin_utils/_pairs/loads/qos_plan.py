@@ -26,9 +26,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan impo
     tests_of,
 )
 
-#: At least two sources: nothing slows a single one down.
+#: At least two sources, because a single one is not slowed down.
 FEWEST_SOURCES = 2
-#: The number of times that each source sends. In the first round Ansible starts the hosts one after the other; later, all are running.
+#: The number of rounds in which each source sends. Ansible starts the hosts one by one, so all of them run only from the second round on.
 ROUNDS = 2
 SENDER = "<"
 

@@ -130,8 +130,8 @@ class Matrix:
     def with_missing(self, planned: Iterable[tuple[int, int, int, int]], count: int | None = None) -> Matrix:
         """Note which of the planned (rail, round, server, client) meetings have no record; server and client are perftest's.
 
-        Call this before with_limits, which omits some recorded ones. count: the number of planned meetings, if known. If as many are
-        recorded, planned is not iterated, because hosts record nothing else and each measurement is here once.
+        Call this before with_limits, which omits some recorded ones. count: the number of planned meetings, if known. If as many
+        measurements are recorded, none is missing, and planned is not iterated.
         """
         if count == len(self):
             return replace(self, missing=())

@@ -67,7 +67,7 @@ def lane(rail: str, endpoint: Endpoint) -> Lane:
 def choose(fleet: Fleet, standings: Standings, pairs: Mapping[str, Any], *, anew: bool, outside: Outside) -> Choice | None:
     """Return the sweep that proves the unproven endpoints; None if there is nothing to measure, or no partner.
 
-    pairs: the intent's rdma_pairs. anew: measure all endpoints, even proven ones. outside: proven hosts that may serve as partners.
+    pairs: the intent's rdma_pairs. `anew`: measure all endpoints, even proven ones. outside: proven hosts that may serve as partners.
     """
     field = _field(fleet, standings, outside, anew=anew)
     order = {rail: number for number, rail in enumerate(fleet.rails)}

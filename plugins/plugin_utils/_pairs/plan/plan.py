@@ -27,19 +27,19 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan 
 SCHEMA = 2
 RENDEZVOUS_PORT = 18600
 PERFTEST_PORT = 18515
-#: A late host is not a dead one: Ansible may need this long to start the last host after the first.
+#: The time that Ansible may need to start the last host after the first one: until then, a host is only late, not dead.
 START_SECONDS = 60
 START_SECONDS_PER_HOST = 10
-#: perftest's default for latency, which takes it one and a half seconds.
+#: perftest's default for latency tests, which take 1.5 seconds with it.
 LATENCY_ITERATIONS = 1000
 LATENCY_BYTES = 2
 BANDWIDTH, LATENCY, GPU_BANDWIDTH = "bandwidth", "latency", "gpu_bandwidth"
 
 Endpoint = dict[str, Any]
-"""{"address", "ipv6", "device", "port", "gid_index", "pkey", "pkey_index", "numa_node", "gpu"}: where a host is met on a rail and what
-perftest is told of it. ipv6, only with such an address: perftest has to be told at both ends (since 23.07). pkey, only on InfiniBand: of
-15 bits, the partition that a port is measured in; pkey_index: its place in the port's table. gpu: as gpus_of has it, None where the intent
-asks for none, or the rail has none."""
+"""{"address", "ipv6", "device", "port", "gid_index", "pkey", "pkey_index", "numa_node", "gpu"}: the address of a host on a rail, and the
+values for perftest. ipv6 exists only with an IPv6 address: perftest (since 23.07) needs an option for it at both ends. pkey exists only
+on InfiniBand: the 15 bits of the partition in which a port is measured; pkey_index: its index in the port's table. gpu: of gpus_of, None
+if the intent requests no GPU memory, or the rail has no GPU."""
 
 
 def endpoints(intent: Intent, facts: Facts) -> dict[str, Endpoint]:

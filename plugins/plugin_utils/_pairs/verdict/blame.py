@@ -26,8 +26,8 @@ ALPHA = 0.005
 LEAST_SHARE = 0.15
 #: A host is bad as a whole if this share of its NICs is bad, and a rail likewise.
 NEARLY_ALL = 0.8
-#: A rail with this many NICs, whose shares of low measurements are all at least this part of the rail's share, is bad as a whole if that
-#: share is at least this.
+#: A whole rail is bad if it has this many NICs, each NIC's share of low measurements is at least this part of the rail's share, and the
+#: rail's share is at least this.
 LOSSY_NICS, LOSSY_ALIKE, LOSSY_SHARE = 8, 0.75, 0.3
 DIRECTIONS = ("sends", "receives")
 Cell = tuple[int, int, int]

@@ -14,12 +14,12 @@ from typing import Protocol
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Matrix
 
-#: For an element between endpoints, this share is low.
+#: The minimum share of low crossings of an element between endpoints.
 PATH_LOW = 0.8
 SENDS, RECEIVES = 0, 1
-#: For one of a group, at least this share of its crossings is low, times the expected share of each member.
+#: The same for a group of elements, times the expected share of each member.
 GROUP_LEAST = 0.5
-#: Elements that the same measurements cross are one; this many of them are named.
+#: The number of named elements, if the same measurements cross several: these count as one.
 NAMED = 4
 
 
