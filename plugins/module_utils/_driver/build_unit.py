@@ -4,8 +4,8 @@
 
 """A long build as a transient systemd unit of a host: started once, adopted by later calls with the same job, checked, collected.
 
-systemd-run(1) and systemctl(1), systemd 240 to 257. The unit stays after its end until it is collected; the job and its end are in a small
-state file next to its log, so that a power cut is distinguished from an end by the program.
+systemd-run(1) and systemctl(1), systemd 240 to 257. The unit stays after its end until it is collected. A small state file next to its log
+has the job and its end, so that a power cut can be distinguished from an end of the program.
 """
 
 from __future__ import annotations

@@ -54,8 +54,8 @@ class Space:
 def inspect_archive(archive: Path, version: str) -> Contents:
     """Check an archive before it is unpacked. version: the expected one ("24.10-1.1.4.0").
 
-    Raises ApplyError if it is not a tar archive, has a member that could write outside of its own folder or gain rights, does not have
-    exactly one top folder with the installer, or has another version in its name.
+    Raises ApplyError if it is not a tar archive, or if a member could write outside of its own folder or gain rights. The archive must also
+    have exactly one top folder with the installer, and the expected version in its name.
     """
     members = read_members(archive, "MLNX_OFED's .tgz")
     contents = contents_of(archive, members)

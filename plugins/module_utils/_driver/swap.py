@@ -79,8 +79,8 @@ def reload_driver(
     """Unload modules, top first, restart openibd if service requires it, and load others, lowest first.
 
     service: "openibd", "none", or "auto": openibd if the unit is installed. always: also if all of them are loaded already, and are those
-    on disk; without load, nothing is compared before. Raises ApplyError if a module, a GPU or a job uses the host, before anything is
-    changed, and if the loaded modules afterwards are not those on disk.
+    on disk; without load, nothing is compared before. Raises ApplyError before any change if a module, a GPU or a job uses the host.
+    Raises it afterwards if the loaded modules are not those on disk.
     """
     present = [name for name in modules if is_present(name, sys)]
     if load and not always and not missing_or_other([*load, *present], runner, sys):

@@ -13,8 +13,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import P
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import AGGREGATION, HOST, SWITCH
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.words import plain_guid
 
-#: "node17 mlx5_3" of the kernel's default with a host name before it, "node17 HCA-4" of OFED's script, "node17 ibp11s0f0" and, in another
-#: PCI domain than the first, "node17 ibP2p1s0f0" of udev.
+#: "node17 mlx5_3": the kernel's default after a host name; "node17 HCA-4": of OFED's script; "node17 ibp11s0f0": of udev, which adds a PCI
+#: domain other than the first: "node17 ibP2p1s0f0".
 _HCA = re.compile(r"(\S{1,64})\s+(HCA-[0-9]{1,3}|[a-z][a-zP0-9_]{0,14}[0-9])")
 #: "MF0;leaf3:MQM9700/U1" of NVIDIA's managed switches, "MF0;core1:MCS8500/L01/U1" of a part of a director.
 _MANAGED = re.compile(r"[A-Z]{2}[0-9];([^:;]{1,64}):([A-Za-z0-9-]{1,32})/(\S{1,32})")

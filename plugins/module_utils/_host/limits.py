@@ -4,9 +4,9 @@
 
 """Limits of locked memory, which RDMA needs to register memory, and of open files: for logins and for services.
 
-limits.conf(5) applies to PAM sessions only, and its `*` excludes root; the limits of a service, and so of a job that slurmd or containerd
+limits.conf(5) applies to PAM sessions only, and its `*` excludes root. The limits of a service, and so of a job that slurmd or containerd
 starts, come from the manager's DefaultLimit…= (systemd-system.conf(5)) or from its own unit. NVIDIA's guide to NCCL recommends no limit of
-locked memory and 131072 open files (for connections and pieces of shared memory), and advises against an unlimited stack, which is never
+locked memory and 131072 open files (for connections and pieces of shared memory). It advises against an unlimited stack, so this is never
 set here.
 """
 

@@ -4,8 +4,8 @@
 
 """Kernel settings: current values, values of the next boot, and how to set both.
 
-The boot follows sysctl.d(5) and systemd-sysctl: the files of all folders are sorted by name, a file hides those of its name in later
-folders, the last line of a key wins, and a named key outranks every matching pattern.
+The boot follows sysctl.d(5) and systemd-sysctl: the files of all folders are sorted by name, and a file hides those of its name in later
+folders. The last line of a key wins, and a named key outranks every matching pattern.
 
 A key is written with dots or slashes ("net.ipv4.conf.all.rp_filter", "net/ipv4/conf/eth0.100/rp_filter"); its path is that below /proc/sys.
 Results have the keys in the spelling of the query.

@@ -139,10 +139,10 @@ def plan(
     While an installation is pending, nothing is reloaded or rebooted, except for a kernel that must run first: a failed installation may
     have left a host without a driver. reload then has the expected state; facts read afterwards have the real one.
 
-    switch {needed, withheld, reason, packages, dependants, lists, allow}: the change removes packages of an installed stack, or is a first
-    installation that removes the distribution's by force, or must wait because the host is in use. If it is withheld, change and why
-    describe the plan, and everything else is unchanged. lists: the packages for driver_removal. allow: what permits it. files: whether
-    repository and hook are managed.
+    switch {needed, withheld, reason, packages, dependants, lists, allow}: the change removes packages of an installed stack, removes the
+    distribution's packages by force, or must wait because the host is in use. If it is withheld, change and why describe the plan, and
+    everything else is unchanged. lists: the packages for driver_removal. allow: what permits it. files: whether repository and hook are
+    managed.
     """
     stack = stack_of(facts)
     intent = with_kept_stack(intent, stack)

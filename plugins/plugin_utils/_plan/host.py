@@ -69,10 +69,13 @@ def neighbour_settings(intent: Intent) -> dict[str, str]:
     """The sizes of the kernel's IPv4 neighbor table, if the defaults are too small for the subnets of the rails; else empty.
 
     All interfaces share the table. Each rail may learn every host of its subnet, so there are at most n = Σ (2^(32 - prefix) - 2)
-    entries. From gc_thresh2 (512) on, the kernel removes entries that are a few seconds old to make room, and at gc_thresh3 (1024) it
-    refuses new ones (neigh_alloc and neigh_periodic_work in net/core/neighbour.c, defaults in net/ipv4/arp.c of Linux). If n reaches
-    gc_thresh2, gc_thresh1, below which nothing is removed, becomes the power of two with room for all entries; the others become twice
-    and four times that. Only existing entries use memory. Switches do not support more than MAX_NEIGHBOURS entries either.
+    entries. From gc_thresh2 (512) on, the kernel removes entries that are a few seconds old. At gc_thresh3 (1024), it refuses new ones.
+    Below gc_thresh1, it removes nothing.
+
+    If n reaches gc_thresh2, gc_thresh1 becomes the power of two with room for all entries; the others become twice and four times that.
+    Only existing entries use memory. Switches do not support more than MAX_NEIGHBOURS entries either.
+
+    Source: neigh_alloc and neigh_periodic_work in net/core/neighbour.c, defaults in net/ipv4/arp.c of Linux.
     """
     networks = [ipaddress.IPv4Interface(rail["address"]).network for rail in intent["rails"] if rail["address"]]
     neighbours = min(sum(max(network.num_addresses - 2, 1) for network in networks), MAX_NEIGHBOURS)

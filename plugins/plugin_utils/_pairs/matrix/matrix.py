@@ -74,9 +74,10 @@ class Matrix:
 
         Hosts and rails are those of the first plan; those of a later plan are found by name. ratio is the raw value (for a latency 1 ÷
         value) until with_limits, with_expected or with_level. A line that its host may not write, or that is not a result, does not affect
-        other hosts: it is ignored and noted. Raises KeyError for a host or rail of a later plan that the first one does not have, and
-        ValueError for a test that a plan does not have. by_round: two hosts may measure the same in several rounds, and each of these
-        counts.
+        other hosts: it is ignored and noted. by_round: two hosts may measure the same in several rounds, and each of these counts.
+
+        Raises KeyError for a host or rail of a later plan that the first one does not have. Raises ValueError for a test that a plan does
+        not have.
         """
         first = sweeps[0][0]
         columns = Columns(list(first["hosts"]), [rail["name"] for rail in first["rails"]], by_round=by_round)

@@ -78,8 +78,8 @@ class Columns:
     def add_sweep(self, plan: Mapping[str, Any], files: Mapping[str, Path], test: str) -> None:
         """Add the lines of a test from the hosts' files of a sweep. A client's line counts; if there are several, its last one.
 
-        files: host → its file. A server's failure makes the measurement a failed one, unless the two did not meet, the client has tried
-        again since, or the client has a good measurement with a server that only did not end.
+        files: host → its file. If a server reports a failure, the measurement has failed. There are three exceptions: the two did not meet,
+        the client has tried again since, or the client has a good measurement and the server only did not end.
         """
         wanted = [each["name"] for each in plan["tests"]].index(test)
         start, again, servers = len(self.value), set[int](), list[Row]()

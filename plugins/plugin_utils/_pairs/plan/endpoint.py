@@ -153,8 +153,8 @@ Gpu = dict[str, Any]
 def gpus_of(rails: Sequence[ResolvedRail], intent: Intent, facts: Facts) -> dict[str, Gpu]:
     """Return rail → its GPU; {} for a host without GPUs, or whose NICs are not planned or able to reach them. facts: of comparable().
 
-    Among equally near GPUs, each is used as often as the others, in the order of their addresses, so that rails do not share one while
-    another is idle. A GPU with unknown distance counts as farthest.
+    Equally near GPUs are used equally often, in the order of their addresses: rails do not share one while another is idle. A GPU with
+    unknown distance counts as farthest.
     """
     path = gpudirect_path(intent, facts)["path"]
     distances = facts.distances or {}

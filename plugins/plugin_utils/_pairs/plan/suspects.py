@@ -71,8 +71,8 @@ def reach(
 def meetings(verdicts: Sequence[Verdict], matrix: Matrix, of: Reach, *, controls: bool = False) -> list[Meeting]:
     """Return each suspect with PARTNERS good partners, on its rail and on another; none if there are more than MOST suspects.
 
-    controls: for devices that scatter. Then every pair measures both ways, two pairs of good hosts on each of these rails are measured for
-    comparison, and meetings with only two measurements get four.
+    controls: for devices that scatter. Then every pair is measured in both directions, and meetings with only two measurements get four.
+    Two pairs of good hosts on each of these rails are measured for comparison.
     """
     if len(verdicts) > MOST:
         return []

@@ -4,8 +4,8 @@
 
 """The best explanation of the low measurements of a matrix: the likelihood gained by calling a part bad, with its own share of low ones.
 
-A cell is one direction of a NIC. Calling n measurements, k of them low, bad gains Σ w + k ln(k/n) + (n-k) ln(1-k/n), where w = -ln of the
-chance that a healthy one is as low. The greatest gain is taken first, its low ones are explained, and the rest is examined again.
+A cell is one direction of a NIC. Calling n measurements bad, k of them low, gains Σ w + k ln(k/n) + (n-k) ln(1-k/n). w is -ln of the chance
+that a healthy one is as low. The part with the greatest gain is blamed first and explains its low ones; the rest is examined again.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ ALPHA = 0.005
 LEAST_SHARE = 0.15
 #: A host is bad as a whole if this share of its NICs is bad, and a rail likewise.
 NEARLY_ALL = 0.8
-#: A whole rail is bad if it has this many NICs, each NIC's share of low measurements is at least this part of the rail's share, and the
-#: rail's share is at least this.
+#: A whole rail is bad under three conditions: it has this many NICs, each NIC's share of low measurements is at least this part of the
+#: rail's share, and the rail's share is at least this.
 LOSSY_NICS, LOSSY_ALIKE, LOSSY_SHARE = 8, 0.75, 0.3
 DIRECTIONS = ("sends", "receives")
 Cell = tuple[int, int, int]

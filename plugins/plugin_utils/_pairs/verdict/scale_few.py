@@ -4,8 +4,8 @@
 
 """The healthy measurements of a small matrix: what remains after removing sets of one cause that are lower than the rest.
 
-Each step removes a set (all of a rail, host, NIC, direction, or a single measurement): among those whose mean is significantly below that
-of the rest by Student's t, with the rest's variance, the one that explains most of the sum of squares. It stops when none is significant.
+Each step removes a set: all of a rail, host, NIC or direction, or a single measurement. Candidates have a mean significantly below that of
+the rest by Student's t, with the rest's variance. The one that explains most of the sum of squares is removed. It ends without candidates.
 """
 
 from __future__ import annotations

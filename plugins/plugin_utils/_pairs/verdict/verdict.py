@@ -67,8 +67,8 @@ def _explained(matrix: Matrix, scale: Scale, paths: Paths | None) -> Explained:
 def _by_the_fabric(matrix: Matrix, found: Explained, paths: Paths, scatter: float) -> Explained | None:
     """Return an explanation by the fabric for apparent noise: if half of the spines are bad, so are half of all measurements.
 
-    It applies if measurements below single leaves scatter much less, good ones between leaves scatter no more, and elements of the fabric
-    explain the low ones by that scale.
+    It applies if measurements below single leaves scatter much less, and good ones between leaves scatter no more than these. Elements of
+    the fabric must also explain the low ones by that scale.
     """
     is_below = [len(tuple(paths.elements(*where))) == 1 for where in zip(matrix.rail, matrix.server, matrix.client, strict=True)]
     below, between = (matrix.part([at for at, each in enumerate(is_below) if each is wanted]) for wanted in (True, False))
