@@ -91,7 +91,7 @@ OPTIONS_HEADER = "# Managed by rdma.cluster: rdma_driver.module_options. A modul
 
 @dataclass(frozen=True)
 class ModulesResult:
-    """What was done, or would be in check mode."""
+    """The changes, or in check mode the planned ones."""
 
     loaded: list[str]
     files: list[FileChange]

@@ -32,7 +32,7 @@ _LINES = 5
 
 @dataclass(frozen=True)
 class SwapResult:
-    """What was done, or would be in check mode; restarted: the unit, if one."""
+    """The changes, or in check mode the planned ones. restarted: the unit, if there is one."""
 
     unloaded: list[str]
     restarted: str | None

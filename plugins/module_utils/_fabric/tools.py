@@ -49,7 +49,7 @@ def keys_text(m_key: str | None, sa_key: str | None) -> str | None:
 
 @dataclass(frozen=True)
 class Asked:
-    """What to read. device and port: where to read from; with None the tools use the first active port.
+    """The data to read. device and port: the local port of the tools; with None they use the first active port.
 
     links: states and best possible links, with iblinkinfo; errors and data: counters, with ibqueryerrors; timeout_seconds: of each tool.
     """

@@ -52,7 +52,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Memlock:
-    """How much memory a process may lock; bytes is None if unlimited."""
+    """The memory that a process may lock; bytes is None if unlimited."""
 
     unlimited: bool
     bytes: int | None

@@ -76,7 +76,7 @@ class LiveChange:
 
 @dataclass(frozen=True)
 class SysctlResult:
-    """What was done; in check mode everything that differs.
+    """The changes; in check mode all differences.
 
     stuck: lines that cannot be edited, in check mode only; withheld: settings that stay because of a foreign line, in words.
     """

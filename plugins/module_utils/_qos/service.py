@@ -56,7 +56,7 @@ BOOT = BootProgram(TEMPLATE, UNIT_TEXT, qos_runner, CONFIG, PROGRAM)
 
 @dataclass(frozen=True)
 class QosResult:
-    """What was done, or would be in check mode: to shared files of the units, by unit, and by interface.
+    """The changes, or in check mode the planned ones: to shared files of the units, by unit, and by interface.
 
     ports: the found NICs; removed: nothing is planned any more, and the files and units are removed.
     """

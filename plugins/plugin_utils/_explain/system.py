@@ -78,7 +78,7 @@ def clock(time: Time | None) -> Item:
 
 
 def open_files(intent: Intent | None, told: Limits | None) -> Item:
-    """How many files a service and a login may have open; marked if less than planned."""
+    """The number of files that a service and a login may have open; marked if less than planned."""
     service, login = (told.service_open_files, told.login_open_files.get("*")) if told else (None, None)
     if service is None and login is None:
         return Item("open files", NOT_READ)

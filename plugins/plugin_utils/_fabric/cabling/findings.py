@@ -39,7 +39,7 @@ ABSENT = frozenset({"cut off", "switch gone", "host gone", "leaf empty", "missin
 
 @dataclass(frozen=True)
 class Terms:
-    """How to word a difference. was: "planned " or "before ". since: " since run …".
+    """The wording of a difference. was: "planned " or "before ". since: " since run …".
 
     least, worst: the statuses of the least and the worst difference.
     """
