@@ -20,12 +20,12 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import of_netdev, of_port, priority_counters, since
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port, read_devices
 
-#: What is kept of each priority: fields of PriorityCounters.
+#: The fields of PriorityCounters that are kept for each priority.
 PRIORITY_FIELDS = (
     *("rx_bytes", "tx_bytes", "rx_pause", "tx_pause"),
     *("rx_discards", "rx_buffer_discards", "rx_congestion_discards"),
 )
-#: Congestion notifications and what they are sent for, no errors: ports/N/hw_counters of mlx5 and ionic.
+#: Congestion notifications and their causes, which are not errors: ports/N/hw_counters of mlx5 and ionic.
 CNPS = ("np_cnp_sent", "np_ecn_marked_roce_packets", "rp_cnp_handled", "rp_cnp_ignored")
 
 
@@ -43,7 +43,7 @@ ReadCounters = Callable[[Sequence[Place]], dict[str, Any]]
 
 
 def places_of(plan: Mapping[str, Any], host: str) -> list[Place]:
-    """The places of a host in a plan of schema 2; a rail on which it has no endpoint is left out. Raises ParseError."""
+    """Return the places of a host in a plan of schema 2; rails without an endpoint of the host are left out. Raises ParseError."""
     try:
         position = plan["hosts"].index(host)
         profiles = [(rail["name"], rail["profiles"][position]) for rail in plan["rails"]]
@@ -54,9 +54,9 @@ def places_of(plan: Mapping[str, Any], host: str) -> list[Place]:
 
 
 def read_snapshot(places: Sequence[Place], sys: SysRoot, port: EthtoolPort) -> dict[str, Any]:
-    """The counters of the places now, as a cut of the tree of facts that `since` compares.
+    """Return the current counters of the places, as a cut of the tree of facts that `since` compares.
 
-    What is not there, or does not tell, is left out. Raises ParseError and OSError as reading facts does.
+    Counters that do not exist or that the driver does not report are left out. Raises ParseError and OSError as reading facts does.
     """
     devices = read_devices(sys, read_netdevs(sys), PciReader(sys))
     used = {place.device: devices[place.device] for place in places if place.device in devices}
@@ -68,16 +68,16 @@ def read_snapshot(places: Sequence[Place], sys: SysRoot, port: EthtoolPort) -> d
 
 
 def read_live(places: Sequence[Place]) -> dict[str, Any]:
-    """read_snapshot of the running system."""
+    """Return read_snapshot of the running system."""
     return read_snapshot(places, SysRoot(), IoctlPort())
 
 
 def risen(places: Iterable[Place], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Rail → {"seconds": between the two snapshots, "risen": counter → by how much, "netdev", "priorities", "cnps"}.
+    """Return rail → {"seconds": between the two snapshots, "risen": counter → increase, "netdev", "priorities", "cnps"}.
 
-    priorities: priority ("3") → each of PRIORITY_FIELDS → by how much it rose, None where the driver does not tell it or it went down;
-    empty where the driver counts no priority, None where its interface cannot be compared. cnps: those of CNPS that are told → by how
-    much they rose. A rail whose port cannot be compared (another boot, another card, gone) is not in it.
+    priorities: priority ("3") → increase of each of PRIORITY_FIELDS, None where the driver does not report it or it went down; empty where
+    the driver counts no priorities, None where its interface cannot be compared. cnps: increase of each of CNPS that the driver reports.
+    A rail whose port cannot be compared (another boot, another card, removed) is not included.
     """
     found = since(before, after, "")
     if found is None:
@@ -105,7 +105,7 @@ def _of_priorities(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[
 
 
 def _rose(before: Mapping[str, int | None], after: Mapping[str, int | None]) -> dict[str, int | None]:
-    """By how much each counter rose; None for one that is not told both times, or went down."""
+    """Return the increase of each counter; None for one that is missing in either reading, or went down."""
     return {name: _by(before.get(name), value) for name, value in after.items()}
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The files of a sweep on a host: the plan as it comes, and the runner's records in the pieces in which they are collected."""
+"""The files of a sweep on a host: the received plan, and the runner's records, collected in pieces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import LINE_CHARACTERS, Positions, Result, is_whole, result_of
 
-#: Of so many failed records the raw output goes into one answer, and so much of each output.
+#: One answer has the raw output of at most this many failed records, and at most this many characters of each output.
 EVIDENCE_RECORDS = 32
 EVIDENCE_CHARACTERS = 4096
 _GZIP = b"\x1f\x8b"
@@ -26,10 +26,11 @@ _GZIP = b"\x1f\x8b"
 
 @dataclass(frozen=True)
 class Piece:
-    """The whole lines of a part of a results file.
+    """The complete lines of a part of a results file.
 
-    records: those that are records; unreadable: lines that are none. next_byte: after the last of either, counted from the beginning of
-    the part: a line that is still being written is not in it, nor is the last word. last_word: the runner's, if nothing follows it.
+    records: the lines that are records; unreadable: the lines that are not. next_byte: the position after the last of them, counted from
+    the beginning of the part. It excludes the last word and a line that is still being written.
+    last_word: the runner's, if nothing follows it.
     """
 
     records: list[dict[str, Any]]
@@ -40,10 +41,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class Harvest:
-    """What a piece comes to. results: as _pair_result writes them; failures: raw evidence of at most EVIDENCE_RECORDS.
+    """The evaluation of a piece. results: in the form of _pair_result; failures: raw evidence of at most EVIDENCE_RECORDS.
 
-    unreadable: how many records belong to no meeting of the plan, or are none. strangers: how often another process than its client had
-    connected to perftest's server, and it was measured again.
+    unreadable: how many records are invalid or belong to no meeting of the plan. strangers: how often a process other than the client had
+    connected to perftest's server, so that the measurement was repeated.
     """
 
     results: list[list[Any]]
@@ -53,7 +54,7 @@ class Harvest:
 
 
 def unpack_plan(packed: str) -> bytes:
-    """The gzip file that a packed plan (base64) holds. Raises ParseError."""
+    """Return the gzip file in a packed plan (base64). Raises ParseError."""
     try:
         content = base64.b64decode(packed, validate=True)
     except (binascii.Error, ValueError) as exc:
@@ -75,15 +76,15 @@ def parse_plan(content: bytes) -> dict[str, Any]:
 
 
 def parse_last_word(tail: bytes) -> dict[str, Any] | None:
-    """The runner's last line {"finished": …}, if the end of a results file is one."""
+    """Return the runner's last line {"finished": …}, if a results file ends with one."""
     *_before, last, rest = (b"\n" + tail).rsplit(b"\n", 2)
     return _last_word(last) if not rest else None
 
 
 def parse_piece(data: bytes) -> Piece:
-    """Parse a part of a results file that begins with a line.
+    """Parse a part of a results file. The part begins at the start of a line.
 
-    A last word that is followed by records is an earlier one, of a sweep that was resumed.
+    A last word that is followed by records comes from an earlier run of a resumed sweep.
     """
     records: list[dict[str, Any]] = []
     unreadable: list[str] = []
@@ -102,7 +103,7 @@ def parse_piece(data: bytes) -> Piece:
 
 
 def harvest(piece: Piece, plan: Mapping[str, Any]) -> Harvest:
-    """The compact results of a piece. A record that makes no sense fails as "unknown" in its own place, if it has one."""
+    """Return the compact results of a piece. An invalid record fails as "unknown" at its own place, if it has one."""
     results: list[list[Any]] = []
     failures: list[dict[str, Any]] = [{"kind": "unknown", "record": line[:EVIDENCE_CHARACTERS]} for line in piece.unreadable]
     unreadable = len(piece.unreadable)
@@ -124,7 +125,7 @@ def harvest(piece: Piece, plan: Mapping[str, Any]) -> Harvest:
 
 
 def _broken(record: Mapping[str, Any], positions: Positions, why: str) -> Result | None:
-    """A record that makes no sense as a failure in its place; None if it has none in the plan."""
+    """Return an invalid record as a failure at its place; None if it has no place in the plan."""
     try:
         rail, test = positions.rails[record["rail"]], positions.tests[record["test"]]
         server, client = positions.hosts[record["server"]], positions.hosts[record["client"]]
@@ -142,7 +143,7 @@ def _evidence(record: Mapping[str, Any], result: Result) -> dict[str, Any]:
 
 
 def _cropped(text: str) -> str:
-    """A quarter of the room for the beginning, the rest for the end, where programs say why they stop."""
+    """Return a text cut to length: a quarter from its beginning, the rest from its end, where programs report why they stop."""
     if len(text) <= EVIDENCE_CHARACTERS:
         return text
     gap = f"\n[{len(text)} characters, the middle is left out]\n"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The folder of a sweep on a host: what the runner is given, and what it leaves."""
+"""The folder of a sweep on a host: the runner's input and output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pairs.counters impor
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.files import Piece, parse_last_word, parse_piece, parse_plan
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.main import main as pair_runner
 
-#: What one answer takes from the records, and where the last word is looked for, which is no longer than that.
+#: How many bytes of records one answer reads, and the size of the tail with the last word, which is never longer.
 PIECE_BYTES = 8 * 2**20
 TAIL_BYTES = 4096
 #: The name of the pair runner in the folder.
@@ -30,7 +30,7 @@ PROGRAM = "pair_runner.pyz"
 
 
 class SweepFolder:
-    """One sweep's files, readable by nobody else."""
+    """The files of one sweep, readable only by their owner."""
 
     def __init__(self, path: Path, read_counters: ReadCounters) -> None:
         self.path = path
@@ -39,11 +39,11 @@ class SweepFolder:
 
     @property
     def has_results(self) -> bool:
-        """Whether a runner has begun to work here."""
+        """Return whether a runner has started to work here."""
         return self._results.exists()
 
     def has_plan(self, plan: bytes) -> bool:
-        """Whether the plan here is this one (gzip), byte for byte."""
+        """Return whether the plan here is this one (gzip), byte for byte."""
         try:
             return gzip.decompress((self.path / "plan.json").read_bytes()) == gzip.decompress(plan)
         except (OSError, EOFError, zlib.error):
@@ -51,7 +51,7 @@ class SweepFolder:
 
     @property
     def ended_well(self) -> bool:
-        """Whether the runner has come to its end, and whatever failed here was measured well when it was tried again."""
+        """Return whether the runner has finished, and every measurement that failed here succeeded in a later attempt."""
         last_word = self.last_word()
         if last_word is None or last_word["finished"] is not True:
             return False
@@ -59,23 +59,23 @@ class SweepFolder:
             return all_good(file)
 
     def remove(self) -> None:
-        """Remove everything of this sweep that is there."""
+        """Remove all files of this sweep."""
         if self.path.exists():
             shutil.rmtree(self.path)
 
     def remove_others(self) -> None:
-        """Remove what earlier sweeps have left."""
+        """Remove the files of earlier sweeps."""
         for path in self.path.parent.iterdir():
             if path != self.path and path.is_dir():
                 shutil.rmtree(path)
 
     def write(self, plan: bytes, token: str, places: Sequence[Place], *, resume: bool) -> None:
-        """Write what the runner needs, the plan and the counters before it; both of a sweep that goes on are there already."""
+        """Write the runner's input: the plan and the counters before the sweep. A resumed sweep has both already."""
         self.path.mkdir(mode=0o700, exist_ok=True)
         files = {PROGRAM: program_of(pair_runner), "token": token.encode()}
         if not resume:
             files["plan.json"] = plan
-            with contextlib.suppress(OSError, ParseError):  # a port that does not tell is measured all the same
+            with contextlib.suppress(OSError, ParseError):  # a port without readable counters is measured anyway
                 before = {"places": [vars(place) for place in places], "before": self._read_counters(places)}
                 files["counters.json"] = json.dumps(before).encode()
         for name, content in files.items():
@@ -84,11 +84,11 @@ class SweepFolder:
                 file.write(content)
 
     def plan(self) -> dict[str, Any]:
-        """The plan that the runner works on."""
+        """Return the plan that the runner works on."""
         return parse_plan((self.path / "plan.json").read_bytes())
 
     def last_word(self) -> dict[str, Any] | None:
-        """The runner's last line, if it has come to that."""
+        """Return the runner's last line, if it has written one."""
         try:
             with self._results.open("rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
@@ -97,7 +97,7 @@ class SweepFolder:
             return None
 
     def piece(self, from_byte: int) -> tuple[int, Piece, bool]:
-        """Where a piece of the records begins, the piece, and whether there may be more. A file shorter than from_byte is another one."""
+        """Return where a piece of the records begins, the piece, and whether there may be more. A file shorter than from_byte is new."""
         try:
             with self._results.open("rb") as file:
                 start = from_byte if 0 <= from_byte <= file.seek(0, os.SEEK_END) else 0
@@ -111,7 +111,7 @@ class SweepFolder:
         return start, piece, more
 
     def counters(self) -> dict[str, dict[str, Any]] | None:
-        """What rose since the start, by rail; None if the one or the other reading is not there."""
+        """Return the increases since the start, by rail; None if either reading is missing."""
         try:
             kept = json.loads((self.path / "counters.json").read_bytes())
             places = [Place(**place) for place in kept["places"]]
@@ -121,7 +121,7 @@ class SweepFolder:
 
 
 def all_good(lines: Iterable[bytes]) -> bool:
-    """Whether each line of a results file can be read, and each measurement in it has a good record, as the runner looks for them."""
+    """Return whether every line of a results file is readable, and every measurement in it has a good record, as the runner decides it."""
     good: set[tuple[str, int, str]] = set()
     seen: set[tuple[str, int, str]] = set()
     for line in lines:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What one pairwise measurement came to, in one short line, and how the runner's raw record becomes it.
+"""The result of one pairwise measurement in one short line, and its conversion from the runner's raw record.
 
 A line is a JSON array without blanks. Its cells are the fields of Result in their order (CELLS): the first nine for a measurement, all
 eleven for a failure, whose value is null. The control node reads lines by the same positions.
@@ -50,7 +50,7 @@ KINDS = frozenset((*RUNNER_KINDS, *PERFTEST_KINDS))
 LINE_CHARACTERS = 200
 SCHEMA = 2
 VALUES = (1e-6, 1e9)
-"""The least and the greatest value that a measurement has, in 10^9 bit/s or µs: nothing outside of them can be divided by, or is real."""
+"""The smallest and largest value of a measurement, in 10^9 bit/s or µs: values outside are not real, or cannot be divided by."""
 MOST_SECONDS = 1e9
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _SAID_BY_PERFTEST = frozenset(("timeout", "listen"))
@@ -106,12 +106,12 @@ _LENGTHS = (KIND, len(CELLS))
 
 
 def is_whole(value: object) -> bool:
-    """Say whether a value of a JSON document is a whole number; true and false are none."""
+    """Return whether a value of a JSON document is a whole number; true and false are not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_result(cells: object) -> bool:
-    """Say whether a line's content has a measurement's or a failure's form. Millions of lines come here."""
+    """Return whether a line's content has the form of a measurement or a failure. It is called for millions of lines."""
     if not isinstance(cells, list) or len(cells) not in _LENGTHS:
         return False
     rail, number, server, client, test, role, value, seconds, waited = cells[:KIND]
@@ -128,7 +128,7 @@ def is_result(cells: object) -> bool:
 
 
 def is_value(cell: Any) -> bool:
-    """Say whether a cell is a number that a measurement can have."""
+    """Return whether a cell is a number that a measurement can have."""
     return type(cell) in (int, float) and VALUES[0] <= cell <= VALUES[1]
 
 
@@ -138,7 +138,7 @@ def _is_duration(cell: Any) -> bool:
 
 @dataclass(frozen=True)
 class Positions:
-    """Where the names of a plan (schema 2) stand in it, made once for many records; commands in the order of the tests."""
+    """The positions of the names in a plan (schema 2), built once for many records; commands in the order of the tests."""
 
     sweep: str
     hosts: Mapping[str, int]
@@ -148,7 +148,7 @@ class Positions:
 
     @classmethod
     def of(cls, plan: Mapping[str, Any]) -> Positions:
-        """Return the positions of a plan's names. Raises ParseError when it is no plan."""
+        """Return the positions of a plan's names. Raises ParseError if it is not a plan."""
         try:
             names = [plan["hosts"], [rail["name"] for rail in plan["rails"]], [test["name"] for test in plan["tests"]]]
             hosts, rails, tests = (dict(zip(some, range(len(some)))) for some in names)
@@ -158,10 +158,10 @@ class Positions:
 
 
 def result_of(record: Mapping[str, Any], plan: Mapping[str, Any] | Positions) -> Result | None:
-    """Judge one record of the runner; None: a server's good end, which its client reports.
+    """Return the result of one record of the runner; None for a server that ended well, which its client reports.
 
-    For many records, hand in Positions.of(plan). Raises ParseError when it is no record, or one of a sweep, rail, host or
-    test that the plan does not have.
+    For many records, pass Positions.of(plan). Raises ParseError if it is not a record, or if its sweep, rail, host or test is
+    not in the plan.
     """
     positions = plan if isinstance(plan, Positions) else Positions.of(plan)
     try:
@@ -195,7 +195,7 @@ def _result_of(record: Mapping[str, Any], positions: Positions) -> Result | None
 
 
 def _check(record: Mapping[str, Any], sweep: str) -> None:
-    """Raise ParseError when what the record says beside names is not of the kind that the runner writes."""
+    """Raise ParseError if the fields of the record, apart from names, do not have the types that the runner writes."""
     problem = None
     if record.get("sweep", sweep) != sweep:
         problem = "another sweep's"
@@ -216,7 +216,7 @@ def _check(record: Mapping[str, Any], sweep: str) -> None:
 
 
 def _failure(record: Mapping[str, Any]) -> Failure | None:
-    """Return why the record is no measurement, None if perftest ended well."""
+    """Return why the record is not a measurement, None if perftest ended well."""
     said = (record["stdout"], record["stderr"])
     argv = tuple(str(word) for word in record["argv"])
     error = record["error"]
@@ -252,6 +252,6 @@ def _measured(record: Mapping[str, Any], command: str) -> tuple[float | None, Fa
 
 
 def _short(line: str) -> str:
-    """Return a line on one line, without control characters, at most LINE_CHARACTERS long."""
+    """Return a text as one line without control characters, cut to LINE_CHARACTERS."""
     text = " ".join("".join(letter if letter.isprintable() else " " for letter in line).split())
     return text if len(text) <= LINE_CHARACTERS else text[: LINE_CHARACTERS - 1] + "…"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The pair runner as a transient systemd unit of a host: started, looked at, collected, stopped, removed."""
+"""The pair runner as a transient systemd unit of a host: start it, collect its results, stop it, remove it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pairs.files import H
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.folder import PROGRAM, SweepFolder
 
 PAIRS_FOLDER = Path("/run/rdma-cluster/pairs")
-#: How often the results are looked at while the end is waited for, and systemd is asked whether the runner lives.
+#: While waiting for the end: how often to look for the last word, and how often to ask systemd whether the runner is alive.
 LOOK_SECONDS = 0.5
 ASK_SECONDS = 5.0
 STOP_TIMEOUT_SECONDS = 120.0
-#: The runner stays root, which owns its folder and may open the verbs devices of every distribution, but has two capabilities only: to lock
-#: memory, and to probe partners by ICMP echo and ARP. Homes stay readable, because Python may be in one. Devices and writable code stay
-#: for verbs and CUDA.
+#: The runner stays root, because it owns its folder and must open the verbs devices on every distribution. It keeps only two capabilities:
+#: to lock memory, and to probe partners by ICMP echo and ARP. Homes stay readable, because Python may be in one. Devices and writable code
+#: stay allowed for verbs and CUDA.
 SANDBOX = (
     "ProtectHome=read-only",
     "ProtectKernelTunables=yes",
@@ -45,17 +45,17 @@ _HOW_TO_END = (
 
 
 class SweepError(RuntimeError):
-    """A sweep cannot be started, collected or removed; the message says what to do."""
+    """A sweep cannot be started, collected or removed; the message says how to proceed."""
 
 
 @dataclass(frozen=True)
 class Collected:
-    """What a host has of a sweep after a byte of its results.
+    """The results of a sweep on a host, from a byte of its results file on.
 
-    results: compact ones (_pair_result). next_byte: where the next piece begins; more: there are whole lines after it already.
-    finished: the runner came to its end and everything is given out. reason: why it is not finished; "" if it is.
-    failures, unreadable: as Harvest has them. counters: rail → what rose since the start; None while the runner works, or if not read.
-    seconds: how long the runner has worked, by its last word; None before that. strangers: as Harvest has it.
+    results: compact ones (_pair_result). next_byte: where the next piece begins; more: complete lines follow it already.
+    finished: the runner has ended and all results were returned. reason: why it is not finished; "" if it is.
+    failures, unreadable, strangers: as in Harvest. counters: rail → increase since the start; None while the runner works, or if not read.
+    seconds: how long the runner worked, according to its last word; None before that.
     """
 
     running: bool
@@ -72,7 +72,7 @@ class Collected:
 
 
 def parse_list_units(text: str) -> dict[str, str]:
-    """Parse the output of `systemctl list-units --plain --no-legend`: the unit's name and its active state."""
+    """Parse the output of `systemctl list-units --plain --no-legend`: unit name → active state."""
     units = {}
     for line in text.splitlines():
         cells = line.lstrip("●* ").split()
@@ -84,7 +84,7 @@ def parse_list_units(text: str) -> dict[str, str]:
 
 
 def running_sweeps(runner: Runner) -> list[str]:
-    """The names of the sweeps that run on this host."""
+    """Return the names of the sweeps that run on this host."""
     text = _run(runner, "systemctl", "list-units", "--all", "--full", "--plain", "--no-legend", f"{_PREFIX}*{_SUFFIX}")
     return [name[len(_PREFIX) : -len(_SUFFIX)] for name, state in parse_list_units(text).items() if state in ALIVE]
 
@@ -120,9 +120,9 @@ class PairUnit:
     def start(self, packed: str, token: str, host: str, *, python: str, runtime_max_seconds: int, check_mode: bool) -> bool:
         """Start the runner unless this sweep runs or has ended well here. Returns whether it was (or would be) started.
 
-        packed: the plan, base64 of gzip of JSON. A sweep that was stopped, whose runner died, or that ended with failures, goes on:
-        what is not good is measured again. What is here of another plan is no part of this sweep, and is removed.
-        Raises SweepError while another sweep or plan runs, and when the unit does not start; ParseError for a plan that is none.
+        packed: the plan, base64 of gzip of JSON. A sweep is resumed if it was stopped, its runner died, or it ended with failures:
+        everything without a good result is measured again. Files of another plan do not belong to this sweep and are removed.
+        Raises SweepError if another sweep or plan runs, or the unit does not start; ParseError for an invalid plan.
         """
         content = unpack_plan(packed)
         plan = parse_plan(content)
@@ -141,9 +141,9 @@ class PairUnit:
         return True
 
     def collect(self, wait_seconds: float, from_byte: int, check_mode: bool) -> Collected:
-        """Wait for the end of the unit, at most wait_seconds, and return what there is after from_byte. Nothing is removed.
+        """Wait for the end of the unit, at most wait_seconds, and return the results after from_byte. Nothing is removed.
 
-        Raises SweepError when this host knows nothing of the sweep; in check mode that is an empty result.
+        Raises SweepError if the sweep is unknown on this host; check mode then returns an empty result.
         """
         running = self._runs() if check_mode else self._wait(wait_seconds)
         if not self.folder.is_dir():
@@ -160,7 +160,7 @@ class PairUnit:
         return Collected(running, finished, reason, start + piece.next_byte, more, **vars(found), counters=counters, seconds=seconds)
 
     def stop(self, check_mode: bool) -> bool:
-        """End the unit and keep the sweep's files, for it to go on later. Returns whether it ran."""
+        """Stop the unit and keep the sweep's files, so that the sweep can be resumed. Returns whether it ran."""
         running = self._runs()
         if running and not check_mode:
             _run(self._runner, "systemctl", "stop", self.unit, timeout_seconds=STOP_TIMEOUT_SECONDS)
@@ -169,7 +169,7 @@ class PairUnit:
     def remove(self, check_mode: bool) -> bool:
         """Stop the unit and remove the sweep's files. Returns whether a sweep was (in check mode: would be) lost by it.
 
-        Of one that has come to its end nothing is lost, and what it has left is no more a change than its start was.
+        A finished sweep is not lost. Removing its files does not count as a change, just as its start did not.
         """
         running, present = self.stop(check_mode), self.folder.exists()
         last_word = self._files.last_word() if present else None
@@ -178,12 +178,12 @@ class PairUnit:
         return running or (present and (last_word is None or last_word["finished"] is not True))
 
     def _alone(self, check_mode: bool) -> contextlib.AbstractContextManager[None]:
-        """Exclude a second start on this host; check mode makes no folder for it."""
+        """Exclude a second start on this host; check mode does not create the folder for it."""
         folder = self.folder.parent
         return contextlib.nullcontext() if check_mode and not folder.is_dir() else alone(folder)
 
     def _adopts(self, plan: bytes) -> bool:
-        """Say whether this sweep runs here or has ended well, by this plan. Raises SweepError while another one runs."""
+        """Return whether this sweep, with this plan, runs here or has ended well. Raises SweepError while another one runs."""
         running = running_sweeps(self._runner)
         others = [sweep for sweep in running if sweep != self.sweep]
         if others:
@@ -208,7 +208,7 @@ class PairUnit:
             raise
 
     def _wait(self, seconds: float) -> bool:
-        """Wait for the end of the unit. The runner's last word is seen at once, its death when systemd is asked."""
+        """Wait for the end of the unit. The runner's last word is noticed at once, its death at the next query to systemd."""
         running, asked = self._runs(), self._clock()
         deadline = asked + seconds
         while running and self._clock() < deadline:

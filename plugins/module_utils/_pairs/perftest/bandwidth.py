@@ -19,7 +19,7 @@ GBPS_PER_UNIT = {
     "MB/sec": 2**20 * 8 / 1e9,
     "MiB/sec": 2**20 * 8 / 1e9,
 }
-"""What one of a printed unit is in 10^9 bit/s."""
+"""How many 10^9 bit/s one printed unit is."""
 
 _INTEGER_COLUMNS = ("#bytes", "#iterations")
 _REQUIRED_COLUMNS = ("#bytes", "#iterations", "BW peak", "BW average", "MsgRate")
@@ -52,7 +52,7 @@ def parse_bandwidth(text: str) -> BandwidthResult:
     """Parse the whole standard output of one bandwidth test.
 
     Lines between the header and the closing dashes that do not begin with a number (warnings, kernel messages) are
-    skipped. An output that was cut off in a row, or that holds several tables which differ, is an error.
+    skipped. An output that is cut off within a row, or that holds several different tables, is an error.
     Raises ParseError, quoting the line.
     """
     table, rows = only_table(text, _columns, _row)
@@ -60,7 +60,7 @@ def parse_bandwidth(text: str) -> BandwidthResult:
 
 
 def bandwidth_result(rows: list[BandwidthRow], unit: str) -> BandwidthResult:
-    """Return the result that rows (at least one) make."""
+    """Return the result of its rows (at least one)."""
     last = rows[-1]
     return BandwidthResult(
         last.size_bytes,
@@ -74,7 +74,7 @@ def bandwidth_result(rows: list[BandwidthRow], unit: str) -> BandwidthResult:
 
 
 def bandwidth_row(integers: tuple[int, int], rates: tuple[float, float, float], unit: str, quoted: str) -> BandwidthRow:
-    """Return a row of (bytes, iterations) and (peak, average, message rate). Raises ParseError for what cannot be measured."""
+    """Return a row of (bytes, iterations) and (peak, average, message rate). Raises ParseError for values that cannot be measured."""
     if min(integers) < 0 or not all(0 <= value < math.inf for value in rates):
         raise ParseError(f"a value that no measurement has: {quoted!r}")
     factor = GBPS_PER_UNIT[unit]

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Why a perftest run is not a result: the kind, and the line that says so.
+"""Why a perftest run has no result: the kind of failure, and the line of output that shows it.
 
 The texts are those of perftest 4.5 (6.06) to 6.29: perftest_resources.c, perftest_communication.c, perftest_parameters.c,
-cuda_memory.c, rocm_memory.c and the tests' own main files; beside them getopt's, the shell's and the dynamic linker's.
+cuda_memory.c, rocm_memory.c and the tests' own main files; also those of getopt, the shell and the dynamic linker.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _LATENCIES = {
 def parse_json(text: str, *, report_gbits: bool) -> BandwidthResult | LatencyResult:
     """Parse one --out_json file; with -a it holds the largest size alone.
 
-    The file names no unit: report_gbits says whether --report_gbits was given. Raises ParseError.
+    The file names no unit: report_gbits is whether --report_gbits was given. Raises ParseError.
     """
     results = _results(text)
     quoted = json.dumps(results)
@@ -98,25 +98,25 @@ def _integers(results: Mapping[str, Any]) -> tuple[int, int]:
 
 
 TIMEOUT_EXIT_CODE = 124
-"""What coreutils' timeout exits with when it ended its command."""
+"""The exit code of coreutils' timeout after it ended its command."""
 NOT_FOUND_EXIT_CODE = 127
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a perftest run is not a result, and the line of its output that says so ("" when it says nothing).
+    """Why a perftest run has no result, and the line of its output that shows it ("" if no line does).
 
     kind: no_device, refused, port_taken, qp, mtu, retry_exceeded, memory_registration, gpu_memory, version (the two ends
-    are of versions or options that do not go together), no_perftest (it is not installed, or cannot be loaded), timeout,
-    signal (something else than the caller killed it; SIGKILL: most likely for want of memory), clock (it could not tell how fast
-    its CPU counts, and so no rate), zero (it ended well and measured nothing) or unknown.
+    have versions or options that do not match), no_perftest (it is not installed, or cannot be loaded), timeout, signal
+    (something other than the caller killed it; SIGKILL: most likely for lack of memory), clock (it could not measure how fast
+    its CPU counts, so it has no rate), zero (it ended well and measured nothing) or unknown.
     """
 
     kind: str
     line: str
 
 
-#: get_clock.c: it fits the CPU's counter against the clock, and gives up where the fit is poor; every rate is zero then.
+#: get_clock.c: it fits the CPU's counter to the clock, and gives up if the fit is poor; every rate is zero then.
 _LOST_CLOCK = re.compile(r"^Correlation coefficient r\^2: .*", re.MULTILINE)
 _MR_REFUSED = ("Couldn't allocate MR", "failed to create mr", "Failed to create mr", "Failed to create MR")
 _SIGNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
@@ -151,19 +151,19 @@ _SIGNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("timeout", ("Did not get Message for ",), ""),
     ("mtu", ("Couldn't set Eth MTU",), ""),
 )
-"""Kind, what a text with the sign contains, and its pattern where that is not enough. The more specific come first."""
+"""Kind, a substring of the text, and a pattern if the substring is not enough. The more specific ones come first."""
 _CHANGED_MTU = re.compile(r"Invalid MTU - |Requested mtu is higher than active mtu")
-"""The run goes on with the port's MTU after these, so they tell something only of one that failed by itself."""
+"""The run continues with the port's MTU after these, so they explain only a run that failed by itself."""
 _NOISE = re.compile(r"^\s*(?:$|-----|\*\*\*|WARNING|Conflicting CPU frequency)")
 _GPU_BUFFERS = ("GPU buffer", "Picking GPU number", "initializing CUDA", "creating CUDA Ctx", "Using ROCm Device")
 _GPU_WITNESS = re.compile(r"Couldn't allocate MR|Failed status(?: 4\b|-.{0,99}\(4\))")
-"""What a registration, or a local protection error, says of a GPU's memory if the buffers are there."""
+"""How a registration or a local protection error points to a GPU's memory, if the buffers are there."""
 
 
 def parse_result(text: str, *, report_gbits: bool) -> BandwidthResult | LatencyResult:
-    """Parse what one of the six tests printed, or its --out_json file.
+    """Parse the output of one of the six tests, or its --out_json file.
 
-    report_gbits says whether --report_gbits was given; only JSON needs it, for it names no unit. Raises ParseError.
+    report_gbits is whether --report_gbits was given; only JSON needs it, because JSON names no unit. Raises ParseError.
     """
     if text.lstrip().startswith("{"):
         return parse_json(text, report_gbits=report_gbits)
@@ -172,7 +172,7 @@ def parse_result(text: str, *, report_gbits: bool) -> BandwidthResult | LatencyR
 
 
 def values_of(result: BandwidthResult | LatencyResult) -> list[float]:
-    """Return each row's figure to compare: the average in 10^9 bit/s, or the typical latency in µs; the last is the result's."""
+    """Return the value to compare of each row: the average in 10^9 bit/s, or the typical latency in µs; the last is the result's."""
     return [_value(row) for row in result.rows]
 
 
@@ -183,7 +183,7 @@ def _value(row: BandwidthRow | LatencyRow) -> float:
 def find_sign(stdout: str, stderr: str, *, argv: Sequence[str] = ()) -> Failure | None:
     """Return the failure that an output names, None if it names none: the earliest sign of the most specific kind.
 
-    With buffers in a GPU, which argv or the output shows, a refused registration is the GPU's.
+    If the buffers are in a GPU, according to argv or the output, a refused registration is the GPU's.
     """
     text = f"{stderr}\n{stdout}\n"
     found = _first_sign(text)
@@ -209,11 +209,11 @@ def _first_sign(text: str) -> Failure | None:
 def classify_failure(
     stdout: str, stderr: str, exit_code: int | None, *, argv: Sequence[str] = (), stopped_by_caller: bool = True
 ) -> Failure:
-    """Return why a test that gave no result gave none.
+    """Return why a test has no result.
 
-    exit_code is None when the test was never started or not waited for, negative when a signal ended it: the caller's
-    own, after its deadline, unless stopped_by_caller is false. The decisive line is the earliest sign of the most specific
-    kind; for an unknown failure, the first line of stderr; for a timeout without a sign, what it said last.
+    exit_code is None if the test was never started or not waited for, negative if a signal ended it. The signal is the
+    caller's own, after its deadline, unless stopped_by_caller is false. The decisive line is the earliest sign of the most
+    specific kind; for an unknown failure, the first line of stderr; for a timeout without a sign, the last output.
     """
     if exit_code == 0:
         return _unmeasured(stdout, stderr) or Failure("unknown", "")
@@ -243,7 +243,7 @@ def _ended_by(number: int) -> str:
 
 
 def _line_at(text: str, place: int) -> str:
-    """Return the line in which a place is; the text ends with a newline."""
+    """Return the line that contains a position; the text ends with a newline."""
     return text[text.rfind("\n", 0, place) + 1 : text.find("\n", place)].strip()
 
 
@@ -264,7 +264,7 @@ def _no_value(stdout: str) -> Failure | None:
 
 
 def _row_line(stdout: str, position: int) -> str:
-    """Return a row of the table as printed; of JSON, its results on one line."""
+    """Return a row of the table as printed; for JSON, its results on one line."""
     if stdout.lstrip().startswith("{"):
         return " ".join(stdout[stdout.find('"results"') :].split())
     lines = stdout.splitlines()

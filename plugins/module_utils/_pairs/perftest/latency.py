@@ -24,7 +24,7 @@ FIELDS = {
     "99.9% percentile": "percentile_99_9_usec",
     "tps average": "transactions_per_second",
 }
-"""Which number stands under which title."""
+"""Column title → field of the result."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class LatencyRow:
 
     @property
     def usec(self) -> float:
-        """The figure to compare: the typical latency, with -D the average."""
+        """The value to compare: the typical latency, with -D the average."""
         value = self.average_usec if self.typical_usec is None else self.typical_usec
         if value is None:
             raise ParseError("a latency table with neither t_typical nor t_avg")
@@ -68,12 +68,12 @@ def parse_latency(text: str) -> LatencyResult:
 
 
 def latency_result(rows: list[LatencyRow]) -> LatencyResult:
-    """Return the result that rows (at least one) make."""
+    """Return the result of its rows (at least one)."""
     return LatencyResult(**vars(rows[-1]), rows=tuple(rows))
 
 
 def latency_row(integers: tuple[int, int], values: Mapping[str, float], quoted: str) -> LatencyRow:
-    """Return a row of (bytes, iterations) and values by their field. Raises ParseError for what cannot be measured."""
+    """Return a row of (bytes, iterations) and values by their field. Raises ParseError for values that cannot be measured."""
     measured = {name: value for name, value in values.items() if name != "stdev_usec" or not math.isnan(value)}
     if min(integers) < 0 or not all(0 <= value < math.inf for value in measured.values()):
         raise ParseError(f"a value that no measurement has: {quoted!r}")

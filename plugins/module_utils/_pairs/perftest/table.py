@@ -4,8 +4,8 @@
 
 """The tables that perftest prints: a header line that begins with #bytes, then rows of numbers up to a line of dashes.
 
-Formats: perftest_parameters.h (RESULT_FMT…, REPORT_FMT…), versions 6.06 to 6.29. The same columns stand in a different
-order or beside others, depending on options, so rows are read by the names in their header.
+Formats: perftest_parameters.h (RESULT_FMT…, REPORT_FMT…), versions 6.06 to 6.29. The order and number of columns depend on
+options, so rows are read by the names in their header.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Columns = Mapping[str, tuple[int, str]]
 """The position and the unit ("" if none) of each named column."""
 Row = TypeVar("Row")
 
-#: No line of perftest's is as long.
+#: Longer than any line of perftest.
 _LONGEST_LINE = 2048
 NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|nan|inf)", re.IGNORECASE)
 _COLUMN = re.compile(r"#\w+|tps average|\d+(?:\.\d+)?% percentile\[usec\]|[A-Za-z]\w*(?: \w+)?\[[^\]\s]*\]")
@@ -38,14 +38,14 @@ class Table:
 
 
 def is_header(line: str) -> bool:
-    """Say whether a line begins a table."""
+    """Return whether a line begins a table."""
     return line.lstrip().startswith("#bytes")
 
 
 def tables(text: str, columns_of: Callable[[str], Columns]) -> list[Table]:
     """Return the tables of one output.
 
-    Lines that do not begin with a number (warnings, kernel messages) are no rows. A header that single samples follow
+    Lines that do not begin with a number (warnings, kernel messages) are not rows. A header followed by single samples
     (-H, -U) is left out: perftest prints it again after them. Raises ParseError as columns_of does.
     """
     lines = lines_of(text, _LONGEST_LINE, keepends=True)
@@ -68,7 +68,7 @@ def tables(text: str, columns_of: Callable[[str], Columns]) -> list[Table]:
 
 
 def split_header(header: str, what: str) -> Columns:
-    """Return the columns that a header names. Raises ParseError when there is something else in it."""
+    """Return the columns that a header names. Raises ParseError if it contains anything else."""
     names = _COLUMN.findall(header)
     if "".join(names).replace(" ", "") != header.replace(" ", "").replace("\t", ""):
         raise ParseError(f"not the header of a perftest {what} table: {header!r}")
@@ -82,7 +82,7 @@ def split_header(header: str, what: str) -> Columns:
 
 
 def cells_of(line: str, columns: Columns) -> list[str]:
-    """Return a row's values. Raises ParseError when there are not as many as columns, or the line was cut off."""
+    """Return a row's values. Raises ParseError if their number differs from that of the columns, or the line is cut off."""
     cells = line.split()
     if len(cells) != len(columns) or not line.endswith("\n"):
         raise ParseError(f"a row of {len(cells)} values under {len(columns)} columns, or cut off: {line.strip()!r}")
@@ -90,9 +90,9 @@ def cells_of(line: str, columns: Columns) -> list[str]:
 
 
 def only_table(text: str, columns_of: Callable[[str], Columns], row_of: Callable[[str, Columns], Row]) -> tuple[Table, list[Row]]:
-    """Return the one table of an output with its rows read.
+    """Return the one table of an output, and its parsed rows.
 
-    An output without a table or without a row, or with several tables that differ, is a ParseError; the same one
+    Raises ParseError for an output without a table or without a row, or with several different tables. The same table
     twice (two ends that write to one terminal) counts once.
     """
     found = tables(text, columns_of)

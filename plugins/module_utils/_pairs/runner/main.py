@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The program that measures one host's share of a sweep: it needs Python 3.9 and Linux only, and docs/pairs.md shows how to start it."""
+"""The program that measures one host's share of a sweep. It needs only Python 3.9 and Linux; docs/pairs.md shows how to start it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ TOKEN_VARIABLE = "RDMA_PAIRS_TOKEN"  # noqa: S105
 
 
 def own_names() -> list[str]:
-    """Return the names under which this host may stand in a plan: Slurm's, the kernel's, and its first label."""
+    """Return the names that a plan may use for this host: Slurm's, the kernel's, and its first label."""
     name = socket.gethostname()
     return [found for found in (os.environ.get("SLURMD_NODENAME"), name, name.split(".")[0]) if found]
 
 
 def load_token(path: Path | None) -> bytes:
-    """Return the secret of the sweep, from a file or else from the environment, where it does not stay. Raises OSError, ValueError."""
+    """Return the secret of the sweep from a file, or else from the environment, which then loses it. Raises OSError, ValueError."""
     kept = os.environ.pop(TOKEN_VARIABLE, "")
     token = kept.encode() if path is None else path.read_bytes()
     if not token.strip():
@@ -41,7 +41,7 @@ def load_token(path: Path | None) -> bytes:
 
 
 def results_path(given: Path, host: str) -> Path:
-    """Return the file of results: the given one, or the host's in a given folder, which it cannot leave. Raises ValueError."""
+    """Return the file of results: the given file, or the host's file in a given folder, never outside it. Raises ValueError."""
     if not given.is_dir():
         return given
     if "/" in host or "\0" in host:
@@ -50,14 +50,14 @@ def results_path(given: Path, host: str) -> Path:
 
 
 def run(sweep: Sweep) -> int:
-    """Work through all rails, side by side, and return the exit code."""
+    """Work through all rails in parallel, and return the exit code."""
     rails = [Rail(sweep, number) for number, rail in enumerate(sweep.plan["rails"]) if rail["addresses"][sweep.index] is not None]
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, sweep.stop)
     for rail in rails:
         rail.open()
     reception = Reception(rails)
-    gc.freeze()  # a plan of thousands of hosts is not to be looked through again and again
+    gc.freeze()  # do not scan a plan of thousands of hosts again and again
     reception.start()
     threads = [Rounds(rail) for rail in rails]
     for thread in threads:
@@ -89,7 +89,7 @@ def leave(code: int) -> NoReturn:
 
 
 def main() -> NoReturn:
-    """Run one host's share of a sweep, and end the process. Exit code 0: every round was recorded, whatever it gave.
+    """Run one host's share of a sweep, and end the process. Exit code 0: every round was recorded, whatever its result.
 
     1: the recording failed; 2: plan, token or results file cannot be used; 128 + n: stopped by signal n.
     """

@@ -31,22 +31,22 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.rail im
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.wire import JsonDict, MeetingError, Wire, refusal, whole_number
 
 FAILED_ENDING_SECONDS = 1.0
-"""How long a perftest may go on after the other one has failed, or the other host has gone."""
+"""How long a perftest may continue after its partner has failed, or the other host is gone."""
 STRANGER_SECONDS = 1.0
-"""After which time without a listener at perftest's port to look for a connection that has closed it."""
+"""How long perftest's port may have no listener before the runner looks for a connection that has closed it."""
 CLOCK_SOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 ATTEMPTS = 3
-"""How often two partners measure a test at the most, if the client's clock is lost, or a stranger took the place of the client."""
+"""How often two partners measure a test at most, if the client's clock is lost, or a stranger took the client's place."""
 
 
 class Meeting:
     """One meeting of two hosts on a rail: all its tests, one after another, over one connection.
 
-    The client says hello. For each test, the server says "ready" once its perftest listens, and then each says "done" with
-    perftest's exit code when that has ended; "failed" stands for either. A client that has lost its clock says so with "done", and
-    where both were done, the same test comes again. So it does where both say with "done" that a stranger took the client's place at
-    perftest's port. What these messages carry beside:
-    hello: which tests the client lacks; ready: which of them are left; both: whom the sender found dead; ready, done, failed: the
+    The client says hello. For each test, the server says "ready" once its perftest listens. Both then say "done" with perftest's
+    exit code when it has ended; "failed" can replace either message. A client that has lost its clock reports it with "done"; if both
+    were done, the same test is repeated. It is also repeated if both report with "done" that a stranger took the client's place at
+    perftest's port. These messages also carry:
+    hello: which tests the client lacks; ready: which of them are left; both: which hosts the sender found dead; ready, done, failed: the
     number of the test.
     """
 
@@ -65,7 +65,7 @@ class Meeting:
         self._probe: JsonDict | None = None
 
     def hold(self) -> None:
-        """Measure, and record every test, whatever comes."""
+        """Measure and record every test, whatever happens."""
         try:
             if self._rail.broken is not None:
                 raise self._rail.broken
@@ -84,7 +84,7 @@ class Meeting:
                 self._record(self._blank(test), error)
 
     def _serve(self, wire: Wire, hello: JsonDict) -> None:
-        """Measure what the client lacks: it has the values, whatever is good or lacking here."""
+        """Measure the tests that the client lacks. The client keeps the values, so the records of this host do not matter."""
         theirs = self._rail.known_tests(hello.get("lacks"))
         self._refuse_all_but(theirs)
         self._left = theirs
@@ -158,7 +158,7 @@ class Meeting:
         self._sweep.results.write(record)
 
     def _attempt(self, test: int, wire: Wire) -> None:
-        """Measure one test and record it, unless it is to come again. Raises MeetingError when the meeting is over."""
+        """Measure one test and record it, unless it will be repeated. Raises MeetingError if the meeting is over."""
         record, error = self._blank(test), None
         self._attempts[test] += 1
         self._first_attempt.setdefault(test, time.monotonic())
@@ -183,7 +183,7 @@ class Meeting:
             raise error
 
     def _measure(self, record: JsonDict, number: int, wire: Wire) -> None:
-        """Run perftest beside the partner's; whatever happens, tell the partner and leave no process."""
+        """Run perftest alongside the partner's; in every case, notify the partner and leave no process behind."""
         self._running = None
         begun = time.monotonic()
         self._parted, self._done, self._again, under_way = False, None, False, not self._serving
@@ -212,7 +212,7 @@ class Meeting:
             with contextlib.suppress(MeetingError):
                 wire.send(exc.told("failed", test=number, lacks=self._left))
             if under_way and not self._parted and not exc.ends_meeting and len(self._left) > 1:
-                self._await_parting(wire)  # or else it would be taken for an answer about the next test
+                self._await_parting(wire)  # else it would be taken for an answer about the next test
             raise
         finally:
             record["seconds"] = round(time.monotonic() - begun, 3)
@@ -223,7 +223,7 @@ class Meeting:
                     self._rail.give_up(self._running)
 
     def _may_repeat(self, test: int) -> bool:
-        """Whether there is an attempt and time left for a test that was lost to its client's clock, or to a stranger."""
+        """Return whether an attempt and time are left for a test that was lost to its client's clock, or to a stranger."""
         spent = time.monotonic() - self._first_attempt[test]
         return self._attempts[test] < ATTEMPTS and spent < allowed_seconds(self._sweep.tests[test])
 
@@ -234,14 +234,14 @@ class Meeting:
         return self._done is not None and self._done.get(word) is True
 
     def _stranger_stays(self, error: MeetingError, test: int) -> bool:
-        """Whether perftest's server still serves a stranger, while the client has found the port closed, and there is another attempt."""
+        """Return whether to try again: perftest's server still serves a stranger, the client found the port closed, an attempt is left."""
         running = self._running
         if not self._serving or running is None or error.ends_meeting or not self._partner_says("stranger") or not self._may_repeat(test):
             return False
         return not self._rail.listeners.on(self._rail.perftest_port, self._rail.address)
 
     def _listening(self, record: JsonDict, number: int) -> Perftest:
-        """Return perftest's server when it listens. One that a stranger has taken before that was seen is started again."""
+        """Return perftest's server once it listens. If a stranger connected before that was noticed, start it again."""
         for _attempt in range(ATTEMPTS):
             perftest = self._start(record, self._sweep.tests[number])
             if self._await_listen(perftest):
@@ -260,9 +260,9 @@ class Meeting:
         return self._running
 
     def _await_listen(self, perftest: Perftest) -> bool:
-        """Wait for perftest's server by looking, never by connecting: it takes one client and no other.
+        """Wait for perftest's server by looking, never by connecting: it accepts exactly one client.
 
-        False: a stranger was that one client, before its listener was seen.
+        Returns False if a stranger was that client before the listener was noticed.
         """
         begun = time.monotonic()
         deadline, look_at = begun + LISTEN_TIMEOUT_SECONDS, begun + STRANGER_SECONDS
@@ -286,7 +286,7 @@ class Meeting:
         raise MeetingError("listen", f"perftest's server did not listen within {LISTEN_TIMEOUT_SECONDS:g} s")
 
     def _supervise(self, perftest: Perftest, allowed: float, wire: Wire) -> MeetingError | None:
-        """Collect the output until perftest ends. Returns the partner's parting if it was first.
+        """Collect the output until perftest ends. Returns the partner's parting if that came first.
 
         Raises MeetingError when perftest outlives its deadline, or its partner by more than ENDING_SECONDS.
         """
@@ -311,7 +311,7 @@ class Meeting:
         return self._parting(wire)[0] if self._sweep.heard(wire, ENDING_SECONDS) else None
 
     def _parting(self, wire: Wire) -> tuple[MeetingError, float]:
-        """Return what the partner's last message means for a perftest of ours that still runs, and how long it may."""
+        """Return what the partner's last message means for a perftest of ours that still runs, and how long it may continue."""
         self._parted = True
         try:
             message, authentic = wire.receive()
@@ -333,7 +333,7 @@ class Rounds(threading.Thread):
         self._rail = rail
 
     def run(self) -> None:
-        """Hold each meeting of which a test is due."""
+        """Hold each meeting that has a test due."""
         rail, sweep = self._rail, self._rail.sweep
         cpus = node_cpus(rail.profile.get("numa_node"))
         if cpus:

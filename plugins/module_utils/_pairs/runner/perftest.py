@@ -19,16 +19,16 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.wire im
 
 LISTEN_TIMEOUT_SECONDS = 20.0
 POLL_SECONDS = (0.001, 0.02)
-"""What nobody tells is looked at after the first of these times, then ever more seldom, up to the second."""
+"""Polling interval for events without a notification: it grows from the first of these times to the second."""
 ENDING_SECONDS = 5.0
-"""How long one perftest may go on after the other one has ended well."""
+"""How long a perftest may continue after its partner has ended well."""
 PERFTEST_OVERHEAD_SECONDS = 30.0
-"""What perftest may take beside its measuring time, unless the plan's test says deadline_seconds."""
+"""How long perftest may take in addition to its measuring time, unless the plan's test sets deadline_seconds."""
 KILL_SECONDS = 5.0
 """How long a perftest may take to end after SIGKILL. One that takes longer hangs in the kernel (state D), and its rail is given up."""
 SAID_CHARACTERS = 160
 LOST_CLOCK = "Correlation coefficient r^2"
-"""What perftest says on standard error when it could not tell how fast its CPU counts: what it has measured is lost (get_clock.c)."""
+"""What perftest prints on standard error if it could not measure how fast its CPU counts: its measurement is lost (get_clock.c)."""
 HANDSHAKE_LOST = (
     "Couldn't connect to",
     "Unable to init the socket connection",
@@ -37,7 +37,7 @@ HANDSHAKE_LOST = (
     "Couldn't read remote address",
     "Couldn't send local address",
 )
-"""What perftest says where its partner is not the one that it speaks with, or nobody takes its connection."""
+"""What perftest prints if something other than its partner answers, or nothing accepts its connection."""
 OUTPUT_HEAD_BYTES = 16 * 1024
 OUTPUT_TAIL_BYTES = 48 * 1024
 COMMANDS = ("ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_write_lat", "ib_read_lat", "ib_send_lat")
@@ -51,14 +51,14 @@ def allowed_seconds(test: JsonDict) -> float:
 
 
 def meeting_seconds(tests: Sequence[JsonDict]) -> float:
-    """Return how long one meeting may take: every test may be measured again until its time is over once, and then takes it once more."""
+    """Return how long one meeting may take. Every test may be repeated until its time is used up once, and then takes it once more."""
     return sum(2 * (allowed_seconds(test) + LISTEN_TIMEOUT_SECONDS + 2 * ENDING_SECONDS + KILL_SECONDS) for test in tests)
 
 
 def perftest_argv(test: JsonDict, profile: JsonDict, tcp_port: int, server_address: str | None) -> list[str]:
-    """Return perftest's command line; with a server_address, the client's.
+    """Return perftest's command line; the client's if server_address is given.
 
-    Raises ValueError for a command that is none of COMMANDS, MeetingError where a GPU's memory is wanted and there is none.
+    Raises ValueError for a command that is not in COMMANDS, MeetingError if GPU memory is requested and there is none.
     """
     command = test["command"]
     if command not in COMMANDS:
@@ -95,7 +95,7 @@ def _memory_options(test: JsonDict, profile: JsonDict) -> list[str]:
 
 
 def node_cpus(node: int | None, nodes: Path = Path("/sys/devices/system/node")) -> set[int]:
-    """Return the CPUs of a NUMA node; none if the NIC belongs to no node, or to one without CPUs."""
+    """Return the CPUs of a NUMA node; none if the NIC has no node, or its node has no CPUs."""
     if node is None or node < 0:
         return set()
     try:
@@ -107,7 +107,7 @@ def node_cpus(node: int | None, nodes: Path = Path("/sys/devices/system/node")) 
 
 
 def first_line(*outputs: str) -> str:
-    """Return the first line of perftest's outputs that says something, printable and at most SAID_CHARACTERS long; "" if none does."""
+    """Return the first line with text of perftest's outputs, printable and at most SAID_CHARACTERS long; "" if there is none."""
     for line in chain.from_iterable(output.splitlines() for output in outputs):
         text = " ".join("".join(letter if letter.isprintable() else " " for letter in line).split())
         if text and text[0] not in "-*" and not text.startswith(("WARNING", "Conflicting CPU frequency")):
@@ -131,7 +131,7 @@ class Captured:
         self._left_out = 0
 
     def add(self, data: bytes) -> None:
-        """Append; between the first 16 and the last 48 KiB nothing is kept."""
+        """Append; only the first 16 and the last 48 KiB are kept."""
         room = OUTPUT_HEAD_BYTES - len(self._head)
         self._head += data[:room]
         self._tail += data[room:]
@@ -140,7 +140,7 @@ class Captured:
         self._left_out += excess
 
     def take(self, pipe: int) -> bool:
-        """Read what has come on a pipe that does not block; False at its end."""
+        """Read the data available on a non-blocking pipe; False at its end."""
         try:
             piece = os.read(pipe, 65536)
         except BlockingIOError:
@@ -155,12 +155,12 @@ class Captured:
 
 
 class Group:
-    """A process group for perftest: the kernel kills it when this process ends, however it ends.
+    """A process group for perftest. The kernel kills it when this process ends, however it ends.
 
     Its leader is a process that has ended and stays unreaped, so that the group has its number before its first member.
-    Members' standard input is a pipe whose other end only this process holds; when that closes, the pipe signals SIGKILL
+    Members' standard input is a pipe whose other end only this process holds; when that closes, the pipe sends SIGKILL
     to the group (F_SETSIG of fcntl(2)). So nothing runs between fork and exec, and perftest can be spawned without a copy
-    of this process. To be made before there are threads, for it forks.
+    of this process. Create it before the first thread, because it forks.
     """
 
     def __init__(self) -> None:
@@ -211,14 +211,14 @@ class Perftest:
             os.set_blocking(pipe, False)
 
     def ended(self) -> bool:
-        """Say whether the process has ended."""
+        """Return whether the process has ended."""
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return self._exit_code is not None or os.waitid(os.P_PID, self.pid, flags) is not None
 
     def end(self) -> int | None:
-        """Kill what is left of the group, keep what it had printed, and return its exit code.
+        """Kill the rest of the group, keep the output so far, and return its exit code.
 
-        None, and stuck is True, if it does not end within KILL_SECONDS: it hangs in the kernel, and nothing here can end it.
+        Returns None and sets stuck if it does not end within KILL_SECONDS: it hangs in the kernel, and nothing here can end it.
         """
         if self._exit_code is None and not self.stuck:
             self._group.kill()
@@ -241,7 +241,7 @@ class Perftest:
 
     @property
     def lost_its_handshake(self) -> bool:
-        """Whether it has failed because it spoke with somebody else than its partner, or with nobody."""
+        """Return whether it failed because something other than its partner answered, or nothing did."""
         if not self.ended() or self.end() == 0:
             return False
         said = self.stderr.text() + self.stdout.text()

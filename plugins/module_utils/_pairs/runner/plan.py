@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan of a sweep, read and checked."""
+"""Reads and checks the plan of a sweep."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.wire im
 
 SCHEMA = 2
 MOST_SECONDS = 1e6
-"""What a plan may give a start or a test."""
+"""The longest time that a plan may allow for a start or a test."""
 
 
 class Plan(NamedTuple):
-    """What a sweep is about: the document, the SHA-256 of its bytes, this host's position and its meetings on each rail."""
+    """A loaded plan: the document, the SHA-256 of its bytes, this host's position and its meetings on each rail."""
 
     content: JsonDict
     digest: str
@@ -51,7 +51,7 @@ def read_plan(path: Path) -> tuple[JsonDict, str]:
 
 
 def load_plan(path: Path, names: Sequence[str]) -> Plan:
-    """Read the plan for the first of these names that is in it, and check what would otherwise fail in mid-sweep.
+    """Read the plan for the first of these names that is in it, and check for errors that would otherwise occur in mid-sweep.
 
     Raises OSError, ValueError.
     """

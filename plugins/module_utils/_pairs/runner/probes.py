@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Questions to the kernel and to the network: who listens on a port, and who answers ARP and ICMP echo."""
+"""Queries to the kernel and the network: which ports have listeners, and which addresses answer ARP and ICMP echo."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.wire import CONNECT_TIMEOUT_SECONDS
 
 PROBE_SECONDS = 0.5
-"""How long a probe after a failure waits for an answer, twice."""
+"""How long a probe after a failure waits for an answer; each probe does so twice."""
 NETLINK_SOCK_DIAG = 4
 SOCK_DIAG_BY_FAMILY = 20
 NLMSG_ERROR = 2
@@ -36,9 +36,9 @@ ICMP_ECHO, ICMP_ECHO_REPLY = 8, 0
 
 
 def listens(tables: str, port: int, address: str, states: Sequence[str] = (TCP_STATE_LISTEN,)) -> bool:
-    """Say whether the text of /proc/net/tcp and tcp6 shows a listener that takes connections to address and port.
+    """Return whether the text of /proc/net/tcp and tcp6 shows a listener that accepts connections to address and port.
 
-    states: or another socket there that is in one of these.
+    states: the socket states that count.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     packed = socket.inet_pton(family, address)
@@ -64,9 +64,9 @@ def tables_show(port: int, address: str, states: Sequence[str] = (TCP_STATE_LIST
 
 
 class Listeners:
-    """Asks the kernel who listens, and never connects: sock_diag(7) for one socket, or else the whole tables of /proc/net.
+    """Queries the kernel for listeners, and never connects: sock_diag(7) for one socket, or else the whole tables of /proc/net.
 
-    The tables also hold every connection of the last minute; to ask for one socket costs the same however many there are.
+    The tables also hold every connection of the last minute; querying one socket costs the same however many there are.
     """
 
     def __init__(self) -> None:
@@ -75,12 +75,12 @@ class Listeners:
         self._answers = False
 
     def prove(self, port: int, address: str) -> None:
-        """Find out, by a port on which somebody listens, whether the kernel answers such questions here."""
+        """Find out, with a port that has a listener, whether the kernel answers such queries here."""
         with contextlib.suppress(OSError):
             self._answers = self._ask(port, address)
 
     def on(self, port: int, address: str) -> bool:
-        """Say whether somebody takes connections to address and port."""
+        """Return whether a listener accepts connections to address and port."""
         return self._ask(port, address) if self._answers else tables_show(port, address)
 
     def _ask(self, port: int, address: str) -> bool:
@@ -108,13 +108,13 @@ def rail_netdev(profile: Mapping[str, Any], devices: Path = Path("/sys/class/inf
 
 
 def arp_request(mac: bytes, address: str) -> bytes:
-    """Return an ARP probe (RFC 5227): its sender has no address, so that nobody learns anything from it."""
+    """Return an ARP probe (RFC 5227): it has no sender address, so that no host learns anything from it."""
     nobody = bytes(4), bytes(6)
     return ARP_PACKET.pack(ARPHRD_ETHER, 0x0800, 6, 4, ARP_REQUEST, mac, nobody[0], nobody[1], socket.inet_aton(address))
 
 
 def arp_answer(packet: bytes, address: str) -> str | None:
-    """Return the MAC address that a packet gives for an address, None if it is no such answer."""
+    """Return the MAC address that a packet gives for an address, None if it is not such an answer."""
     if len(packet) < ARP_PACKET.size:
         return None
     *_form, operation, mac, sender, _to_mac, _to_address = ARP_PACKET.unpack_from(packet)
@@ -122,9 +122,9 @@ def arp_answer(packet: bytes, address: str) -> str | None:
 
 
 def ask_arp(netdevs: Mapping[str, str], address: str) -> dict[str, str | None]:
-    """Ask on several interfaces at once who has an IPv4 address. netdevs: rail → interface. Returns rail → MAC that answered, or None.
+    """Ask on several interfaces at once which MAC has an IPv4 address. netdevs: rail → interface. Returns rail → MAC, None without answer.
 
-    An interface that is no Ethernet, or may not be used, is left out. Two requests on each, and at most twice PROBE_SECONDS.
+    Interfaces that are not Ethernet, or cannot be used, are left out. Sends two requests on each and waits at most twice PROBE_SECONDS.
     """
     sockets: dict[int, tuple[str, socket.socket]] = {}
     found: dict[str, str | None] = {}
@@ -166,7 +166,7 @@ def checksum(data: bytes) -> int:
 
 
 def ask_echo(netdev: str | None, address: str) -> bool | None:
-    """Say whether an IPv4 address answers ICMP echo on an interface; None if that cannot be asked."""
+    """Return whether an IPv4 address answers ICMP echo on an interface; None if that cannot be probed."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as sock:
             if netdev is not None:

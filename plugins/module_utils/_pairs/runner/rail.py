@@ -35,16 +35,16 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.wire im
 )
 
 RUMOUR_TIMEOUT_SECONDS = 1.0
-"""How long to try to connect to a host that was found dead before: by this host, or by one that told it."""
+"""How long to try to connect to a host that was found dead before, by this host or by one that reported it."""
 LATE_RETRY_SECONDS = 0.2
 PING_SECONDS = (0.5, 1.0, 2.0)
-"""How long to wait for a partner before asking whether it lives, and again, and every further time."""
+"""How long to wait for a partner before the first ping, the second, and every further one."""
 HOP_SECONDS, HOPS = 5.0, 8
-"""What a host waits longer for a partner that waits itself, for each host between it and the one that all wait for; and for how many."""
+"""Additional waiting time for a partner that waits itself: per host between it and the one that all wait for; for at most so many hosts."""
 CALLERS = 512
-"""How many callers may be connected that have not said yet what they want."""
+"""How many callers may be connected without having sent a request."""
 CALLS = 8
-"""How many different calls may wait for one round: the client's own, and those of before it or this host was started again."""
+"""How many different calls may wait for one round: the client's own, and those from before it or this host was restarted."""
 IP_BIND_ADDRESS_NO_PORT = 24
 Call = tuple[Wire, JsonDict]
 """A caller's connection, and its hello."""
@@ -55,11 +55,11 @@ def ping_intervals(at_once: bool) -> Iterator[float]:
 
 
 class Rail:
-    """One rail of this host: it answers partners that call, and calls them.
+    """One rail of this host: it answers calls of partners, and calls them.
 
-    Each rail paces itself. In every round the host meets its partner at (endpoint address, rendezvous_port + the rail's number). The
-    server starts perftest's server; when that listens, the client starts its own. With --resume, tests with a good record are
-    skipped, unless the client has lost its record: the value is in that one.
+    Each rail runs at its own pace. In every round the host meets its partner at (endpoint address, rendezvous_port + the rail's number).
+    The server starts perftest's server; when that listens, the client starts its own. With --resume, tests with a good record are
+    skipped, unless the client has lost its record, which holds the value.
     """
 
     def __init__(self, sweep: Sweep, number: int) -> None:
@@ -101,13 +101,13 @@ class Rail:
             self.listener.close()
 
     def lacking(self, number: int) -> list[int]:
-        """Return the tests of a round of which there is no good record; none are measured again where all are there."""
+        """Return the tests of a round without a good record; if all have one, none is measured again."""
         good = self.sweep.results.good
         tests = enumerate(self.sweep.tests)
         return [place for place, test in tests if not good or (self.name_in_plan, number, test["name"]) not in good]
 
     def enter(self, number: int) -> None:
-        """Begin a round, and refuse the calls for earlier ones."""
+        """Begin a round, and refuse the calls for earlier rounds."""
         with self._lock:
             self.round, self._waits, self._calls = number, None, None
             for passed in [key for key in self._parked if key < number]:
@@ -117,19 +117,19 @@ class Rail:
                 del self._parked[passed]
 
     def finish(self) -> None:
-        """Refuse all calls that are left: there is no further round."""
+        """Refuse all remaining calls: there is no further round."""
         self.enter(self._end)
 
     def give_up(self, perftest: Perftest) -> None:
-        """Measure nothing more on this rail: a perftest of it hangs in the kernel."""
+        """Stop measuring on this rail, because one of its perftests hangs in the kernel."""
         words = f"process {perftest.pid} of perftest hangs in the kernel: it did not end within {KILL_SECONDS:g} seconds of SIGKILL"
         self.broken = MeetingError("start", words)
 
     def requested_tests(self, number: int, other: int) -> list[int]:
-        """Return the tests of a round that is good here in which this host has to serve, for the client lacks them.
+        """Return the tests of a round that is good here, but which this host has to serve because the client lacks them.
 
-        The partner hears that the round is good here: a server that lacks it need not wait for a client that has gone on, nor for
-        one that has ended. A partner that is not there is waited for in the first RESUME_SHARE of the start: it may have ended.
+        The partner learns that the round is good here: a server that lacks it need not wait for a client that has moved on or ended.
+        Wait for a partner that does not answer only during the first RESUME_SHARE of the start, because it may have ended.
         """
         try:
             while (arrival := self.own_call(number, other, keep=True)) is None:
@@ -145,11 +145,11 @@ class Rail:
             return []
 
     def known_tests(self, told: Any) -> list[int]:
-        """Return the tests of the plan that are in what a partner has told, in the plan's order."""
+        """Return the tests of the plan that a partner has listed, in the plan's order."""
         return [test for test in range(len(self.sweep.tests)) if isinstance(told, list) and test in told]
 
     def await_client(self, number: int, other: int) -> Call:
-        """Return the connection of this round's client with its hello. While it has not come, ask now and then whether it gets on."""
+        """Return the connection of this round's client with its hello. Until then, check now and then whether the client makes progress."""
         patience = Patience(self, number, other)
         intervals = ping_intervals(self.sweep.is_called_dead(other))
         passed, ping_at = False, time.monotonic() + next(intervals)
@@ -174,7 +174,7 @@ class Rail:
         return arrival
 
     def round_of(self, pong: JsonDict, other: int) -> int:
-        """Return the round in which a partner says that it is. Raises MeetingError for what is none, and if it has given up this rail."""
+        """Return the round that a partner reports. Raises MeetingError if it is invalid, or the partner has given up this rail."""
         name = self.sweep.hosts[other]
         if pong.get("broken"):
             raise MeetingError("start", f"{name}: {pong['broken']}")
@@ -184,7 +184,7 @@ class Rail:
         return at
 
     def waits_behind(self, low: int, hops: int) -> None:
-        """Note for those that wait for this host: the lowest round of the hosts that it waits for, and how many these are."""
+        """Record, for hosts that wait for this one, the lowest round of the hosts that it waits for, and how many these are."""
         self._waits = low, hops
 
     def arrived(self, number: int) -> Call | None:
@@ -197,10 +197,10 @@ class Rail:
         return parked[0] if parked else None
 
     def own_call(self, number: int, other: int, keep: bool = False) -> Call | None:
-        """As arrived, but for calls that are not the client's own: they are dropped.
+        """Return the same as arrived, but drop calls that are not the client's own.
 
-        A hello from before this host or the client was started again is signed, and anybody who has heard it can send it again. The client
-        says in its answer to a ping, which cannot be sent again, which call is its own.
+        A hello from before this host or the client was restarted is signed, and anyone who has heard it can send it again. The client
+        names its own call in its answer to a ping, which cannot be sent again.
         """
         with self._lock:
             doubtful = list(self._calls_for(number))
@@ -223,7 +223,7 @@ class Rail:
         return [] if isinstance(parked, MeetingError) else parked
 
     def last_word(self, number: int, error: MeetingError) -> MeetingError:
-        """Return what a partner that is gone had said of a round before it went, else the error that it is gone."""
+        """Return what a partner that is gone said of a round before it left, else the error that it is gone."""
         try:
             arrival = self.arrived(number)
         except MeetingError as said:
@@ -235,7 +235,7 @@ class Rail:
     def probe(self, other: int) -> JsonDict | None:
         """Return whether a partner answers at its address on this rail: ICMP echo, and ARP on all rails of this host. None for IPv6.
 
-        An address that answers ARP on another rail is at a NIC whose cable ends there.
+        If the address answers ARP on another rail, the cable of its NIC ends on that rail.
         """
         address = str(self.addresses[other])
         if ":" in address:
@@ -247,7 +247,7 @@ class Rail:
         return {"echo": ask_echo(known.get(self.name_in_plan), address), "arp": ask_arp(known, address)}
 
     def call_server(self, number: int, other: int, lacking: list[int]) -> Wire:
-        """Return a connection to the server of this round, which has been asked to measure."""
+        """Return a connection to the server of this round, after asking it to measure."""
         while (wire := self._dial(other)) is None:
             self.arrived(number)
             self.sweep.poll([], LATE_RETRY_SECONDS)
@@ -260,7 +260,7 @@ class Rail:
         return wire
 
     def ping(self, number: int, other: int) -> JsonDict | None:
-        """Return what the partner says of a round, None if it may still be starting. Raises MeetingError if it is dead."""
+        """Return the partner's answer about a round, None if it may still be starting. Raises MeetingError if it is dead."""
         wire = self._dial(other)
         if wire is None:
             return None
@@ -300,7 +300,7 @@ class Rail:
             raise OSError(code, os.strerror(code))
 
     def _say(self, wire: Wire, kind: str, number: int, lacking: list[int]) -> None:
-        """Open a conversation: "hello" to be measured, "ping" to ask whether the partner lives."""
+        """Open a conversation: "hello" requests measurements, "ping" asks whether the partner is alive."""
         wire.nonce = os.urandom(16).hex()
         if kind == "hello":
             self._calls = wire.nonce
@@ -308,7 +308,7 @@ class Rail:
         wire.send({"kind": kind, "sweep": self.sweep.plan["sweep"], "plan": self.sweep.digest, **about})
 
     def hear(self, wire: Wire, other: int) -> JsonDict:
-        """Return the answer. Raises MeetingError when it is forged, or a refusal."""
+        """Return the answer. Raises MeetingError if it is forged, or a refusal."""
         message, authentic = wire.receive()
         if not authentic:
             raise MeetingError("token", f"the answer of {self.sweep.hosts[other]} is not signed with this sweep's token")
@@ -319,7 +319,7 @@ class Rail:
         return message
 
     def greet(self, wire: Wire, address: str) -> bool:
-        """Answer one caller; say whether it is kept waiting, for its round."""
+        """Answer one caller; return whether it is kept waiting for its round."""
         message, authentic = wire.receive()
         wire.nonce = str(message.get("nonce"))
         number, host = message.get("round"), message.get("host")
@@ -349,10 +349,10 @@ class Rail:
         return False
 
     def _ask_back(self, wire: Wire, number: int, other: int, objection: MeetingError) -> None:
-        """Find out whether a message without our signature is the partner's, and only then let it be the answer of its round.
+        """Check whether a message without our signature is from the partner, and only then accept it as the answer for its round.
 
-        Any program of the partner's host can send such a message. The partner itself also answers at its own port without our signature.
-        One call at a time is asked back about, and is answered only then, for the caller may end with its answer.
+        Any program on the partner's host can send such a message. The partner itself also answers at its own port without our signature.
+        Only one call at a time is checked, and it is answered after the check, because the caller may end with its answer.
         """
         try:
             with contextlib.closing(wire):
@@ -367,7 +367,7 @@ class Rail:
             self._asks_back.release()
 
     def _objection(self, message: JsonDict, authentic: bool, other: int | None, serving: bool) -> MeetingError | None:
-        """Return why a caller is turned away, None if it is welcome. other: who it is, None if it has no such meeting."""
+        """Return why a caller is turned away, None if it is welcome. other: the calling host, None if it has no such meeting."""
         host, here = message.get("host"), self.sweep.host
         if not authentic:
             return MeetingError("token", f"a message in the name of {host} is not signed with the token that {here} has")
@@ -383,19 +383,19 @@ class Rail:
         return None
 
     def _park(self, number: int, arrival: Call | MeetingError) -> MeetingError | None:
-        """Keep what arrived for a round until the rail gets there. Returns why not if it cannot."""
+        """Keep an arrival for a round until the rail gets there. Returns why not if that is impossible."""
         with self._lock:
             if self.broken is not None:
                 return self.broken
             if number < self.round or not self._is_new_call(number, arrival):
                 return MeetingError("refused", f"round {number} has passed or has its caller, {self.sweep.host} says")
             self._parked[number] = arrival if isinstance(arrival, MeetingError) else [*self._calls_for(number), arrival]
-        with contextlib.suppress(BlockingIOError):  # it is full of rings that wake the rail already
+        with contextlib.suppress(BlockingIOError):  # the rings in it already wake the rail
             self._rope.send(b".")
         return None
 
     def _is_new_call(self, number: int, arrival: Call | MeetingError) -> bool:
-        """Whether nothing waits for a round yet, or only other calls of its client, which has been started again since."""
+        """Return whether no call waits for a round yet, or only other calls of its client, which has been restarted since."""
         calls = self._calls_for(number)
         if isinstance(arrival, MeetingError) or not calls:
             return not self._parked.get(number)
@@ -403,10 +403,10 @@ class Rail:
 
 
 class Patience:
-    """How long one meeting waits for a partner that answers: as long as it gets on, or the host for which it waits itself.
+    """How long one meeting waits for a partner that answers: as long as the partner, or the host that it waits for, makes progress.
 
-    The host that is behind all others measures, so that one of them gets on within the time of one meeting. Whoever waits for a host
-    that waits has a little more time than that one, so that the one that does not get on is given up first, by its own partner.
+    The host that is behind all others measures, so one of them makes progress within the time of one meeting. A host that waits for a
+    waiting host has a little more time than that one. So a host without progress is given up first by its own partner.
     """
 
     def __init__(self, rail: Rail, number: int, other: int) -> None:
@@ -416,7 +416,7 @@ class Patience:
         self._since = time.monotonic()
 
     def hear(self, pong: JsonDict) -> None:
-        """Note where the partner is. Raises MeetingError when it has not got on for too long."""
+        """Record the partner's position. Raises MeetingError if it has made no progress for too long."""
         now, at = time.monotonic(), self._rail.round_of(pong, self._other)
         low = min(at, whole_number(pong.get("low", at)))
         hops = max(0, min(HOPS, whole_number(pong.get("hops", 0))))

@@ -19,7 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.wire im
 
 
 class Reception(threading.Thread):
-    """Answers all who call, on all rails of this host; nobody who is slow to speak keeps others waiting."""
+    """Answers all callers on all rails of this host; a slow caller does not delay the others."""
 
     def __init__(self, rails: Sequence[Rail]) -> None:
         super().__init__(daemon=True)
@@ -31,7 +31,7 @@ class Reception(threading.Thread):
             self._poll.register(descriptor, select.POLLIN)
 
     def close(self) -> None:
-        """End the thread, and wait for that."""
+        """End the thread, and wait for its end."""
         os.close(self._writer)
         self.join()
 

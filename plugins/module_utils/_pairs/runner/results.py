@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The file of a host's results."""
+"""The results file of a host."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.wire im
 
 
 class Results:
-    """The file of results: one JSON object a line, whole or not at all. A record that cannot be written is counted.
+    """The results file: one JSON object per line, written whole or not at all. Records that cannot be written are counted.
 
-    To be resumed, it is cut after its last record; good: (rail, round, test) of what need not be measured again. Raises
-    OSError, ValueError.
+    To resume a sweep, the file is cut after its last record; good: (rail, round, test) of everything that need not be measured again.
+    Raises OSError, ValueError.
     """
 
     def __init__(self, path: Path, sweep: str, resume: bool) -> None:
@@ -61,7 +61,7 @@ class Results:
                 self.good.add((str(record["rail"]), whole_number(record["round"]), str(record["test"])))
 
     def _cut(self) -> None:
-        with contextlib.suppress(OSError):  # what is no file cannot be cut, nor need be
+        with contextlib.suppress(OSError):  # only a regular file can be cut, and needs it
             os.ftruncate(self._file, self._end)
 
     def write(self, record: JsonDict) -> None:
@@ -80,14 +80,14 @@ class Results:
             self.records += 1
 
     def close(self) -> None:
-        """Close the file. Raises OSError, also where a record was not written."""
+        """Close the file. Raises OSError, also if a record was not written."""
         os.close(self._file)
         if self.reason is not None:
             raise OSError(f"{self.lost} of {self.lost + self.records} lines of the results could not be written: {self.reason}")
 
 
 def _whole_record(line: bytes) -> JsonDict | None:
-    """Return the record that a line holds, None for one that was cut off. Raises ValueError, RecursionError for what nobody can read."""
+    """Return the record in a line, None for a line that was cut off. Raises ValueError, RecursionError for an unreadable line."""
     try:
         record = json.loads(line) if line.endswith(b"\n") else None
     except (json.JSONDecodeError, UnicodeDecodeError):

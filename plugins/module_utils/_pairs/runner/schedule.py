@@ -11,7 +11,7 @@ from itertools import chain, repeat
 from typing import Any, NamedTuple, Optional
 
 Meetings = dict[int, tuple[int, bool]]
-"""Of one endpoint: round → (whom it meets there, whether it serves), in the order of the rounds."""
+"""The meetings of one endpoint: round → (partner, whether the endpoint serves), in the order of the rounds."""
 
 
 def round_count(n: int) -> int:
@@ -20,10 +20,10 @@ def round_count(n: int) -> int:
 
 
 def partner(index: int, round_number: int, n: int) -> int | None:
-    """Return whom a host (0 to n-1) meets in a round (0 to round_count(n)-1), None for a bye.
+    """Return the partner of a host (0 to n-1) in a round (0 to round_count(n)-1), None for a bye.
 
-    The circle method in closed form: with m rounds, i and j meet when i + j = round (mod m). Who would meet itself
-    meets the last host if n is even, nobody if n is odd.
+    The circle method in closed form: with m rounds, i and j meet when i + j = round (mod m). A host that would meet itself
+    meets the last host if n is even, and has a bye if n is odd.
     """
     rounds = round_count(n)
     if not 0 <= index < n or not 0 <= round_number < rounds:
@@ -37,7 +37,7 @@ def partner(index: int, round_number: int, n: int) -> int | None:
 
 
 def serves(index: int, other: int) -> bool:
-    """Say whether a host serves when it meets another one: the lower one does where the sum is even, else the higher one.
+    """Return whether a host serves in a meeting with another: the lower one serves if the sum is even, else the higher one.
 
     The client sends, so that every host sends in half of its meetings and receives in the other half.
     """
@@ -45,10 +45,10 @@ def serves(index: int, other: int) -> bool:
 
 
 class Schedule:
-    """Who meets whom on one rail, in positions 0 to n-1; rounds: how many; meetings: of all hosts together.
+    """The meetings on one rail, in positions 0 to n-1; rounds: their number; meetings: of all hosts together.
 
-    Of three endpoints and more each one sends to some and receives from others, in every schedule but one that is listed. Two have
-    one partner only, so that they meet twice, in swapped roles (BothWays): or else one direction would never be measured.
+    With three or more endpoints, each one sends to some and receives from others; only a listed schedule may differ. Two endpoints
+    have only one partner each, so they meet twice, with swapped roles (BothWays). Otherwise one direction would never be measured.
     """
 
     n = 0
@@ -56,7 +56,7 @@ class Schedule:
     meetings = 0
 
     def meet(self, index: int, round_number: int) -> tuple[int, bool] | None:
-        """Return whom one meets in a round and whether one serves, None for a bye."""
+        """Return the partner of an endpoint in a round and whether the endpoint serves, None for a bye."""
         raise NotImplementedError
 
     def of(self, index: int) -> Meetings:
@@ -73,7 +73,7 @@ class Schedule:
 
 
 class Full(Schedule):
-    """Everybody meets everybody once."""
+    """Every endpoint meets every other one once."""
 
     def __init__(self, n: int) -> None:
         self.n, self.rounds, self.meetings = n, round_count(n), n * (n - 1) // 2
@@ -84,7 +84,7 @@ class Full(Schedule):
         return None if other is None else (other, serves(index, other))
 
     def of(self, index: int) -> Meetings:
-        """As Schedule's, four times as fast: a sweep of thousands of hosts begins with it."""
+        """Return the same as Schedule.of, four times as fast: a sweep of thousands of hosts begins with it."""
         odd, last = index % 2, self.n - 1
         if self.n % 2 == 0 and index == last:
             return super().of(index)
@@ -101,7 +101,7 @@ class Full(Schedule):
 
 
 class Ring(Schedule):
-    """Everybody serves the next one, the last one the first."""
+    """Every endpoint serves the next one, and the last one serves the first."""
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -143,7 +143,7 @@ def _shuffled(n: int, draw: Any) -> list[int]:
 
 
 class Against(Schedule):
-    """The first hosts, new or repaired, meet each of the proven others; nobody else meets."""
+    """The first hosts, new or repaired, meet each of the proven others; there are no other meetings."""
 
     def __init__(self, n: int, new: int) -> None:
         self._new, self._proven = new, n - new
@@ -161,7 +161,7 @@ class Against(Schedule):
 
 
 class BothWays(Schedule):
-    """The one meeting of two endpoints, and in a second round the same in swapped roles."""
+    """The one meeting of two endpoints, repeated in a second round with swapped roles."""
 
     def __init__(self, once: Schedule) -> None:
         self._once = once
@@ -192,7 +192,7 @@ class Listed(Schedule):
 
 
 class Apart(Schedule):
-    """Groups that do not reach one another, side by side, each with a schedule of its own; groups: [(schedule, its positions)]."""
+    """Groups that do not reach each other, in parallel, each with its own schedule; groups: [(schedule, its positions)]."""
 
     def __init__(self, groups: Sequence[tuple[Schedule, Sequence[int]]]) -> None:
         self._of = {index: (schedule, places, place) for schedule, places in groups for place, index in enumerate(places)}
@@ -207,7 +207,7 @@ class Apart(Schedule):
         return None if found is None else (places[found[0]], found[1])
 
     def of(self, index: int) -> Meetings:
-        """As Schedule's, by that of the group."""
+        """Return the meetings that the group's schedule gives."""
         schedule, places, place = self._of[index]
         return {number: (places[other], serving) for number, (other, serving) in schedule.of(place).items()}
 
@@ -259,7 +259,7 @@ Made = dict[tuple[Optional[tuple[int, ...]], tuple[Optional[int], ...]], RailSch
 def rail_schedules(plan: Mapping[str, Any]) -> list[RailSchedule]:
     """Return the schedule of each rail of a plan; rails with the same endpoints have the same one. Raises ValueError.
 
-    But for what is listed, ports in different partitions (profile's pkey) do not meet.
+    Except for listed meetings, ports in different partitions (profile's pkey) do not meet.
     """
     wanted, hosts = plan["schedule"], len(plan["hosts"])
     if wanted["kind"] == "meetings":
@@ -285,7 +285,7 @@ def partitions(plan: Mapping[str, Any], rail: Mapping[str, Any]) -> list[int | N
 
 
 def _several(plan: Mapping[str, Any], rail: Mapping[str, Any]) -> tuple[int | None, ...]:
-    """The partitions of a rail's ports, () where all ports are in the same one."""
+    """Return the partitions of a rail's ports, () if all ports are in the same one."""
     keys = partitions(plan, rail)
     there = {key for key, address in zip(keys, rail["addresses"]) if address is not None}
     return tuple(keys) if len(there) > 1 else ()

@@ -19,13 +19,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.results
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.wire import JsonDict, MeetingError, Wire
 
 RUMOURS = 32
-"""How many hosts a message may call dead: the last ones that were found so."""
+"""How many hosts a message may report as dead: the most recently found ones."""
 RESUME_SHARE = 0.1
-"""For which part of the plan's start_deadline_seconds to wait for a partner that may only want to hear of a round that is good here."""
+"""The share of the plan's start_deadline_seconds to wait for a partner that may only need to hear that a round is good here."""
 
 
 class Sweep:
-    """What the rails of one host share: the plan, the token, the results, who is dead, and whether to stop."""
+    """The state that the rails of one host share: the plan, the token, the results, the dead hosts, and whether to stop."""
 
     def __init__(self, plan: Plan, token: bytes, results: Results) -> None:
         self.plan, self.digest, self.index, self.meetings = plan.content, plan.digest, plan.host, plan.meetings
@@ -48,17 +48,17 @@ class Sweep:
 
     @property
     def stopping(self) -> bool:
-        """Whether a signal has come."""
+        """Return whether a signal has arrived."""
         return self.signal_number != 0
 
     def stop(self, number: int, _frame: object) -> None:
-        """Handle a signal: everything that waits looks at the stop pipe, whose other end this closes."""
+        """Handle a signal: close the other end of the stop pipe, which every wait also watches."""
         if not self.stopping:
             self.signal_number = number
             os.close(self._stop_writer)
 
     def poll(self, descriptors: Sequence[int], seconds: float, events: int = select.POLLIN) -> list[int]:
-        """Return those on which something has come, none when the time is over. Raises MeetingError when a signal has come."""
+        """Return the descriptors with data, none after the timeout. Raises MeetingError if a signal has arrived."""
         poll = select.poll()
         for descriptor in descriptors:
             poll.register(descriptor, events)
@@ -69,18 +69,18 @@ class Sweep:
         return [descriptor for descriptor, _events in ready]
 
     def heard(self, wire: Wire, seconds: float) -> bool:
-        """Wait for a message on a wire; False when the time is over. Raises MeetingError when a signal has come."""
+        """Wait for a message on a wire; False after the timeout. Raises MeetingError if a signal has arrived."""
         return wire.has_message or bool(self.poll([wire.sock.fileno()], seconds))
 
     def saw(self, host: int) -> None:
-        """Remember that a host lives."""
+        """Record that a host is alive."""
         with self._lock:
             self.seen.add(host)
             self._dead.pop(host, None)
             self._gone.discard(host)
 
     def found_dead(self, host: int) -> None:
-        """Remember that a host was found dead, here or elsewhere. That never keeps anybody from trying."""
+        """Record that a host was found dead, here or elsewhere. This never prevents another attempt."""
         with self._lock:
             self._dead.pop(host, None)
             self._dead[host] = None
@@ -88,21 +88,21 @@ class Sweep:
                 self._gone.add(host)
 
     def may_be_late(self, host: int) -> bool:
-        """Whether a host that refuses connections may just not have started yet: nobody has seen it, and there is time left."""
+        """Return whether a host that refuses connections may just not have started yet: it was never seen, and there is time left."""
         return host not in self.seen and host not in self._gone and time.monotonic() < self.start_deadline
 
     def is_called_dead(self, host: int) -> bool:
-        """Whether somebody found a host dead."""
+        """Return whether a host was reported dead."""
         return host in self._dead
 
     def rumours(self) -> dict[str, list[int]]:
-        """Return, for a message, the last hosts that were found dead, and which of them are gone: they had been seen before."""
+        """Return, for a message, the last hosts that were found dead, and which of them are gone: those had been seen before."""
         with self._lock:
             dead = list(self._dead)[-RUMOURS:]
             return {"dead": dead, "gone": [host for host in dead if host in self._gone]}
 
     def hear_rumours(self, message: JsonDict) -> None:
-        """Take from a signed message who was found dead."""
+        """Record the dead hosts that a signed message reports."""
         dead, gone = (told[:RUMOURS] if isinstance(told, list) else [] for told in (message.get("dead"), message.get("gone")))
         for host in dead:
             if isinstance(host, int) and 0 <= host < len(self.hosts) and host != self.index:

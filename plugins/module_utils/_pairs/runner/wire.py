@@ -36,16 +36,16 @@ class MeetingError(Exception):
 
     @property
     def ends_meeting(self) -> bool:
-        """Whether the partners cannot go on with the next test."""
+        """Return whether the partners cannot continue with the next test."""
         return self.error_class not in TEST_FAILED
 
     def told(self, kind: str = "refused", **more: Any) -> JsonDict:
-        """Return it as a message."""
+        """Return the error as a message."""
         return {"kind": kind, "class": self.error_class, "detail": self.detail, **more}
 
 
 def refusal(message: JsonDict, who: str) -> MeetingError:
-    """Return what a partner's refusal means here. A partner that was stopped is as good as dead."""
+    """Return what a partner's refusal means here. A stopped partner counts as dead."""
     error_class = message["class"] if message.get("class") in ERROR_CLASSES else "refused"
     return MeetingError("dead" if error_class == "signal" else error_class, f"{who}: {message.get('detail')}")
 
@@ -65,12 +65,12 @@ class Wire:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def keep_alive(self) -> None:
-        """Notice within seconds when the partner's host goes: one that loses its power says no goodbye."""
+        """Detect within seconds that the partner's host is gone: a host that loses power sends no goodbye."""
         for option, value in KEEPALIVE:
             self.sock.setsockopt(*option, value)
 
     def send(self, message: JsonDict) -> None:
-        """Send one signed message. Raises MeetingError when the partner is gone."""
+        """Send one signed message. Raises MeetingError if the partner is gone."""
         body = json.dumps({**message, "nonce": self.nonce}).encode()
         try:
             self.sock.sendall(self._sign(body) + b" " + body + b"\n")
@@ -79,11 +79,11 @@ class Wire:
 
     @property
     def has_message(self) -> bool:
-        """Whether receive() has something to return without waiting."""
+        """Return whether receive() can return without waiting."""
         return b"\n" in self._came
 
     def take(self) -> None:
-        """Read what has come, or wait for it. Raises MeetingError when the partner is gone, or says too much."""
+        """Read the available data, or wait for data. Raises MeetingError if the partner is gone, or sends too much."""
         try:
             piece = self.sock.recv(MESSAGE_BYTES)
         except OSError as exc:
@@ -95,7 +95,7 @@ class Wire:
     def receive(self) -> tuple[JsonDict, bool]:
         """Return the next message and whether it is signed with our token, for this connection.
 
-        Raises MeetingError when the partner is gone or silent, or sends something else.
+        Raises MeetingError if the partner is gone or silent, or sends anything else.
         """
         deadline = time.monotonic() + CONNECT_TIMEOUT_SECONDS
         while not self.has_message:
@@ -122,5 +122,5 @@ class Wire:
 
 
 def whole_number(value: object) -> int:
-    """Return it, or -1 for what is no whole number."""
+    """Return the value, or -1 if it is not a whole number."""
     return value if isinstance(value, int) and not isinstance(value, bool) else -1
