@@ -2,4 +2,4 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What all packages beside this one need: errors, findings, commands, files, systemd units, and the programs that are sent to hosts."""
+"""The base of all other packages: errors, findings, commands, files, systemd units, and the programs that are sent to hosts."""

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A tar archive that somebody gives: checked by its sum, looked through before anything of it is on the disk, and unpacked as a whole."""
+"""A tar archive from outside: verified by checksum, inspected before any of it is on the disk, and unpacked as a whole."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _SET_ID = 0o6000
 
 
 def member_name(member: tarfile.TarInfo) -> str:
-    """The name as it will be below the folder: "./a//b" is "a/b"."""
+    """Return the name as it will be below the folder: "./a//b" is "a/b"."""
     return posixpath.normpath(member.name)
 
 
 def wrong_members(members: Iterable[tarfile.TarInfo]) -> Iterator[str]:
-    """Each member that is wrong, and why: "'etc/passwd' has an absolute name"."""
+    """Yield each rejected member and why: "'etc/passwd' has an absolute name"."""
     kinds: dict[str, bytes] = {}
     links: set[str] = set()
     for member in members:
         name = member_name(member)
         reason = _reason(member)
         if reason is None and member.islnk() and kinds.get(posixpath.normpath(member.linkname)) not in tarfile.REGULAR_TYPES:
-            # A hard link to a symbolic link is that link under another name, and what lies behind it leaves the folder.
+            # A hard link to a symbolic link is that link under another name, and its target may be outside the folder.
             reason = f"is a hard link to {member.linkname[:200]!r}, which is no file before it in the archive"
         if reason is None and name in kinds and not (member.isdir() and kinds[name] == tarfile.DIRTYPE):
             reason = "is there twice"
@@ -81,9 +81,9 @@ def _wrong_kind(member: tarfile.TarInfo) -> str | None:
 
 
 def _leaves(member: tarfile.TarInfo) -> bool:
-    """Whether a link could lead out of the top folder. A hard link counts from the top of the archive.
+    """Return whether a link could lead out of the top folder. A hard link counts from the top of the archive.
 
-    ".." is good at the beginning only: behind a name that is a link itself it would not be where it seems to be.
+    ".." is allowed only at the beginning: after a name that is itself a link, it would lead to another place.
     """
     target = member.linkname.split("/")
     if member.linkname.startswith("/"):
@@ -100,13 +100,13 @@ _BLOCK_BYTES = 1024 * 1024
 _UNPACKING, _UNPACKED = ".unpacking-", "unpacked"
 _COPY = ".own-"
 _SHOWN = 5
-#: All that tarfile and the decompressors raise for an archive that makes no sense: they pass numbers of its headers to int() and utime().
+#: All exceptions of tarfile and the decompressors for an invalid archive: they pass numbers of its headers to int() and utime().
 UNREADABLE = (tarfile.TarError, EOFError, OSError, ArithmeticError, LookupError, ValueError, RecursionError, zlib.error, LZMAError)
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What an archive has: its one top folder, the bytes of all its files, and how many members."""
+    """The content of an archive: its one top folder, the bytes of all its files, and the number of members."""
 
     top: str
     size_bytes: int
@@ -114,7 +114,7 @@ class Contents:
 
 
 def verify(file: Path, checksum: str, archive: Path) -> None:
-    """Compare a copy of an archive with "sha256:<64 hex digits>". Raises ApplyError, which names the archive, if it is another one."""
+    """Compare a copy of an archive with "sha256:<64 hex digits>". Raises ApplyError, which names the archive, if they differ."""
     wish = checksum.partition(":")[2].lower()
     if not re.fullmatch(r"sha256:[0-9a-fA-F]{64}", checksum):
         raise ApplyError(f"the checksum of {archive} has to be sha256: and 64 hex digits, got {checksum[:100]!r}")
@@ -133,10 +133,10 @@ def _sha256(path: Path) -> str:
 
 @contextmanager
 def own_copy(archive: Path, checksum: str, folder: Path) -> Iterator[Path]:
-    """Copy a file into a folder of ours (0700), compare the copy with its checksum, and lend the copy, which is removed afterwards.
+    """Copy a file into a folder of ours (0700), verify the copy's checksum, and yield the copy, which is removed afterwards.
 
-    Whoever may write to the original's folder can exchange the file between two looks. So the copy is what is checked and unpacked.
-    It has the original's name. Raises ApplyError if the file is another one, or not there.
+    A user with write access to the original's folder can exchange the file after the check. So the copy is checked and unpacked.
+    It has the original's name. Raises ApplyError if the file is a different one, or missing.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=_COPY) as own:
@@ -150,9 +150,9 @@ def own_copy(archive: Path, checksum: str, folder: Path) -> Iterator[Path]:
 
 
 def read_members(archive: Path, what: str) -> list[tarfile.TarInfo]:
-    """All members of an archive, of which nothing is unpacked yet. what: that it should be ("MLNX_OFED's .tgz").
+    """Return all members of an archive, before anything is unpacked. what: the expected content ("MLNX_OFED's .tgz").
 
-    Raises ApplyError if it is no tar, or has a member that could reach outside of its own folder or get rights.
+    Raises ApplyError if it is not a tar, or has a member that could reach outside its own folder or gain rights.
     """
     try:
         with tarfile.open(archive) as tar:
@@ -167,7 +167,7 @@ def read_members(archive: Path, what: str) -> list[tarfile.TarInfo]:
 
 
 def contents_of(archive: Path, members: Sequence[tarfile.TarInfo]) -> Contents:
-    """What its members come to. Raises ApplyError unless they have just one top folder."""
+    """Summarize the members of an archive. Raises ApplyError unless they have exactly one top folder."""
     tops = sorted({member_name(member).partition("/")[0] for member in members} - {"."})
     if len(tops) != 1:
         raise ApplyError(f"{archive} has {len(tops)} folders or files at its top ({', '.join(tops[:_SHOWN])}), expected just one folder")
@@ -175,9 +175,9 @@ def contents_of(archive: Path, members: Sequence[tarfile.TarInfo]) -> Contents:
 
 
 def unpack(archive: Path, contents: Contents, folder: Path) -> Path:
-    """Unpack an archive that was looked through, and return its top folder. What an earlier run has left goes first.
+    """Unpack an inspected archive, and return its top folder. Leftovers of an earlier run are removed first.
 
-    It is under another name until it is complete. Files belong to whoever runs this, and nobody else may write them.
+    The folder has another name until it is complete. Its files belong to the current user, and no other user may write them.
     """
     remove_unpacked(folder)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -208,6 +208,6 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> Non
 
 
 def remove_unpacked(folder: Path) -> None:
-    """Remove what was unpacked, and what an interrupted run has left of it."""
+    """Remove the unpacked folder, and what an interrupted run has left of it."""
     for path in (folder / _UNPACKED, *folder.glob(f"{_UNPACKING}*")):
         shutil.rmtree(path, ignore_errors=False) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)

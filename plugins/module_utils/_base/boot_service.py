@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Settings that are lost at a reboot, as a service: its files, a unit that is enabled, and a run now where there is something to do."""
+"""Settings that are lost at a reboot, as a service: its files, an enabled unit, and a run now if there is something to do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import 
 #: Where the units' programs are installed.
 PROGRAMS = "/usr/local/lib/rdma-cluster"
 _TIMEOUT_SECONDS = 150.0
-#: What no unit of ours needs. ProtectSystem=strict leaves /dev, /proc and /sys as they are. A refused call is an error, not the end.
+#: Restrictions for all units of ours. ProtectSystem=strict does not cover /dev, /proc and /sys. A refused call is an error, not the end.
 HARDENING = (
     "NoNewPrivileges=yes",
     "ProtectSystem=strict",
@@ -39,20 +39,20 @@ HARDENING = (
     "SystemCallErrorNumber=EPERM",
     "UMask=0077",
 )
-#: Beside it, of a unit that opens no device and reads no clock: it writes files of /sys, or speaks to the kernel by netlink.
+#: In addition, for a unit that opens no device and reads no clock: it writes files of /sys, or uses netlink.
 NO_DEVICES = ("ProtectHome=yes", "PrivateDevices=yes", "ProtectClock=yes", "MemoryDenyWriteExecute=yes", "IPAddressDeny=any")
 
 
 def hardened(*own: str) -> str:
-    """Return the lines of a unit's [Service] that take away what it does not need; own: what only this unit gives up, or keeps."""
+    """Return the [Service] lines that remove what a unit does not need; own: what only this unit gives up, or keeps."""
     return "\n".join((*HARDENING, *own))
 
 
 @dataclass(frozen=True)
 class ServiceChange:
-    """What was not as it shall be of a service: files, and whether the unit is to be enabled and started.
+    """The differences between a service and its plan: files, and whether to enable and start the unit.
 
-    removed: what a unit that shall go was so far, of "enabled" and "started".
+    removed: the former states of a unit that is removed, of "enabled" and "started".
     """
 
     unit: str
@@ -66,7 +66,7 @@ class ServiceChange:
 
     @property
     def diffs(self) -> list[dict[str, str]]:
-        """In the shape that Ansible's --diff prints."""
+        """Return the changes in the form that Ansible's --diff prints."""
         states = _states(enabled=self.enabled, started=self.started)
         return [*(file.to_diff() for file in self.files), *listed_diff(self.unit, states, gone=self.removed)]
 
@@ -87,11 +87,11 @@ class BootProgram:
 
     @property
     def paths(self) -> list[str]:
-        """The settings, the program and the unit."""
+        """Return the paths of the settings, the program and the unit."""
         return [self.config, self.program, f"{UNITS}/{self.unit}"]
 
     def files(self, settings: str | None) -> list[ManagedFile]:
-        """The planned files. settings: the text of the file of settings; None removes all files."""
+        """Return the planned files. settings: the text of the file of settings; None removes all files."""
         if settings is None:
             return [ManagedFile(path, None) for path in self.paths]
         config, program, unit = self.paths
@@ -99,11 +99,11 @@ class BootProgram:
 
     @property
     def unchanged(self) -> ServiceChange:
-        """The change of a run that touches neither the files nor the unit."""
+        """Return the change of a run that touches neither the files nor the unit."""
         return ServiceChange(self.unit, [], enabled=False, started=False)
 
     def install(self, settings: str, *, runner: Runner, check_mode: bool) -> ServiceChange:
-        """Write the files and look at the unit; run_service does the rest."""
+        """Write the files and read the state of the unit; run_service does the rest."""
         return install_service(self.unit, self.files(settings), runner=runner, check_mode=check_mode)
 
     def remove(self, *, runner: Runner, check_mode: bool) -> ServiceChange:
@@ -112,16 +112,16 @@ class BootProgram:
 
 
 def install_service(unit: str, files: Sequence[ManagedFile], *, runner: Runner, check_mode: bool) -> ServiceChange:
-    """Write the files of a service, the unit's among them, and look at the unit; run_service does the rest."""
+    """Write the files of a service, including the unit's, and read the state of the unit; run_service does the rest."""
     written = ensure_files(list(files), check_mode=check_mode)
     state = unit_state(runner, unit)
     return ServiceChange(unit, written, enabled=not state.enabled, started=not state.active)
 
 
 def run_service(change: ServiceChange, *, runner: Runner, restart: bool = False) -> None:
-    """Enable the unit, and start it where it is not, or where restart says so. Raises ApplyError with what systemd said."""
+    """Enable the unit, and start it if it does not run, or if restart is set. Raises ApplyError with systemd's message."""
     if change.enabled:
-        # Reloads as well.
+        # This also reloads systemd.
         _systemctl(runner, "enable", change.unit)
     elif any(PurePosixPath(file.path).name in (change.unit, _template(change.unit)) for file in change.files):
         _systemctl(runner, "daemon-reload")
@@ -130,7 +130,7 @@ def run_service(change: ServiceChange, *, runner: Runner, restart: bool = False)
 
 
 def remove_service(unit: str, paths: Sequence[str], *, runner: Runner, check_mode: bool) -> ServiceChange:
-    """The service goes while its unit is still known, then its files. What it has done stays until the next boot."""
+    """Stop and disable the service while its unit is still known, then remove its files. Its effects stay until the next boot."""
     state = unit_state(runner, unit)
     if (state.active or state.enabled) and not check_mode:
         _systemctl(runner, "disable", "--now", unit)
@@ -139,7 +139,7 @@ def remove_service(unit: str, paths: Sequence[str], *, runner: Runner, check_mod
 
 
 def install_files(files: Sequence[ManagedFile], *, runner: Runner, check_mode: bool) -> list[FileChange]:
-    """Write, or remove, the files that several units share, and have systemd read its own again."""
+    """Write or remove the files that several units share, and reload systemd."""
     changes = ensure_files(list(files), check_mode=check_mode)
     if not check_mode and any(change.path.endswith(".service") for change in changes):
         _systemctl(runner, "daemon-reload")
@@ -151,7 +151,7 @@ def _states(*, enabled: bool, started: bool) -> tuple[str, ...]:
 
 
 def _template(unit: str) -> str:
-    """rdma-qos@ens1.service is made of rdma-qos@.service."""
+    """Return the template of an instance: rdma-qos@.service for rdma-qos@ens1.service."""
     return re.sub(r"@.*(?=\.service$)", "@", unit)
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Running commands: the one place on a host where a process is started for its output.
+"""Running commands: the only place on a host that starts processes for their output.
 
 Code that needs a command's output takes a Runner, so that a test can hand in a scripted one.
 """
@@ -23,7 +23,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import A
 
 __all__ = ["CommandError", "Completed", "Runner", "Spooler", "SubprocessRunner", "run_checked"]
 
-#: What a launcher of other processes is given to end them by itself, before all of them are killed.
+#: How long a launcher of other processes has to end them by itself, before all of them are killed.
 GRACE_SECONDS = 15.0
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/bin", "/bin")
 
@@ -56,16 +56,16 @@ class Spooler(Protocol):
     """Runs one command whose output is too much to be held, into a file."""
 
     def run_into(self, argv: Sequence[str], path: str, *, environment: Mapping[str, str], timeout_seconds: float) -> int:
-        """Run argv without a shell, with these variables beside its own, standard output and errors into a new file. Its exit status.
+        """Run argv without a shell, with these variables added, standard output and errors into a new file. Returns its exit status.
 
-        On timeout the command is asked to end (SIGTERM), and what is left of its session some time after that is killed. Raises
+        On timeout the command gets SIGTERM, and the rest of its session is killed some time later. Raises
         CommandError as Runner.run does, and OSError for the file.
         """
         ...  # pylint: disable=unnecessary-ellipsis
 
 
 def run_checked(runner: Runner, *argv: str, timeout_seconds: float = 60.0) -> str:
-    """Run a command that must succeed and return its standard output. Raises ApplyError with the command and what it said."""
+    """Run a command that must succeed and return its standard output. Raises ApplyError with the command and its output."""
     done = runner.run(argv, timeout_seconds=timeout_seconds)
     if done.rc:
         raise ApplyError(f"`{' '.join(argv)}` failed: {done.stderr.strip() or done.rc}")
@@ -76,7 +76,7 @@ class SubprocessRunner:
     """The Runner of a live host: untranslated output, no standard input, never a shell."""
 
     def run(self, argv: Sequence[str], *, timeout_seconds: float = 30.0) -> Completed:
-        """Run argv with LC_ALL=C and the system directories on PATH; on timeout end it and what it started."""
+        """Run argv with LC_ALL=C and the system directories on PATH; on timeout, end it and all processes it started."""
         command = tuple(argv)
         if not command or isinstance(argv, str):
             raise CommandError(f"a command is a non-empty list of arguments, got {argv!r}")
@@ -91,7 +91,7 @@ class SubprocessRunner:
         return Completed(command, process.returncode, _decode(stdout), _decode(stderr))
 
     def run_into(self, argv: Sequence[str], path: str, *, environment: Mapping[str, str], timeout_seconds: float) -> int:
-        """See Spooler. The file is the owner's alone: a log tells of the network."""
+        """See Spooler. Only the owner can read the file, because a log describes the network."""
         command = tuple(argv)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
             process = _start(command, output, environment)
@@ -113,7 +113,7 @@ def _environment() -> dict[str, str]:
 def _start(
     command: tuple[str, ...], output: IO[bytes] | None = None, environment: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
-    """output: where standard output and errors go together; without it, into a pipe each."""
+    """Start a process. output: the file for standard output and errors together; without it, each goes into a pipe."""
     try:
         return subprocess.Popen(  # pylint: disable=ansible-bad-function
             command,
@@ -140,7 +140,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end_session(process: subprocess.Popen[bytes]) -> None:
-    """Ask the process to end, then kill all that is in its session: a launcher puts what it starts into process groups of their own."""
+    """End the process with SIGTERM, then kill the rest of its session: a launcher puts its children into process groups of their own."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -155,7 +155,7 @@ def _end_session(process: subprocess.Popen[bytes]) -> None:
 
 
 def _session(leader: int) -> list[int]:
-    """The processes of a session that still run, by /proc/PID/stat (proc(5): state and session are fields 3 and 6)."""
+    """Return the running processes of a session, from /proc/PID/stat (proc(5): state and session are fields 3 and 6)."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, IndexError):

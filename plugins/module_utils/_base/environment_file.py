@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Environments: files for systemd's EnvironmentFile= and `set -a; . file`, those of processes, and those that `systemctl show` tells of.
+"""Environments: files for systemd's EnvironmentFile= and `set -a; . file`, those of processes, and those that `systemctl show` reports.
 
 Sources: systemd.exec(5), systemctl(1).
 """
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import lines_of
 
-#: What systemctl is asked for.
+#: The properties to request from systemctl.
 PROPERTIES = "Id,LoadState,MainPID,User,Environment,EnvironmentFiles"
 #: All variables of a unit are one line.
 _LONGEST_ENVIRONMENT = 65536
@@ -27,7 +27,7 @@ _ESCAPE = re.compile(r'\\(["\\$`])')
 
 @dataclass(frozen=True)
 class ServiceEnvironment:
-    """main_pid: None where it does not run; user: "" for root; variables: of the unit itself; files: in their order, globs included."""
+    """main_pid: None if it does not run; user: "" for root; variables: of the unit itself; files: in their order, globs included."""
 
     unit: str
     main_pid: int | None
@@ -37,7 +37,7 @@ class ServiceEnvironment:
 
 
 def parse_environment_file(text: str) -> dict[str, str]:
-    """The variables; of two lines for one name the last counts. Lines that are no assignment, and comments, are left out."""
+    """Return the variables; if a name has two lines, the last one counts. Comments and lines without an assignment are left out."""
     variables = {}
     for line in text.split("\n"):
         found = _ASSIGNMENT.fullmatch(line.rstrip("\r"))
@@ -47,7 +47,7 @@ def parse_environment_file(text: str) -> dict[str, str]:
 
 
 def unquoted(value: str) -> str:
-    """A value without the quotes around it, and with double ones without the backslashes that they need."""
+    """Return a value without the quotes around it and, for double quotes, without the backslashes that they need."""
     if len(value) > 1 and value[0] == value[-1] == "'":
         return value[1:-1]
     if len(value) > 1 and value[0] == value[-1] == '"':
@@ -56,13 +56,13 @@ def unquoted(value: str) -> str:
 
 
 def parse_environ(data: bytes) -> dict[str, str]:
-    """/proc/PID/environ (proc_pid_environ(5)): apart by NUL; what is no text in UTF-8 gets replacement characters."""
+    """Parse /proc/PID/environ (proc_pid_environ(5)), separated by NUL; bytes that are not UTF-8 become replacement characters."""
     words = (word.decode("utf-8", "replace").partition("=") for word in data.split(b"\0"))
     return {name: value for name, equals, value in words if name and equals}
 
 
 def parse_service_environment(text: str) -> ServiceEnvironment:
-    """`systemctl show --property=PROPERTIES UNIT`. Raises ParseError, also for a unit that systemd does not have."""
+    """Parse `systemctl show --property=PROPERTIES UNIT`. Raises ParseError, also for a unit that systemd does not know."""
     lines = [line.partition("=")[::2] for line in lines_of(text.strip(), _LONGEST_ENVIRONMENT)]
     said = dict(lines)
     if "Id" not in said:

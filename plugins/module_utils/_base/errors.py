@@ -6,14 +6,14 @@
 
 from __future__ import annotations
 
-#: The most characters of a message, of which a person reads but the first.
+#: The longest message, in characters; readers need only its beginning.
 MESSAGE = 1000
 
 
 class ParseError(ValueError):
     """A text does not have the form that its source promises; the message quotes the offending text.
 
-    What it quotes may be as long as a file: from MESSAGE characters on, the middle is left out.
+    The quoted text may be as long as a file: from MESSAGE characters on, the middle is left out.
     """
 
     def __init__(self, message: str) -> None:
@@ -26,4 +26,4 @@ class CommandError(RuntimeError):
 
 
 class ApplyError(RuntimeError):
-    """A change to a host could not be made, or did not stick; the message names what, and what was seen."""
+    """A change to a host failed or did not take effect; the message names the change and the observed state."""

@@ -4,10 +4,11 @@
 
 """Files that the collection manages on a host: compared, and written only when they differ.
 
-Files of the collection alone are replaced as a whole. In a file that others write too, such as nccl.conf, only a marked block is managed.
+Files that belong to the collection alone are replaced as a whole. In a file that others write too, such as nccl.conf, only a marked
+block is managed.
 
-The control node compares too (`files_differ`), by what rdma_facts says of them (`managed_files`), so that a host on which
-nothing differs is not asked again.
+The control node compares too (`files_differ`), using what rdma_facts reports (`managed_files`). So a host without differences is not
+contacted again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 
-#: Where files of ours lie: folder, and what their names begin with.
+#: Where our files are: folder, and the beginning of their names.
 MANAGED = (
     ("/etc", "nccl.conf"),
     ("/etc/apt/keyrings", "rdma-cluster-"),
@@ -54,21 +55,21 @@ MANAGED = (
 
 #: The folder that is the collection's alone.
 OWN_FOLDER = "/etc/rdma-cluster/"
-#: The lines around a managed block, and what stood at the top of such files when they were replaced as a whole.
+#: The lines around a managed block, and the first lines of such files from when they were replaced as a whole.
 BEGIN = "# BEGIN rdma.cluster: do not edit this block; all other lines are kept"
 END = "# END rdma.cluster"
 WHOLE_HEADER = "# Managed by rdma.cluster"
-#: What stands before a line that the block replaces.
+#: The prefix of a line that the block replaces.
 REPLACED = "# replaced by rdma.cluster: "
-#: What facts tell of the files of a host, by path: see managed_files.
+#: What facts report about the files of a host, by path: see managed_files.
 Files = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class ManagedFile:
-    """The planned state of a file; content None: it is removed; bytes of a program. mode: permission bits.
+    """The planned state of a file. content: None removes it, bytes are a program. mode: permission bits.
 
-    block: content is a marked block, all other lines are kept, and so are the mode and owner of a file that exists. replaced: the names
+    block: content is a marked block; all other lines are kept, and so are the mode and owner of an existing file. replaced: the names
     of variables whose lines outside of the block become comments.
     """
 
@@ -80,20 +81,20 @@ class ManagedFile:
 
     @property
     def text(self) -> str:
-        """The content of a file of text; "" for one that shall not exist."""
+        """The content of a text file; "" for a file to be removed."""
         return self.content if isinstance(self.content, str) else ""
 
 
 @dataclass(frozen=True)
 class FileChange:
-    """A file that was not as it should be; None: it did not exist, or shall not."""
+    """A difference between a file and its plan. None: it did not exist, or is removed."""
 
     path: str
     before: str | None
     after: str | None
 
     def to_diff(self) -> dict[str, str]:
-        """In the shape that Ansible's --diff prints."""
+        """Return the change in the form that Ansible's --diff prints."""
         return {
             "before_header": self.path,
             "after_header": self.path,
@@ -103,19 +104,19 @@ class FileChange:
 
 
 def is_shared(path: str) -> bool:
-    """Whether others may write a file as well, so that only a block of it is managed."""
+    """Return whether others may write a file too, so that only a block of it is managed."""
     return not path.startswith(OWN_FOLDER)
 
 
 def shared_files(others: Sequence[str] = ()) -> list[str]:
-    """The files with a managed block. others: paths that the intent gives to files of ours."""
+    """Return the files with a managed block. others: paths that the intent sets for files of ours."""
     return [path for path in dict.fromkeys(("/etc/nccl.conf", *others)) if is_shared(path)]
 
 
 def split_block(text: str) -> tuple[list[str], str | None]:
-    """The lines of a file outside of its managed block, without their ends, and the block's text, None where there is none.
+    """Return the lines of a file outside its managed block, without line ends, and the block's text, None without a block.
 
-    A file that begins as those that were replaced as a whole has no lines of others. A block without its end is none.
+    A file that begins like those that were replaced as a whole has no lines of others. A block without its end does not count.
     """
     lines = text.split("\n")
     if not lines[-1]:
@@ -128,26 +129,26 @@ def split_block(text: str) -> tuple[list[str], str | None]:
 
 
 def with_block(text: str, block: str, replaced: Collection[str] = ()) -> str:
-    """The text of a file with this block at its end. replaced: variables whose lines outside of the block become comments."""
+    """Return the text of a file with this block at its end. replaced: variables whose lines outside of the block become comments."""
     lines, _block = split_block(text)
     kept = [f"{REPLACED}{line}" if line.partition("=")[0] in replaced else line for line in lines]
     return "".join(f"{line}\n" for line in [*kept, BEGIN]) + block + f"{END}\n"
 
 
 def outside_block(text: str) -> str:
-    """The lines of others in a file with a managed block."""
+    """Return the lines of others in a file with a managed block."""
     return "".join(f"{line}\n" for line in split_block(text)[0])
 
 
 def managed_files(
     sys: SysRoot, others: Sequence[str] = (), shared: Sequence[str] = (), read_shared: Callable[[str], Any] | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Each file of ours that a host has: path → {"sha256": of its bytes, in hex, "mode": permission bits, "owner": "0:0"}.
+    """Return our files on a host: path → {"sha256": of its bytes, in hex, "mode": permission bits, "owner": "0:0"}.
 
-    Of the files in shared also "block", the SHA-256 of the managed block, None where there is none, and "others", what read_shared makes
-    of the lines of others.
+    Files in shared also have "block", the SHA-256 of the managed block, None without one, and "others", the result of read_shared for the
+    lines of others.
 
-    others: paths that the intent gives to files of ours, beside the places where they lie otherwise.
+    others: paths that the intent sets for files of ours, in addition to their usual places.
     """
     ours = [f"{folder}/{name}" for folder, prefix in MANAGED for name in sys.list_dir(folder) if name.startswith(prefix)]
     found = {}
@@ -168,7 +169,7 @@ def _digest_of(content: str | bytes) -> str:
 
 
 def differs(file: ManagedFile, files: Files | None) -> bool:
-    """Whether a file is not as it shall be, by the facts of its host; True if they do not tell."""
+    """Return whether a file differs from its plan, according to the facts of its host; True if these do not cover files."""
     if files is None:
         return True
     if file.content is None:
@@ -181,44 +182,44 @@ def differs(file: ManagedFile, files: Files | None) -> bool:
 
 
 def _has_block(seen: Mapping[str, Any] | None, file: ManagedFile) -> bool:
-    """Whether a file has the block of a managed file, and no line of others that it replaces."""
+    """Return whether a file has the block of a managed file, and none of the other lines that it replaces."""
     told = seen or {}
     return told.get("block") == _digest_of(file.text) and not set(file.replaced) & set(told.get("others") or ())
 
 
 def others_of(files: Files | None, path: str) -> Mapping[str, str]:
-    """The variables that lines of others set in a file with a managed block, by the facts of its host."""
+    """Return the variables that lines of others set in a file with a managed block, according to the facts of its host."""
     return (files or {}).get(path, {}).get("others") or {}
 
 
 def described(content: str | bytes, mode: int) -> dict[str, Any]:
-    """What facts say of a file that is as it shall be: modules run as root."""
+    """Return what facts report about a file that matches its plan: modules run as root."""
     return {"sha256": hashlib.sha256(as_bytes(content)).hexdigest(), "mode": mode, "owner": "0:0"}
 
 
 def as_bytes(content: str | bytes) -> bytes:
-    """What a file of this content holds."""
+    """Return the bytes of a file with this content."""
     return content.encode() if isinstance(content, str) else content
 
 
 def files_differ(wanted: Sequence[ManagedFile], files: Files | None) -> bool:
-    """Whether any of them does."""
+    """Return whether any of the files differs."""
     return any(differs(file, files) for file in wanted)
 
 
 def listed_diff(header: str, items: Sequence[str], gone: Sequence[str] = ()) -> list[dict[str, str]]:
-    """What is done beside files, in the same shape: a line for each item that comes to be, or goes; nothing for none."""
+    """Return changes other than files in the same form: a line for each item that is added or removed; empty without items."""
     before, after = ("".join(f"{item}\n" for item in each) for each in (gone, items))
     return [{"before_header": header, "after_header": header, "before": before, "after": after}] if items or gone else []
 
 
 def setting_diff(header: str, was: object, wished: object) -> dict[str, str]:
-    """One setting of the running system in the same shape: each setting that differs is a line of drift.jsonl."""
+    """Return one setting of the running system in the same form: each setting that differs is a line of drift.jsonl."""
     return {"before_header": header, "after_header": header, "before": f"{was}\n", "after": f"{wished}\n"}
 
 
 def ensure_files(files: list[ManagedFile], *, check_mode: bool) -> list[FileChange]:
-    """Make the files as they shall be and return those that were not; in check mode only return them."""
+    """Apply the plan of the files and return those that differed; in check mode only return them."""
     changes = []
     for file in files:
         change = _difference(file)
@@ -244,7 +245,7 @@ def _difference(file: ManagedFile) -> FileChange | None:
 
 
 def _wanted(file: ManagedFile, before: bytes | None) -> bytes | None:
-    """The bytes that the file gets. before: what it has now."""
+    """Return the planned bytes of the file. before: its current bytes."""
     if file.content is None or not file.block:
         return None if file.content is None else as_bytes(file.content)
     text = (before or b"").decode("utf-8", "surrogateescape")
@@ -252,14 +253,14 @@ def _wanted(file: ManagedFile, before: bytes | None) -> bytes | None:
 
 
 def _shown(data: bytes | None) -> str | None:
-    """The text of a file; of one that is no text, which has NUL bytes, its sum."""
+    """Return the text of a file; for a binary file, which has NUL bytes, its checksum."""
     if data is None or b"\0" not in data:
         return None if data is None else data.decode("utf-8", "replace")
     return f"{len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()}\n"
 
 
 def attributes(mode: int, uid: int, gid: int) -> str:
-    """Mode and owner as lines of a diff."""
+    """Return mode and owner as lines of a diff."""
     return f"mode {mode:04o}\nowner {uid}:{gid}\n"
 
 
@@ -268,7 +269,7 @@ def _write(file: ManagedFile) -> None:
     if file.content is None:
         path.unlink()
         return
-    # A file that others write too may be a link to theirs, with a mode and owner of their choice.
+    # A file that others write too may be a link to their own file, with a mode and owner of their choice.
     path = Path(os.path.realpath(path)) if file.block else path
     status = path.stat() if file.block and path.exists() else None
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -18,12 +18,12 @@ ERROR = "error"
 UNKNOWN = "unknown"
 NOT_APPLICABLE = "not_applicable"
 STATUSES = (OK, WARNING, ERROR, UNKNOWN, NOT_APPLICABLE)
-#: The longest name of what was looked at, in characters.
+#: The longest name of a subject, in characters.
 LONGEST_SUBJECT = 1000
 _ONE_LINE = {"stage": 100, "check": 200, "host": 300, "subject": LONGEST_SUBJECT}
 _LINES = ("observed", "expected", "remedy")
 _OPTIONAL = ("silenced_by", "caused_by")
-#: What stops a gate: something is wrong, or it could not be told whether it is.
+#: What stops a gate: something is wrong, or could not be checked.
 STOPPING = frozenset({ERROR, UNKNOWN})
 
 
@@ -35,12 +35,12 @@ def _text(value: Any) -> str:
 class Finding:
     """One check on one subject of one host.
 
-    stage: the stage whose gate asks; check: stable dotted id ("link.state"); subject: what was looked at, in a person's
+    stage: the stage whose gate runs the check; check: stable dotted id ("link.state"); subject: what was checked, in plain
     words ("rail 1 (rail1, ens2)"); status: one of STATUSES; observed and expected: sentences or values as text;
-    remedy: what to do, empty when nothing is to be done; caused_by: the check whose error on the same host explains this
-    finding, None if none does.
+    remedy: what to do, empty if there is nothing to do; caused_by: the check whose error on the same host explains this
+    finding, None if there is none.
 
-    Hosts, cables and tools make these texts. So they are cut to a bounded length, and lose what does not print: see `clean`. Only
+    Hosts, cables and tools supply these texts. So they are cut to a bounded length, and lose what does not print: see `clean`. Only
     observed, expected and remedy may have several lines.
     """
 
@@ -75,17 +75,17 @@ class Finding:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Finding:
-        """The inverse of to_dict; unknown keys are an error (TypeError)."""
+        """Return a finding from the output of to_dict; unknown keys are an error (TypeError)."""
         return cls(**data)
 
 
 def stopping(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings that stop a gate: errors and unknowns that nobody has silenced."""
+    """Return the findings that stop a gate: errors and unknowns that are not silenced."""
     return [finding for finding in findings if finding.status in STOPPING and finding.silenced_by is None]
 
 
 def worst(findings: Iterable[Finding]) -> str:
-    """The status of a whole: error before unknown before warning before ok; not_applicable if there is nothing else."""
+    """Return the overall status: error before unknown before warning before ok; not_applicable if there is nothing else."""
     present = {finding.status for finding in findings if finding.silenced_by is None}
     for status in (ERROR, UNKNOWN, WARNING, OK):
         if status in present:

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A program of ours for a host without Ansible: one file with all of our module_utils that it imports.
+"""A program of ours for a host without Ansible: one file with all of our module_utils that it needs.
 
-What a unit runs at boot is thereby the very code that the module ran. The file is a zip that `python3 FILE ARGUMENTS` executes (zipapp).
-Its bytes are the same wherever and whenever it is made, so that the control node can compare it with what a host has: times are fixed,
-names sorted, and nothing is compressed, for versions of zlib differ in what they make of a text.
+So a unit runs at boot exactly the code that the module ran. The file is a zip that `python3 FILE ARGUMENTS` executes (zipapp).
+Its bytes do not depend on where and when it is made, so that the control node can compare it with the host's file: times are fixed,
+names sorted, and nothing is compressed, because versions of zlib differ in their output.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _SHEBANG = b"#!/usr/bin/python3\n"
 _MAIN = "from {package}.{name} import main\n\nraise SystemExit(main())\n"
 #: An import statement; names in parentheses may take several lines.
 _IMPORT = re.compile(r"^[ \t]*((?:from[ \t]+\S+[ \t]+import|import)[ \t]+(?:\([^)]*\)|[^\n]*))", re.MULTILINE)
-#: The first that a zip can tell.
+#: The earliest time that a zip can store.
 _TIME = (1980, 1, 1, 0, 0, 0)
 
 
 @functools.cache
 def host_program(name: str) -> bytes:
-    """Pack the program whose main() stands in one of our module_utils (`_pcie_tuning.runner`): int, taking its arguments from sys.argv.
+    """Pack the program whose main() is in one of our module_utils (`_pcie_tuning.runner`); it returns int and reads sys.argv.
 
     Raises ParseError if it imports something that a host without Ansible lacks, or imports by a relative path.
     """
@@ -54,8 +54,8 @@ def host_program(name: str) -> bytes:
 def program_of(main: Callable[[], int]) -> bytes:
     """Pack the program that starts with this function.
 
-    A module that installs a program on a host packs it there, and Ansible sends with a module only what its files import. So a program is
-    given as its imported function: a name alone would be missing on the host.
+    A module that installs a program on a host packs it there, and Ansible sends with a module only the files that it imports. So a program
+    is given as its imported function: if it were given by name alone, its file would be missing on the host.
     """
     return host_program(main.__module__[len(PACKAGE) + 1 :])
 
@@ -67,7 +67,7 @@ def _entry(path: str) -> zipfile.ZipInfo:
 
 
 def _sources(name: str) -> dict[str, bytes]:
-    """Path below module_utils → text, of a module of ours, of those that it imports, and so on; and of each room that one lies in."""
+    """Return path below module_utils → text, for a module of ours, its imports, their imports and so on; also the room of each."""
     found: dict[str, bytes] = {}
     pending, seen = [name], {name}
     while pending:
@@ -89,7 +89,7 @@ def _spec(module: str) -> importlib.machinery.ModuleSpec | None:
 
 
 def _source(module: str) -> tuple[str, bytes]:
-    """The path below module_utils and the text of one of ours. The archive in which Ansible sends a module has no files, and works too."""
+    """Return path below module_utils and text of one of our modules. Also works in Ansible's archive of a module, which has no files."""
     spec = _spec(module)
     read = getattr(spec.loader, "get_source", None) if spec is not None else None
     text = read(f"{PACKAGE}.{module}") if read is not None else None
@@ -102,7 +102,7 @@ def _source(module: str) -> tuple[str, bytes]:
 
 
 def _imported(module: str, source: bytes) -> Iterator[str]:
-    """Which of ours a text imports. Of all else only what Python brings may be there, which is not looked into."""
+    """Yield the modules of ours that a text imports. Other imports must be part of Python; they are not inspected."""
     for node in ast.walk(_statements(source)):
         for dotted in _dotted(module, node):
             if dotted.startswith(f"{PACKAGE}."):
@@ -112,7 +112,7 @@ def _imported(module: str, source: bytes) -> Iterator[str]:
 
 
 def _statements(source: bytes) -> ast.Module:
-    """The import statements of a text, also those inside functions. To parse whole files would take most of the time of packing."""
+    """Return the import statements of a text, also those inside functions. Parsing whole files would take most of the packing time."""
     text = source.decode()
     try:
         return ast.parse("\n".join(_IMPORT.findall(text)))
@@ -121,7 +121,7 @@ def _statements(source: bytes) -> ast.Module:
 
 
 def _dotted(module: str, node: ast.AST) -> list[str]:
-    """The modules that a statement imports; with `from ROOM import x` x is one if ROOM has such a file."""
+    """Return the modules that a statement imports; with `from ROOM import x`, x is one if ROOM has such a file."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if not isinstance(node, ast.ImportFrom):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The normalised intent of a host, as plugin_utils/_intent/read.py makes it of an inventory: docs/intent.md says what each key means."""
+"""The normalised intent of a host, as plugin_utils/_intent/read.py makes it from an inventory: docs/intent.md explains each key."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class _Kept(TypedDict, total=False):
 
 
 class DriverIntent(_Kept):
-    """kept: that `stack: keep` was replaced by the stack that the host has."""
+    """kept: whether `stack: keep` was replaced by the host's current stack."""
 
     stack: str
     version: str | None
@@ -310,7 +310,7 @@ class _Allowed(TypedDict, total=False):
 
 
 class Intent(_Allowed):
-    """allowed: what a gate adds: the effects of roles that the run allows ("reboot", "pcie_mrrs", …)."""
+    """allowed: added by a gate: the effects of roles that the run allows ("reboot", "pcie_mrrs", …)."""
 
     rails: list[Rail]
     fabric: FabricIntent
@@ -328,6 +328,6 @@ class Intent(_Allowed):
 
 
 def subnet_manager_of(intent: Intent, plane: str) -> SubnetManager | None:
-    """Who runs the subnet manager of a plane; None where the intent does not say."""
+    """Return the subnet manager of a plane; None if the intent does not set it."""
     of = intent["fabric"]["planes"].get(plane)
     return of["subnet_manager"] if of is not None else None

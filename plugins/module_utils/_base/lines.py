@@ -24,12 +24,12 @@ _HIDDEN = "***"
 
 
 def lines_of(text: str, longest: int = LONGEST_LINE, *, keepends: bool = False) -> list[str]:
-    """The lines of a text. A line of more characters than `longest` is cut there; with keepends it keeps its end."""
+    """Return the lines of a text. A line longer than `longest` characters is cut there; with keepends it keeps its end."""
     return [line if len(line) <= longest else line[:longest] + "\n" * line.endswith("\n") for line in text.splitlines(keepends=keepends)]
 
 
 def clean(text: str, longest: int = LONGEST_TEXT, *, lines: bool = False) -> str:
-    """A text for a terminal or a file: what a host reports of itself may hold anything.
+    """Return a text made safe for a terminal or a file: the reports of a host may hold anything.
 
     Characters that do not print (control characters, escapes, marks that turn the direction of writing, lone surrogates) become "?".
     The user and password of a URL become "***". Ends of lines become spaces; lines: they become "\\n" instead, and tabs stay. A text of
@@ -51,7 +51,7 @@ def clean(text: str, longest: int = LONGEST_TEXT, *, lines: bool = False) -> str
 
 
 def without_passwords(value: Any) -> Any:
-    """A refused value of the intent for a message: of what may be a URL, user, password and query are hidden, however they are spelled.
+    """Return a refused value of the intent for a message. If it may be a URL, user, password and query are hidden, however spelled.
 
     value: any tree of dictionaries, lists and texts.
     """
@@ -64,7 +64,7 @@ def without_passwords(value: Any) -> Any:
     start, at, end = value.rpartition("@")
     if at and ":" in start:
         scheme = _SCHEME.match(start)
-        # "user:password@host" has no scheme, and begins like one.
+        # "user:password@host" has no scheme, but begins like one.
         shown = scheme.group() if scheme and scheme.group().endswith("/") else ""
         value = f"{shown}{_HIDDEN}@{end}"
     before, query, _secret = value.partition("?")
@@ -73,18 +73,18 @@ def without_passwords(value: Any) -> Any:
 
 #: How much of a value a message shows, in characters.
 SHOWN = 80
-#: How many names it shows.
+#: How many names a message shows.
 NAMES = 40
 
 
 def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The name that is most like one; None if none is. cutoff: from 0, everything is like it, to 1, only itself."""
+    """Return the known name most similar to a name; None if none is. cutoff: from 0, anything is similar, to 1, only the name itself."""
     near = difflib.get_close_matches(str(name)[:SHOWN], list(known), n=1, cutoff=cutoff)
     return near[0] if near else None
 
 
 def hint(name: object, known: Iterable[str], kind: str) -> str:
-    """ "did you mean 'leaf3'?", or what there is where nothing is near. kind: what they are, in the plural."""
+    """Return "did you mean 'leaf3'?", or the known names if none is similar. kind: what they are, in the plural."""
     known = list(known)
     near = nearest(name, known)
     more = f" and {len(known) - NAMES} more" if len(known) > NAMES else ""
@@ -96,5 +96,5 @@ _PYTHON = {"nan": "NaN", "inf": "Infinity"}
 
 
 def words_of_json(text: str) -> str:
-    """The text with nan and inf, where a value should be, as Python's reader knows them: NaN and Infinity."""
+    """Return the text with nan and inf, where a value belongs, in the spelling of Python's reader: NaN and Infinity."""
     return _C_NOT_A_NUMBER.sub(lambda match: match[1] + _PYTHON[match[2]], text)

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reading /sys, /proc and /etc, of the running system or of a tree that was captured from another one.
+"""Reading /sys, /proc and /etc, of the running system or of a tree captured from another one.
 
-A path is always the one on the host that is read ("/sys/class/net/eth0/mtu"), whatever folder the tree lies in.
+A path is always the one on the host that is read ("/sys/class/net/eth0/mtu"), whatever folder contains the tree.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import P
 
 _T = TypeVar("_T")
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
-# The attribute is there, but the driver has nothing to say: reading carrier of an interface that is down (EINVAL),
+# The attribute exists, but the driver has no value: reading carrier of an interface that is down (EINVAL),
 # an unused gid_attrs entry (EINVAL), phys_port_name of a driver without one (EOPNOTSUPP).
 _NO_VALUE = (errno.EINVAL, errno.ENODATA, errno.EOPNOTSUPP)
 _MAX_LINKS = 40
-# The most that a file of sysfs has, and what is read of others at a time.
+# The size limit of a file of sysfs, and of each read of other files.
 _PAGE, _CHUNK = 4096, 65536
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
@@ -33,8 +33,8 @@ class SysRoot:
 
     An absolute link of a captured tree ("/sys/devices/...") starts at the root again and ".." stops at it, so
     that nothing of the machine that reads the capture gets into the result.
-    Every method raises OSError, naming the path on the host, for anything but absence: permission denied included.
-    Directories are looked up once: make a new SysRoot for a new look at the system.
+    Every method raises OSError, naming the path on the host, for any error but absence, even for permission denied.
+    Directories are looked up only once: make a new SysRoot to read the system again.
     """
 
     def __init__(self, path: str = "/") -> None:
@@ -43,12 +43,12 @@ class SysRoot:
         self._directories: dict[str, str] = {}
 
     def read(self, path: str) -> str | None:
-        """The whole text of a file, or None if it is absent or its driver has no value for it."""
+        """Return the whole text of a file, or None if it is absent or its driver has no value for it."""
         data = self.read_bytes(path)
         return None if data is None else data.decode("utf-8", "replace")
 
     def read_bytes(self, path: str) -> bytes | None:
-        """The whole of a file, or None if it is absent, a directory, or its driver has no value for it."""
+        """Return all bytes of a file, or None if it is absent, a directory, or its driver has no value for it."""
         try:
             file = self._open(path)
             try:
@@ -63,7 +63,7 @@ class SysRoot:
             raise _named(exc, path) from exc
 
     def use(self, path: str, use: Callable[[int], _T]) -> _T | None:
-        """What use makes of the open file, of which it need not read all; None if it is absent or no file."""
+        """Return what use makes of the open file, which it need not read completely; None if it is absent or not a file."""
         try:
             file = self._open(path)
             try:
@@ -78,9 +78,9 @@ class SysRoot:
             raise _named(exc, path) from exc
 
     def read_regular(self, path: str, size_bytes: int) -> tuple[bytes, os.stat_result] | None:
-        """The first bytes of a file that somebody else may have put there, and what it is; None if it is absent or no regular file.
+        """Return the first bytes of a file that others may have put there, and its status; None if it is absent or not a regular file.
 
-        A pipe or a device is not opened, so that nobody waits. Links are followed: look at the owner before you tell what is in it.
+        Pipes and devices are not opened, so that nothing blocks. Links are followed: check the owner before you report the content.
         """
         try:
             host = self._host(path)
@@ -98,7 +98,7 @@ class SysRoot:
             raise _named(exc, path) from exc
 
     def mode(self, path: str) -> int | None:
-        """The permission bits of what is at the path, links followed, or None if there is nothing."""
+        """Return the permission bits of what is at the path, links followed, or None if there is nothing."""
         try:
             return os.stat(self._host(path)).st_mode & 0o7777
         except OSError as exc:
@@ -107,7 +107,7 @@ class SysRoot:
             raise _named(exc, path) from exc
 
     def changed_seconds(self, path: str) -> float | None:
-        """When a file, or the link to it, last changed (ctime, seconds since 1970); None if there is nothing."""
+        """Return when a file, or the link to it, last changed (ctime, seconds since 1970); None if there is nothing."""
         try:
             link = os.lstat(self._root + self._locate(path, follow_last=False))
             return max(link.st_ctime, os.stat(self._host(path)).st_ctime)
@@ -117,7 +117,7 @@ class SysRoot:
             raise _named(exc, path) from exc
 
     def owner(self, path: str) -> str | None:
-        """User and group of what is at the path by number ("0:0"), links followed, or None if there is nothing."""
+        """Return user and group of what is at the path by number ("0:0"), links followed, or None if there is nothing."""
         try:
             status = os.stat(self._host(path))
         except OSError as exc:
@@ -127,16 +127,16 @@ class SysRoot:
         return f"{status.st_uid}:{status.st_gid}"
 
     def text(self, path: str) -> str | None:
-        """The text of a file without white space and NUL bytes around it; None if that leaves nothing."""
+        """Return the text of a file without white space and NUL bytes around it; None if that leaves nothing."""
         return (self.read(path) or "").strip(" \t\r\n\0") or None
 
     def value(self, path: str, parser: Callable[[str], _T]) -> _T | None:
-        """What parser makes of text(path), or None if there is none. A ParseError gets the path in front."""
+        """Return what parser makes of text(path), or None if there is no text. A ParseError gets the path in front."""
         text = self.text(path)
         return None if text is None else named(path, parser, text)
 
     def list_dir(self, path: str) -> list[str]:
-        """The sorted names in a directory; none if there is no such directory."""
+        """Return the sorted names in a directory; none if there is no such directory."""
         try:
             return sorted(os.listdir(self._host(path)))
         except OSError as exc:
@@ -145,9 +145,9 @@ class SysRoot:
             raise _named(exc, path) from exc
 
     def read_files(self, path: str) -> dict[str, str]:
-        """The texts of the files right in a directory; of those that are there but have no value, "". Links are left out.
+        """Return the texts of the files directly in a directory; "" for those that have no value. Links are left out.
 
-        One look-up for the whole directory: for tables of many small files (GIDs, counters).
+        The directory is looked up once: for tables of many small files (GIDs, counters).
         """
         try:
             directory = os.open(self._host(path), os.O_RDONLY | os.O_DIRECTORY)
@@ -161,7 +161,7 @@ class SysRoot:
             os.close(directory)
 
     def exists(self, path: str) -> bool:
-        """Whether there is something at the path, links followed."""
+        """Return whether there is something at the path, links followed."""
         try:
             os.stat(self._host(path))
         except OSError as exc:
@@ -171,14 +171,14 @@ class SysRoot:
         return True
 
     def link_target(self, path: str) -> str | None:
-        """What a symlink says, unresolved ("../../bus/pci/drivers/mlx5_core"), or None if it is no symlink.
+        """Return the target of a symlink, unresolved ("../../bus/pci/drivers/mlx5_core"), or None if it is not a symlink.
 
         The target need not exist: a capture often has a link and not what it points to.
         """
         return self._read_link(self._locate(path, follow_last=False), path)
 
     def resolve(self, path: str) -> str | None:
-        """The path with all links followed, inside the root ("/sys/devices/..."), or None if nothing is there.
+        """Return the path with all links followed, inside the root ("/sys/devices/..."), or None if nothing is there.
 
         The last link may dangle, as in link_target.
         """
@@ -187,11 +187,11 @@ class SysRoot:
         return self._locate(path)
 
     def space(self, path: str) -> tuple[int, int, int, int] | None:
-        """The bytes and inodes of the filesystem that a path is on: free bytes, bytes, free inodes, inodes; None if nothing is there.
+        """Return the size of the filesystem that a path is on: free bytes, bytes, free inodes, inodes; None if nothing is there.
 
-        Free is what users may take, without what is kept back for root.
+        Free is the space for users, without the reserve for root.
 
-        For a tree that was captured it is the filesystem of the machine that has the tree.
+        For a captured tree it is the filesystem of the machine that stores the tree.
         """
         try:
             status = os.statvfs(self._host(path))
@@ -202,7 +202,7 @@ class SysRoot:
         return status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize, status.f_favail, status.f_files
 
     def _open(self, path: str) -> int:
-        """A descriptor of a file. Most are no links, so the last part is looked up only if it is one."""
+        """Return a descriptor of a file. Most are not links, so the last part is resolved only if it is one."""
         _check_name(path)
         if not self._root:
             return os.open(path, os.O_RDONLY)
@@ -226,7 +226,7 @@ class SysRoot:
         return f"{directory.rstrip('/')}/{name}"
 
     def _directory(self, parent: str, asked: str) -> str:
-        """A directory with all links followed; it begins where its own parent, looked up before, ends."""
+        """Return a directory with all links followed; it starts from the resolved path of its own parent."""
         if parent not in self._directories:
             above, name = os.path.split(parent)
             known = self._directories.get(above)
@@ -269,7 +269,7 @@ class SysRoot:
 
 
 def named(path: str, parser: Callable[[str], _T], text: str) -> _T:
-    """What parser makes of the text of a file. A ParseError gets the path in front."""
+    """Return what parser makes of the text of a file. A ParseError gets the path in front."""
     try:
         return parser(text)
     except ParseError as exc:
@@ -277,7 +277,7 @@ def named(path: str, parser: Callable[[str], _T], text: str) -> _T:
 
 
 def _texts(directory: int, path: str) -> Iterator[tuple[str, str]]:
-    """Names and texts of the files in an open directory; what is no file, or not there any more, is left out."""
+    """Yield names and texts of the files in an open directory; entries that are not files, or have vanished, are left out."""
     for name in os.listdir(directory):
         try:
             file = os.open(name, _PLAIN, dir_fd=directory)
@@ -295,11 +295,11 @@ def _texts(directory: int, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _check_name(path: str) -> None:
-    """Raises FileNotFoundError for a path that nothing can have: it was made of a text that has a NUL in it."""
+    """Raise FileNotFoundError for a path that cannot exist: it was made from a text with a NUL in it."""
     if "\0" in path:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
 
 def _named(exc: OSError, path: str) -> OSError:
-    """The same error with the path on the host, which a failed read does not carry."""
+    """Return the same error with the path on the host, which a failed read does not carry."""
     return OSError(exc.errno, os.strerror(exc.errno or 0), path)

@@ -19,13 +19,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import 
 
 #: Where units of ours are installed.
 UNITS = "/etc/systemd/system"
-#: Where systemd has the services' control groups; the first is version 2.
+#: The folder of the services' control groups; the first is version 2.
 SLICES = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice", "/sys/fs/cgroup/unified/system.slice")
 
 
 @dataclass(frozen=True)
 class UnitState:
-    """active: it runs, or has run and remains; enabled: it starts at boot. Both False for a unit that is not there."""
+    """active: it runs, or has run and stays active; enabled: it starts at boot. Both are False for a missing unit."""
 
     active: bool
     enabled: bool
@@ -36,7 +36,7 @@ RUNS = UnitState(active=True, enabled=True)
 
 
 def parse_show(text: str) -> dict[str, UnitState]:
-    """Each unit by its Id: the blocks of `systemctl show --property=Id,ActiveState,UnitFileState`, apart by an empty line."""
+    """Return each unit by its Id: the blocks of `systemctl show --property=Id,ActiveState,UnitFileState`, separated by an empty line."""
     states = {}
     for block in text.strip().split("\n\n"):
         said = dict(line.partition("=")[::2] for line in block.splitlines())
@@ -57,9 +57,9 @@ def unit_state(runner: Runner, unit: str) -> UnitState:
 
 
 def enabled_instances(sys: SysRoot, template: str) -> list[str]:
-    """The units made of a template ("rdma-x@.service") that something starts, by the links of `systemctl enable`. No process is started.
+    """Return the enabled instances of a template ("rdma-x@.service"), by the links of `systemctl enable`. No process is started.
 
-    Also those whose device is not there, of which systemd itself has not heard.
+    This includes instances whose device is missing, which systemd itself does not know.
     """
     folders = [f"{UNITS}/{name}" for name in sys.list_dir(UNITS) if name.endswith((".wants", ".requires"))]
     prefix, _at, suffix = template.partition("@")
@@ -68,13 +68,13 @@ def enabled_instances(sys: SysRoot, template: str) -> list[str]:
 
 
 def service_group(sys: SysRoot, unit: str) -> str | None:
-    """The control group of a service, which it has as long as it runs; None if it does not. No process is started."""
+    """Return the control group of a service, which exists while it runs; None if it does not run. No process is started."""
     slice_path = next((folder for folder in SLICES if sys.exists(folder)), None)
     return f"{slice_path}/{unit}" if slice_path is not None and sys.exists(f"{slice_path}/{unit}") else None
 
 
 def is_running(sys: SysRoot, service: str) -> bool | None:
-    """Whether a service has a control group; None where the tree has no such groups to tell it."""
+    """Return whether a service has a control group; None where the tree has no such groups at all."""
     return service_group(sys, service) is not None if any(sys.exists(folder) for folder in SLICES) else None
 
 
@@ -82,7 +82,7 @@ _PROPERTIES = (
     *("LoadState", "ActiveState", "SubState", "ExecMainCode", "ExecMainStatus", "Result"),
     *("ExecMainStartTimestampMonotonic", "ExecMainExitTimestampMonotonic"),
 )
-#: The states of a unit whose program starts or ends just now, and those of one that has processes.
+#: The states of a unit whose program is starting or ending, and those of one that has processes.
 _BUSY = ("activating", "reloading", "deactivating")
 ALIVE = ("active", *_BUSY)
 # si_code of waitid(2): the process exited, was killed, was killed and dumped its core.
@@ -92,7 +92,7 @@ _USEC = 1e6
 
 @dataclass(frozen=True)
 class UnitNow:
-    """What systemd knows of the unit. rc: its program's exit status, negative for a signal; None while it runs or if it never began.
+    """What systemd knows of the unit. rc: its program's exit status, negative for a signal; None while it runs or if it never started.
 
     result: systemd's word for the end: success, exit-code, signal, core-dump, timeout, oom-kill. seconds: of the program, once ended.
     """
@@ -137,7 +137,7 @@ def read_unit(runner: Runner, unit: str) -> UnitNow:
 def transient_command(
     unit: str, properties: Iterable[str], command: Iterable[str], *, options: Iterable[str] = (), environment: Iterable[str] = ()
 ) -> list[str]:
-    """The command that starts a program as a transient unit. systemd-run returns when the program runs (Type=exec), not when it ends.
+    """Return the command that starts a program as a transient unit. It returns once the program runs (Type=exec), not when it ends.
 
     properties: "Name=value" of the unit; options: further ones of systemd-run; environment: "NAME=value".
     """
@@ -147,7 +147,7 @@ def transient_command(
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Exclude a second start on this host; the folder is made. The lock is on the folder itself and leaves nothing behind."""
+    """Exclude a second start on this host, and create the folder. The lock is on the folder itself and leaves nothing behind."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
