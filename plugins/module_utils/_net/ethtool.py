@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a driver says of an Ethernet port: settings, rings, pause, counters and the module that is plugged in.
+"""What a driver reports about an Ethernet port: settings, rings, pause, counters and the plugged module.
 
-All but the module comes from ioctls (_net/ethtool_ioctl.py) and costs no process. What a module says of itself takes the
-decoding of three standards, which the program ethtool does: it is run once for a port that has one.
+Everything but the module comes from ioctls (_net/ethtool_ioctl.py) and starts no process. Decoding a module's data requires
+three standards, which the program ethtool implements: it runs once for each port with a module.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ __all__ = [
     "read_ethtool",
 ]
 
-#: bnxt_en answers EOPNOTSUPP not only for no module, but also for one after CMIS, which `ethtool -m` reads all the same.
+#: bnxt_en answers EOPNOTSUPP not only without a module, but also for a CMIS module, which `ethtool -m` can read.
 MODULE_NOT_TOLD = ("bnxt_en",)
-#: Kinds of connectors (LinkSettings.port) that are cages with something in them.
+#: Kinds of connectors (LinkSettings.port) that are cages with a module or cable in them.
 PLUGGED = ("FIBRE", "Direct Attach Copper")
-#: What `ethtool -m` ends with where the driver knows no modules, or the cage is empty.
+#: How the output of `ethtool -m` ends if the driver does not support modules, or the cage is empty.
 NO_MODULE = ("Operation not supported", "No such device", "No such device or address")
 # A number up to 64, as rx_64_bytes_phy counts frames of 64 bytes, and so do rx_65_to_127_bytes_phy and rx_64_or_less.
 _INDEX = r"(?!64_)[0-9]{1,3}_(?!to_|or_|[0-9])"
@@ -56,7 +56,7 @@ _PER_QUEUE = re.compile(
 
 @dataclass(frozen=True)
 class DriverInfo:
-    """Who drives the port. version is the kernel's where a driver has none of its own; supports: {"statistics": True}."""
+    """The driver of the port. version is the kernel's if the driver has none of its own; supports: {"statistics": True}."""
 
     driver: str | None
     version: str | None
@@ -68,7 +68,7 @@ class DriverInfo:
 
 @dataclass(frozen=True)
 class LinkSettings:
-    """duplex: "full" or "half"; port in the words of ethtool ("FIBRE", "Direct Attach Copper", "None" for no connector)."""
+    """duplex: "full" or "half"; port as ethtool names it ("FIBRE", "Direct Attach Copper", "None" for no connector)."""
 
     speed_mbps: int | None
     duplex: str | None
@@ -79,7 +79,7 @@ class LinkSettings:
 
 @dataclass(frozen=True)
 class Rings:
-    """Descriptors in a ring of each direction, as set and at most; None where the driver has no such ring."""
+    """Descriptors per ring in each direction, current and maximum; None if the driver has no such ring."""
 
     rx: int | None
     tx: int | None
@@ -98,10 +98,10 @@ class Pause:
 
 @dataclass(frozen=True)
 class Ethtool:
-    """One port; counters without those of single queues and CPUs, none where the driver has none.
+    """One port. counters: without those of single queues and CPUs, none if the driver has none.
 
-    optic: None where there is no module, or it could not be read: then unread has the reason under "module". unread: of what was asked
-    and could not be told, by request ("statistics", "rings", "pause", "link", "module"), in the words of the kernel or the tool.
+    optic: None if there is no module, or if it could not be read: then unread has the reason under "module". unread: failed requests
+    ("statistics", "rings", "pause", "link", "module") with the message of the kernel or the tool.
     """
 
     driver: str | None
@@ -121,37 +121,37 @@ class Ethtool:
 
 
 class EthtoolPort(Protocol):
-    """Asks the driver of an interface; None where there is no such interface, or its driver does not tell."""
+    """Queries the driver of an interface; None if the interface does not exist, or its driver does not answer."""
 
     def drvinfo(self, name: str) -> DriverInfo | None:
-        """Who drives it."""
+        """Return the driver."""
 
     def link(self, name: str) -> LinkSettings | None:
-        """What its link is, and could be."""
+        """Return the current link and what it supports."""
 
     def rings(self, name: str) -> Rings | None:
-        """How long its rings are."""
+        """Return the lengths of its rings."""
 
     def pause(self, name: str) -> Pause | None:
-        """Whether it sends and heeds global pause."""
+        """Return whether it sends and obeys global pause."""
 
     def statistics(self, name: str) -> dict[str, int] | None:
-        """All of its counters, those of single queues included."""
+        """Return all of its counters, including those of single queues."""
 
     def has_module(self, name: str) -> bool:
-        """Whether the driver knows of a module in its cage; False also where it does not tell."""
+        """Return whether the driver reports a module in its cage; False also if it does not answer."""
 
     def failed(self, name: str) -> dict[str, str]:
-        """Of what has been asked, what could not be answered, and why: request ("statistics", "module") → reason."""
+        """Return the failed requests and the reasons: request ("statistics", "module") → reason."""
 
 
 def is_per_queue(name: str) -> bool:
-    """Whether a counter is that of one queue, ring, channel or CPU; those of priorities and lanes are not."""
+    """Return whether a counter belongs to one queue, ring, channel or CPU; those of priorities and lanes do not count."""
     return _PER_QUEUE.match(name) is not None
 
 
 def read_ethtool(port: EthtoolPort, runner: Runner | None, name: str) -> Ethtool | None:
-    """Everything about one interface; None if it is not there. Without a runner the module in it is not read."""
+    """Return everything about one interface; None if it does not exist. Without a runner its module is not read."""
     driver, link, counters = port.drvinfo(name), port.link(name), port.statistics(name)
     rings, pause = port.rings(name), port.pause(name)
     optic, why_not = _read_optic(port, runner, name, driver, link)
@@ -180,10 +180,10 @@ def read_ethtool(port: EthtoolPort, runner: Runner | None, name: str) -> Ethtool
 def _read_optic(
     port: EthtoolPort, runner: Runner | None, name: str, driver: DriverInfo | None, link: LinkSettings | None
 ) -> tuple[Optic | None, str | None]:
-    """The module, and why it could not be read; both None where there is none.
+    """Return the module, and why it could not be read; both are None if there is no module.
 
-    mlx5 says EIO for an empty cage (mlx5_query_mcia of Linux), and other drivers for one that does not answer: for a port whose link
-    tells of a connector the latter is meant. A bad EEPROM is no reason to know nothing of the host.
+    mlx5 answers EIO for an empty cage (mlx5_query_mcia of Linux), and other drivers for a module that does not answer. If the port's
+    link reports a connector, it is the latter. A bad EEPROM must not hide the rest of the host.
     """
     if runner is None:
         return None, None

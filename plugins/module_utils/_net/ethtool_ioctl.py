@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Asking the driver of an interface through SIOCETHTOOL: the structures of include/uapi/linux/ethtool.h of Linux 6.18.
+"""Querying the driver of an interface through SIOCETHTOOL: the structures of include/uapi/linux/ethtool.h of Linux 6.18.
 
-No root is needed but for the module (ETHTOOL_GMODULEINFO).
+Only the module (ETHTOOL_GMODULEINFO) requires root.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SIOCETHTOOL = 0x8946
 GDRVINFO, GRINGPARAM, GPAUSEPARAM, GSTRINGS, GSTATS = 0x03, 0x10, 0x12, 0x1B, 0x1D
 GSSET_INFO, GMODULEINFO, GLINKSETTINGS = 0x37, 0x42, 0x4C
 SS_STATS = 1
-#: What each command asks for, in the words of EthtoolPort.
+#: The request that each command makes, as EthtoolPort names it.
 _REQUESTS = {
     GDRVINFO: "drvinfo",
     GRINGPARAM: "rings",
@@ -35,16 +35,16 @@ _REQUESTS = {
     GLINKSETTINGS: "link",
     **dict.fromkeys((GSTRINGS, GSTATS, GSSET_INFO), "statistics"),
 }
-#: The driver has no such thing, or the interface is not there (net/ethtool/ioctl.c of Linux, and drivers that say EINVAL for it).
+#: The driver does not support it, or the interface does not exist (net/ethtool/ioctl.c of Linux, and drivers that answer EINVAL).
 _ANSWERS = (errno.EOPNOTSUPP, errno.ENODEV, errno.EINVAL)
-#: Lets the driver of an interface answer in the message, which begins with the command. Raises OSError.
+#: Sends a message, which begins with the command, to the driver, which writes its answer into it. Raises OSError.
 Exchange = Callable[[str, bytearray], None]
 
 _NAME_BYTES = 15
 _IFREQ = struct.Struct("@16sP16x")
 _STRING_BYTES = 32
 _MAX_COUNTERS = 100_000
-# Drivers answer with as many counters as they have by then, which may be more than they had when they were counted.
+# Drivers answer with all counters that they have by then, which may be more than when they were counted.
 _SPARE_COUNTERS = 1024
 _DRVINFO = struct.Struct("=I32s32s32s32s32s12s5I")
 _LINK = struct.Struct("=2I7Bb4B28s")
@@ -58,7 +58,7 @@ _SUPPORTS = ("priv-flags", "statistics", "test", "eeprom-access", "register-dump
 _SPEED_UNKNOWN = (0, 0xFFFF, 0xFFFFFFFF)
 _DUPLEX = {0: "half", 1: "full"}
 _PORTS = {0: "Twisted Pair", 1: "AUI", 2: "MII", 3: "FIBRE", 4: "BNC", 5: "Direct Attach Copper", 0xEF: "None", 0xFF: "Other"}
-#: enum ethtool_link_mode_bit_indices: the bits that stand for a speed, first and last of each run of them.
+#: enum ethtool_link_mode_bit_indices: the bits of each speed, first and last of each range.
 LINK_MODES_MBPS = {
     10: ((0, 1), (92, 92), (99, 102)),
     100: ((2, 3), (67, 67), (90, 91)),
@@ -80,7 +80,7 @@ LINK_MODES_MBPS = {
 
 
 def decode_driver(data: bytes) -> DriverInfo:
-    """struct ethtool_drvinfo. Raises ParseError if it is too short, as all decoders do."""
+    """Decode struct ethtool_drvinfo. Raises ParseError if it is too short, as all decoders do."""
     fields = _unpack(_DRVINFO, data)
     driver, version, firmware, bus_info, expansion_rom = (_string(field) for field in fields[1:6])
     supports = {name: bool(number) for name, number in zip(_SUPPORTS, fields[7:])}
@@ -88,7 +88,7 @@ def decode_driver(data: bytes) -> DriverInfo:
 
 
 def decode_link(data: bytes) -> LinkSettings:
-    """struct ethtool_link_settings with its link mode masks, of which the first is that of the supported modes."""
+    """Decode struct ethtool_link_settings with its link mode masks; the first mask is that of the supported modes."""
     fields = _unpack(_LINK, data)
     speed_mbps, duplex, port, autoneg, words = fields[1], fields[2], fields[3], fields[5], fields[9]
     masks = data[_LINK.size :]
@@ -105,19 +105,19 @@ def decode_link(data: bytes) -> LinkSettings:
 
 
 def decode_rings(data: bytes) -> Rings:
-    """struct ethtool_ringparam; a ring that can have no descriptor at all is not there."""
+    """Decode struct ethtool_ringparam; a ring with a maximum of 0 descriptors does not exist."""
     fields = _unpack(_RINGS, data)
     rx_max, tx_max, rx, tx = fields[1], fields[4], fields[5], fields[8]
     return Rings(rx if rx_max else None, tx if tx_max else None, rx_max or None, tx_max or None)
 
 
 def decode_pause(data: bytes) -> Pause:
-    """struct ethtool_pauseparam."""
+    """Decode struct ethtool_pauseparam."""
     return Pause(*(bool(field) for field in _unpack(_PAUSE, data)[1:]))
 
 
 def decode_statistics(strings: bytes, statistics: bytes) -> dict[str, int] | None:
-    """struct ethtool_gstrings and ethtool_stats; None if they are of different lengths, as the driver then changed between."""
+    """Decode struct ethtool_gstrings and ethtool_stats; None if their lengths differ, because the driver changed in between."""
     names, values = _unpack(_STRINGS, strings)[2], _unpack(_STATISTICS, statistics)[1]
     if names != values:
         return None
@@ -141,7 +141,7 @@ def _speeds(modes: int) -> list[int]:
 
 
 def _string(field: bytes) -> str | None:
-    """Up to the first NUL; None for what drivers write where they have nothing to say."""
+    """Return the text up to the first NUL; None for what drivers write if they have no value."""
     text = field.split(b"\0", 1)[0].decode("utf-8", "replace").strip()
     return None if text.upper() in ("", "N/A") else text
 
@@ -162,26 +162,26 @@ def _ask_kernel(name: str, message: bytearray) -> None:
 
 
 class IoctlPort:
-    """The EthtoolPort of a live host. Whatever the reason is that a driver gives for not answering, that is None; failed says which."""
+    """The EthtoolPort of a live host. If a driver does not answer, the result is None, whatever the reason; failed has the reason."""
 
     def __init__(self, exchange: Exchange | None = None) -> None:
         self._exchange = exchange or _ask_kernel
         self._failures: dict[str, dict[str, str]] = {}
 
     def failed(self, name: str) -> dict[str, str]:
-        """The requests that could not be answered, with the kernel's reason: "statistics" → "Input/output error".
+        """Return the failed requests with the kernel's reason: "statistics" → "Input/output error".
 
-        What a driver does not have, and an interface that is not there, are answers.
+        A feature that the driver lacks, and a missing interface, are not failures.
         """
         return dict(self._failures.get(name, {}))
 
     def drvinfo(self, name: str) -> DriverInfo | None:
-        """Who drives it."""
+        """Return the driver."""
         answer = self._ask(name, GDRVINFO, _DRVINFO.size)
         return decode_driver(answer) if answer is not None else None
 
     def link(self, name: str) -> LinkSettings | None:
-        """What its link is, and could be. The kernel first says, as a negative number, how long its masks are."""
+        """Return the current link and what it supports. The kernel first answers the length of its masks, as a negative number."""
         sizes = self._ask(name, GLINKSETTINGS, _LINK.size)
         words = -_LINK.unpack_from(sizes)[9] if sizes is not None else 0
         if words <= 0:
@@ -191,17 +191,17 @@ class IoctlPort:
         return decode_link(answer) if answer is not None else None
 
     def rings(self, name: str) -> Rings | None:
-        """How long its rings are."""
+        """Return the lengths of its rings."""
         answer = self._ask(name, GRINGPARAM, _RINGS.size)
         return decode_rings(answer) if answer is not None else None
 
     def pause(self, name: str) -> Pause | None:
-        """Whether it sends and heeds global pause."""
+        """Return whether it sends and obeys global pause."""
         answer = self._ask(name, GPAUSEPARAM, _PAUSE.size)
         return decode_pause(answer) if answer is not None else None
 
     def statistics(self, name: str) -> dict[str, int] | None:
-        """All of its counters, those of single queues included."""
+        """Return all of its counters, including those of single queues."""
         sizes = self._send(name, bytearray(_SSET.pack(GSSET_INFO, 0, 1 << SS_STATS, 0)))
         mask, count = _SSET.unpack_from(sizes)[2:] if sizes is not None else (0, 0)
         if not mask or not 0 < count <= _MAX_COUNTERS:
@@ -212,7 +212,7 @@ class IoctlPort:
         return decode_statistics(strings, statistics) if strings is not None and statistics is not None else None
 
     def has_module(self, name: str) -> bool:
-        """Whether there is a module. EINVAL is one that mlx5_core and ice do not know in this way: OSFP, QSFP-DD."""
+        """Return whether there is a module. EINVAL means one that mlx5_core and ice cannot read this way: OSFP, QSFP-DD."""
         try:
             self._exchange(name, bytearray(_MODULE.pack(GMODULEINFO, *(0,) * 10)))
         except OSError as exc:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What `ip -json -details address show` of iproute2 says beyond sysfs: addresses, and the largest MTU that a driver takes."""
+"""What `ip -json -details address show` of iproute2 reports beyond sysfs: addresses, and the largest MTU that a driver accepts."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ COMMAND = ("ip", "-json", "-details", "address", "show")
 
 @dataclass(frozen=True)
 class IpAddresses:
-    """Of one interface: max_mtu_bytes, None if the driver sets no bound (0); ipv4: ["192.168.100.1/24"]."""
+    """One interface. max_mtu_bytes: None if the driver sets no limit (0); ipv4: ["192.168.100.1/24"]."""
 
     max_mtu_bytes: int | None
     ipv4: list[str]
 
 
 def parse_ip_address(text: str) -> dict[str, IpAddresses]:
-    """Each interface by its name. Raises ParseError for anything but the JSON of iproute2 (seen: 6.1)."""
+    """Return each interface by its name. Raises ParseError for anything but the JSON of iproute2 (seen: 6.1)."""
     try:
         return {
             item["ifname"]: IpAddresses(
@@ -39,7 +39,7 @@ def parse_ip_address(text: str) -> dict[str, IpAddresses]:
 
 
 def read_ip_addresses(runner: Runner) -> dict[str, IpAddresses] | None:
-    """Ask the running system; None where there is no iproute2 that answers."""
+    """Query the running system; None without an iproute2 that answers."""
     try:
         done = runner.run(COMMAND)
     except CommandError:

@@ -4,7 +4,7 @@
 
 """IP over InfiniBand through systemd-networkd: the mode of a rail's interface, and its children on other partitions.
 
-Its MTU is none of RDMA's: that comes from the port and the subnet manager. Sources: RFC 4391; Documentation/infiniband/ipoib.rst
+Its MTU does not limit RDMA's: that depends on the port and the subnet manager. Sources: RFC 4391; Documentation/infiniband/ipoib.rst
 and drivers/infiniband/ulp/ipoib of Linux; systemd.netdev(5), systemd.network(5). Kind=ipoib and [IPoIB] came with systemd 250.
 """
 
@@ -20,7 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import A
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange
 
 DATAGRAM = "datagram"
-#: What it puts before a packet in datagram mode.
+#: The header of each packet in datagram mode.
 IPOIB_HEADER_BYTES = 4
 CONNECTED_MTU_BYTES = 65520
 FULL_BIT = 0x8000
@@ -37,7 +37,7 @@ class Child:
     address: str | None = None
 
     def name(self, parent: str) -> str:
-        """As the kernel calls it, "ib0.8001". Raises ApplyError if that is longer than a name can be."""
+        """Return the kernel's name for it, "ib0.8001". Raises ApplyError if that is longer than a name can be."""
         name = f"{parent}.{self.key | FULL_BIT:04x}"
         if len(name) > NAME_BYTES:
             raise ApplyError(f"{name} has {len(name)} characters, and an interface {NAME_BYTES} at most: give {parent} a shorter name.")
@@ -46,7 +46,7 @@ class Child:
 
 @dataclass(frozen=True)
 class Ipoib:
-    """What is said of it beside address and MTU. netdev: the rail's own interface."""
+    """The IPoIB settings of a rail beyond address and MTU. netdev: the rail's own interface."""
 
     netdev: str
     mode: str = DATAGRAM
@@ -54,25 +54,25 @@ class Ipoib:
 
     @property
     def hint(self) -> str:
-        """Why it may not come to be."""
+        """Why the interface may be missing."""
         partitions = "A child needs its partition in the port's table, and its MTU the partition's (link.pkey, rdma_partitions)."
         return partitions if self.mode == DATAGRAM else "The driver of ConnectX-4 and later has datagram mode only (ib_ipoib, enhanced)."
 
 
 def from_options(netdev: str, given: Mapping[str, Any] | None) -> Ipoib | None:
-    """Of a module's options."""
+    """Return the IPoIB settings in a module's options."""
     return None if given is None else Ipoib(netdev, given["mode"], [Child(**each) for each in given["children"]])
 
 
 def parent_lines(ipoib: Ipoib) -> list[str]:
-    """What the .network file of the rail has besides, the section [Network] going on."""
+    """Return the additional lines of the rail's .network file; they continue the section [Network]."""
     return [*(f"IPoIB={child.name(ipoib.netdev)}" for child in ipoib.children), "", "[IPoIB]", f"Mode={ipoib.mode}"]
 
 
 def child_files(rail: str, ipoib: Ipoib) -> list[tuple[str, str]]:
-    """(name behind our prefix, text) of the files of its children.
+    """Return (name after our prefix, text) of the files of its children.
 
-    They stand on the NIC of the rail, which its file matches by: "-" is before ".", so that theirs are found first.
+    The children are on the rail's NIC, which the rail's file matches too. "-" sorts before ".", so that their files are found first.
     """
     return [file for child in ipoib.children for file in _child_files(rail, ipoib, child)]
 
@@ -87,21 +87,21 @@ def _child_files(rail: str, ipoib: Ipoib, child: Child) -> list[tuple[str, str]]
 
 
 def is_child_of(name: str, rails: Sequence[str]) -> bool:
-    """Whether a file, by its name behind our prefix, is a child's of one of these rails."""
+    """Return whether a file, given its name after our prefix, belongs to a child of one of these rails."""
     stem = name.rsplit(".", maxsplit=1)[0]
     rail, _dash, key = stem.rpartition("-")
     return rail in rails and len(key) == 4 and not key.strip("0123456789abcdef")
 
 
 def netdev_of(change: FileChange) -> str | None:
-    """The interface that a .netdev file made that has gone."""
+    """Return the interface that a removed .netdev file had created."""
     if not change.path.endswith(".netdev"):
         return None
     return next((line.split("=", 1)[1] for line in (change.before or "").splitlines() if line.startswith("Name=")), None)
 
 
 def ipoib_differences(netdev: str, ipoib: Ipoib, runner: Runner) -> list[tuple[str, str]]:
-    """What differs of mode and children, (seen, wished) in words."""
+    """Return the differences of mode and children as texts (current, planned)."""
     own = read_interface(netdev, runner)
     found = [] if own is None or own["mode"] in (None, ipoib.mode) else [(f"mode {own['mode']}", f"mode {ipoib.mode}")]
     for child in ipoib.children:
@@ -123,13 +123,13 @@ def ipoib_differences(netdev: str, ipoib: Ipoib, runner: Runner) -> list[tuple[s
 
 
 def read_interface(name: str, runner: Runner) -> dict[str, Any] | None:
-    """MTU, addresses, mode and P_Key of an interface, now; None if there is none."""
+    """Return the current MTU, addresses, mode and P_Key of an interface; None if it does not exist."""
     done = runner.run(["ip", "-j", "-d", "address", "show", "dev", name])
     return parse_interface(done.stdout) if done.rc == 0 else None
 
 
 def parse_interface(text: str) -> dict[str, Any]:
-    """`ip -j -d address show dev NAME`. mode and key ("0x8001") are None where it is not IP over InfiniBand, or iproute2 does not tell."""
+    """Parse `ip -j -d address show dev NAME`. mode and key ("0x8001") are None without IP over InfiniBand, or if iproute2 omits them."""
     try:
         shown = next(each for each in json.loads(text) if each)
         data = (shown.get("linkinfo") or {}).get("info_data") or {}

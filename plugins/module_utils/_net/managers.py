@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who claims a network interface: two that do undo each other's settings. netplan is none, it only writes the files of two of them.
+"""Which managers claim a network interface: two of them undo each other's settings. netplan only writes the files of two of them.
 
 Sources: the state files of systemd-networkd 252 to 256 (networkd-state-file.c), of NetworkManager 1.36 to 1.54 (nm-config.c), of
 ifupdown 0.8, and the pid files that ifupdown and RHEL's scripts give dhclient and that dhcpcd 9 and 10 keep.
@@ -29,7 +29,7 @@ _PID = re.compile(r"[0-9]{1,10}")
 
 @dataclass(frozen=True)
 class NetworkdLink:
-    """What systemd-networkd makes of an interface. state: "configured", "configuring", "unmanaged", …; file: its .network file."""
+    """How systemd-networkd handles an interface. state: "configured", "configuring", "unmanaged", …; file: its .network file."""
 
     state: str
     file: str | None
@@ -40,7 +40,7 @@ class NetworkdLink:
 
 
 def parse_networkd_link(text: str) -> NetworkdLink:
-    """/run/systemd/netif/links/INDEX."""
+    """Parse /run/systemd/netif/links/INDEX."""
     values = _assignments(text.split("\n"))
     if "ADMIN_STATE" not in values:
         raise ParseError(f"not the state of a link of systemd-networkd: {text[:200]!r}, expected a line 'ADMIN_STATE=configured'")
@@ -48,14 +48,16 @@ def parse_networkd_link(text: str) -> NetworkdLink:
 
 
 def read_networkd_link(sys: SysRoot, name: str) -> NetworkdLink | None:
-    """The same of an interface by its name, None where systemd-networkd does not know it."""
+    """Return the same for an interface by its name, None if systemd-networkd does not know it."""
     ifindex = sys.text(f"/sys/class/net/{name}/ifindex")
     return sys.value(f"{LINKS}/{ifindex}", parse_networkd_link) if ifindex else None
 
 
 def parse_nm_device(text: str) -> bool:
-    """/run/NetworkManager/devices/INDEX: managed in [device] is true. The key is missing for an interface that nothing was decided of,
-    and the file then may be empty."""
+    """Return whether /run/NetworkManager/devices/INDEX has managed=true in [device].
+
+    The key is missing as long as nothing is decided for an interface, and the file may then be empty.
+    """
     section, device = "", []
     for line in map(str.strip, text.split("\n")):
         if line.startswith("["):
@@ -68,14 +70,14 @@ def parse_nm_device(text: str) -> bool:
 
 
 def parse_ifstate(text: str) -> list[str]:
-    """/run/network/ifstate: the interfaces that ifup has brought up, from lines "eth1=eth1"; the logical name behind is not asked for."""
+    """Return the interfaces that ifup has brought up, from the lines "eth1=eth1" of /run/network/ifstate, without the logical names."""
     return list(_assignments(text.split("\n")))
 
 
 def read_managers(sys: SysRoot, name: str, ifindex: int | None) -> list[str] | None:
-    """Those that claim an interface; None if it is not known whether any does, as its index is not told, by which daemons name it.
+    """Return the managers that claim an interface; None if unknown, because the index by which daemons name it is missing.
 
-    What a daemon has written does not count once it has stopped: it leaves its files behind.
+    The files of a stopped daemon do not count, because it leaves them behind.
     """
     claims = {
         NETWORKD: _claims_by_index(sys, NETWORKD, LINKS, ifindex),
@@ -99,7 +101,7 @@ def _claims_by_index(sys: SysRoot, manager: str, folder: str, ifindex: int | Non
 
 
 def _runs(sys: SysRoot, pid_file: str, command: str) -> bool:
-    """Whether the process that a pid file names is there and is that command; in a tree without processes the file is enough."""
+    """Return whether the process named in a pid file exists and is that command; in a tree without processes the file is enough."""
     pid = sys.text(pid_file)
     if pid is None or _PID.fullmatch(pid) is None:
         return False
@@ -107,6 +109,6 @@ def _runs(sys: SysRoot, pid_file: str, command: str) -> bool:
 
 
 def _assignments(lines: list[str]) -> dict[str, str]:
-    """The lines "KEY=value", but those behind a "#"."""
+    """Return the lines "KEY=value", without comments ("#")."""
     pairs = [line.strip().partition("=") for line in lines]
     return {key.strip(): value.strip() for key, equals, value in pairs if equals and not key.startswith("#")}

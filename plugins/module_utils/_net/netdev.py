@@ -37,10 +37,10 @@ class Netdev:
 
     carrier is None while the interface is administratively down: the kernel does not know it then.
     driver is that of the device below ("mlx5_core", "virtio_net"), None for a bond, VLAN or bridge.
-    function: "pf", "vf", "sf", or "representor" (the switch's end of a VF or SF, on the PCI function of its PF); None: not told.
-    master: the bond, bridge or VRF that it is part of. carrier_downs: how often the link has gone since the interface was made.
-    max_mtu_bytes and ipv4 ("192.168.100.1/24") are not in sysfs: None unless the running system was asked; nor are managers,
-    which claim to configure it, boot, what systemd-networkd does with it at the next boot, and ethtool.
+    function: "pf", "vf", "sf", or "representor" (the switch's end of a VF or SF, on the PCI function of its PF); None: unknown.
+    master: the bond, bridge or VRF that it belongs to. carrier_downs: how often the link was lost since the interface was created.
+    max_mtu_bytes and ipv4 ("192.168.100.1/24") are not in sysfs: None unless read from the running system. The same holds for
+    managers, which claim to configure it, boot, what systemd-networkd does with it at the next boot, and ethtool.
     """
 
     mac: str | None
@@ -66,9 +66,9 @@ class Netdev:
 
 @dataclass(frozen=True)
 class Interface:
-    """One interface of whatever kind, a bond, VLAN or bridge as well. admin_up: None if the kernel does not tell.
+    """One interface of any kind, including bonds, VLANs and bridges. admin_up: None if the kernel does not report it.
 
-    ipv4: ["192.168.100.1/24"]; None unless the running system was asked.
+    ipv4: ["192.168.100.1/24"]; None unless read from the running system.
     """
 
     admin_up: bool | None
@@ -76,35 +76,35 @@ class Interface:
 
 
 def parse_mac(text: str) -> str:
-    """address, "02:00:00:00:01:02", in lower case."""
+    """Parse address, "02:00:00:00:01:02", into lower case."""
     if _MAC.fullmatch(text.strip()) is None:
         raise ParseError(f"not a hardware address: {text[:200]!r}, expected the form '02:00:00:00:01:02'")
     return text.strip().lower()
 
 
 def parse_integer(text: str) -> int:
-    """mtu, type, dev_port: a decimal number."""
+    """Parse mtu, type, dev_port: a decimal number."""
     if _INTEGER.fullmatch(text.strip()) is None:
         raise ParseError(f"not a number: {text[:200]!r}, expected the form '1500'")
     return int(text.strip())
 
 
 def parse_carrier(text: str) -> bool:
-    """carrier, "1" or "0"."""
+    """Parse carrier, "1" or "0"."""
     if text.strip() not in ("0", "1"):
         raise ParseError(f"not a carrier state: {text[:200]!r}, expected '0' or '1'")
     return text.strip() == "1"
 
 
 def parse_admin_up(text: str) -> bool:
-    """flags, "0x1003": whether IFF_UP is set, which is what "ip link set up" does."""
+    """Return whether IFF_UP is set in flags, "0x1003": "ip link set up" sets it."""
     if _FLAGS.fullmatch(text.strip()) is None:
         raise ParseError(f"not interface flags: {text[:200]!r}, expected the form '0x1003'")
     return bool(int(text.strip(), 16) & _IFF_UP)
 
 
 def read_netdevs(sys: SysRoot) -> dict[str, Netdev]:
-    """Every interface that has a device below it, by name."""
+    """Return every interface that has a device below it, by name."""
     return {
         name: read_netdev(sys, name)
         for name in sys.list_dir("/sys/class/net")
@@ -113,9 +113,9 @@ def read_netdevs(sys: SysRoot) -> dict[str, Netdev]:
 
 
 def read_interfaces(sys: SysRoot, addresses: Mapping[str, Sequence[str]] | None = None) -> dict[str, Interface] | None:
-    """Every interface by name, lo among them; None for a tree without any. addresses: name → its IPv4 addresses, if they were asked for.
+    """Return every interface by name, lo included; None for a tree without any. addresses: name → its IPv4 addresses, if they were read.
 
-    Beside the interfaces, which are links to folders, there are files for all of one kind, such as bonding_masters.
+    Next to the interfaces, which are links to folders, there are files for all of one kind, such as bonding_masters.
     """
     places = {name: f"/sys/class/net/{name}" for name in sys.list_dir("/sys/class/net")}
     names = [name for name, place in places.items() if sys.link_target(place) is not None or sys.list_dir(place)]
@@ -128,7 +128,7 @@ def _addresses(name: str, addresses: Mapping[str, Sequence[str]] | None) -> list
 
 
 def read_netdev(sys: SysRoot, name: str) -> Netdev:
-    """One interface; None everywhere if it is not in the tree."""
+    """Return one interface; None in every field if it is not in the tree."""
     base = f"/sys/class/net/{name}"
     function = find_function(sys, f"{base}/device")
     driver = sys.link_target(f"{base}/device/driver")
@@ -151,7 +151,7 @@ def read_netdev(sys: SysRoot, name: str) -> Netdev:
 
 
 def _function(sys: SysRoot, base: str) -> str | None:
-    """A representor is told by the name of its port; all others by what they stand on."""
+    """Return "representor" if the name of its port is that of one, else the kind of the device below it."""
     if REPRESENTOR.fullmatch(sys.text(f"{base}/phys_port_name") or ""):
         return "representor"
     return read_function_kind(sys, f"{base}/device")[0]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which .network file systemd-networkd applies to an interface at the next boot, and what that file and its drop-ins say.
+"""Which .network file systemd-networkd applies to an interface at the next boot, and the settings in that file and its drop-ins.
 
 Sources: systemd.network(5); networkd-network.c, net-condition.c and conf-files.c of systemd 249 to 257.
 """
@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import read_networkd_link
 
-#: In the order in which a file hides others of its name. /run is written anew at each boot, by netplan for one.
+#: In the order of precedence: a file hides others of its name. /run is written again at each boot, for example by netplan.
 FOLDERS = ("/etc/systemd/network", "/run/systemd/network", "/usr/local/lib/systemd/network", "/usr/lib/systemd/network")
 SUFFIX, NETDEV_SUFFIX = ".network", ".netdev"
 #: ARPHRD numbers → networkd's types.
 TYPES = {1: "ether", 32: "infiniband"}
-#: Keys of [Match] that no network card with a device below it has: virtual and wireless ones have them.
+#: Keys of [Match] that never match a network card with a device below it: only virtual and wireless interfaces have them.
 VIRTUAL = frozenset({"Kind", "WLANInterfaceType", "SSID", "BSSID"})
-#: What keeps systemd-networkd from bringing a rail up with its address; key → the values that do not.
+#: Settings that prevent systemd-networkd from bringing a rail up with its address; key → the values that do not.
 OTHERS = {
     ("Link", "Unmanaged"): ("no", "false", "0", "off", ""),
     ("Link", "ActivationPolicy"): ("up", "always-up", ""),
@@ -47,7 +47,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class BootSetting:
-    """A value and where it stands, "FILE:LINE"."""
+    """A value and its place, "FILE:LINE"."""
 
     value: str
     where: str
@@ -57,8 +57,8 @@ class BootSetting:
 class BootNetwork:
     """What systemd-networkd does with an interface at the next boot.
 
-    file: the .network file that it applies, None for none; mtu: MTUBytes=, in bytes if it is a size; others: settings that keep it from
-    doing what the file says otherwise, "DHCP=yes". undecided: files before it of which cannot be told whether they apply, with why.
+    file: the .network file that it applies, None for none; mtu: MTUBytes=, in bytes if it is a size; others: settings that prevent the
+    file's purpose, "DHCP=yes". undecided: files before it that may or may not apply, with the reason.
     """
 
     file: str | None = None
@@ -80,7 +80,7 @@ class NetworkFile:
 
 @dataclass(frozen=True)
 class Card:
-    """What [Match] compares of an interface. id_path: udev's; None for what is not known."""
+    """The properties of an interface that [Match] compares. id_path: udev's; None for unknown ones."""
 
     name: str
     mac: str | None = None
@@ -90,7 +90,7 @@ class Card:
 
 
 def parse_network_settings(text: str, path: str) -> list[Setting]:
-    """The settings of one file. A line that ends with "\\" goes on in the next one; "#" and ";" begin comments."""
+    """Return the settings of one file. A line that ends with "\\" continues in the next one; "#" and ";" begin comments."""
     settings, section, start, pending = [], "", 0, ""
     for number, line in enumerate(text.split("\n"), 1):
         if pending and line.lstrip().startswith(("#", ";")):
@@ -113,12 +113,12 @@ def parse_network_settings(text: str, path: str) -> list[Setting]:
 
 
 def read_network_files(sys: SysRoot) -> list[NetworkFile]:
-    """All files in the order in which they are tried. A file that is empty or a link to /dev/null hides others and applies to nothing."""
+    """Return all files in the order in which they are tried. An empty file, or a link to /dev/null, hides others and never applies."""
     return [_read_file(sys, name, path) for name, path in _by_name(sys, FOLDERS, SUFFIX)]
 
 
 def _by_name(sys: SysRoot, folders: Sequence[str], suffix: str) -> list[tuple[str, str]]:
-    """Names and paths, in the order of the names; of files of one name the first folder's."""
+    """Return names and paths, sorted by name; if a name occurs twice, the first folder's file."""
     paths: dict[str, str] = {}
     for folder in folders:
         for name in sys.list_dir(folder):
@@ -145,7 +145,7 @@ def _read_file(sys: SysRoot, name: str, path: str) -> NetworkFile:
 
 
 def read_card(sys: SysRoot, name: str) -> Card:
-    """An interface as [Match] sees it, of sysfs and udev's database."""
+    """Return an interface as [Match] sees it, from sysfs and udev's database."""
     base = f"/sys/class/net/{name}"
     number, index = sys.text(f"{base}/type"), sys.text(f"{base}/ifindex")
     driver = sys.link_target(f"{base}/device/driver")
@@ -160,7 +160,7 @@ def read_card(sys: SysRoot, name: str) -> Card:
 
 
 def boot_network(files: Sequence[NetworkFile], card: Card) -> BootNetwork:
-    """What the files say of an interface; the first one that applies counts."""
+    """Return what the files configure for an interface; the first one that applies counts."""
     undecided: list[BootSetting] = []
     for file in files:
         verdict, why = _applies(file, card)
@@ -172,13 +172,13 @@ def boot_network(files: Sequence[NetworkFile], card: Card) -> BootNetwork:
 
 
 def read_boot_networks(sys: SysRoot, names: Collection[str]) -> dict[str, BootNetwork]:
-    """The same of several interfaces, by name."""
+    """Return the same for several interfaces, by name."""
     files = read_network_files(sys)
     return {name: boot_network(files, read_card(sys, name)) for name in names}
 
 
 def applied_files(sys: SysRoot, without: Collection[str]) -> dict[str, str]:
-    """The interfaces that have a device below them, but those of `without`, to which a file applies or may apply: name → that file."""
+    """Return the interfaces with a device below them, except those in `without`, to which a file applies or may apply: name → that file."""
     cards = [name for name in sys.list_dir("/sys/class/net") if sys.link_target(f"/sys/class/net/{name}/device") is not None]
     found = read_boot_networks(sys, [name for name in cards if name not in without])
     files = {name: boot.file or next((each.where for each in boot.undecided), None) for name, boot in found.items()}
@@ -186,10 +186,10 @@ def applied_files(sys: SysRoot, without: Collection[str]) -> dict[str, str]:
 
 
 def reloaded_files(sys: SysRoot, without: Collection[str], prefix: str) -> dict[str, list[str]]:
-    """What `networkctl reload` reads for interfaces that are not ours: interface → the files that apply or may apply, with drop-ins.
+    """Return what `networkctl reload` reads for interfaces that are not ours: interface → files that apply or may apply, with drop-ins.
 
-    Among them is the file that systemd-networkd uses now, although it may have gone. without: interfaces that are left out; prefix: of
-    the paths of our own files, which are left out.
+    This includes the file that systemd-networkd uses now, even if it was deleted. without: interfaces to leave out; prefix: that of the
+    paths of our own files, which are left out.
     """
     files = read_network_files(sys)
     by_path = {file.path: file for file in files}
@@ -209,7 +209,7 @@ def reloaded_files(sys: SysRoot, without: Collection[str], prefix: str) -> dict[
 
 
 def _applies(file: NetworkFile, card: Card) -> tuple[bool | None, str]:
-    """Whether a file applies to an interface; None if that cannot be told, and why. All keys of [Match] must match."""
+    """Return whether a file applies to an interface, None if that is unknown, and why. All keys of [Match] must match."""
     keys: dict[str, list[str]] = {}
     for setting in file.settings:
         if setting.section == "Match":
@@ -225,7 +225,7 @@ def _applies(file: NetworkFile, card: Card) -> tuple[bool | None, str]:
 
 
 def _matches(key: str, values: Sequence[str], card: Card) -> bool | None:
-    """One key; "!" before the first value turns it round."""
+    """Return whether one key matches; "!" before the first value inverts it."""
     inverted = values[0].startswith("!")
     patterns = [values[0][1:], *values[1:]] if inverted else list(values)
     has_device = card.driver is not None
@@ -247,7 +247,7 @@ def _matches(key: str, values: Sequence[str], card: Card) -> bool | None:
 
 
 def _effective(file: NetworkFile, undecided: list[BootSetting]) -> BootNetwork:
-    """Of a single value the last line counts; addresses add up, and an empty one in [Network] drops those before it."""
+    """Return the effective settings. The last line of a single value counts; addresses add up; an empty one in [Network] drops them."""
     mtu: BootSetting | None = None
     addresses: list[BootSetting] = []
     others: dict[tuple[str, str], BootSetting] = {}
@@ -264,6 +264,6 @@ def _effective(file: NetworkFile, undecided: list[BootSetting]) -> BootNetwork:
 
 
 def _size(text: str) -> str:
-    """ "9K" → "9216", in steps of 1024; what is no size as it is."""
+    """Return a size in bytes: "9K" → "9216", in steps of 1024; other texts stay as they are."""
     found = _SIZE.fullmatch(text.upper())
     return str(int(found[1]) * _FACTORS[found[2]]) if found is not None else text

@@ -40,9 +40,9 @@ _VALUE = re.compile(r"(-?[0-9]{1,9}(?:\.[0-9]{1,9})?(?:e-[0-9]{1,2})?)(?![\w.,])
 _NOTHING = ("", "N/A", "n/a")
 _LENGTHS = ("length (copper or active cable)", "length (copper)", "cable assembly length")
 _LENGTH = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,4})?) ?m?")
-# Of a module with a socket the same byte of the EEPROM is the reach in fibre.
+# For a module with a socket, the same byte of the EEPROM is the reach in fibre.
 _FIXED_ENDS = ("No separable connector", "Copper pigtail", "Optical pigtail")
-# What mails have for rows that they leave out.
+# How mails mark rows that they leave out.
 _LEFT_OUT = re.compile(r"^[ \t>]{0,40}\.\.\.", re.MULTILINE)
 _LAST_THRESHOLD = "laser rx power low warning threshold"
 
@@ -61,7 +61,7 @@ _MAX_DBM = 100.0
 
 
 def parse_ethtool_module(text: str) -> Optic:
-    """`ethtool -m IF` and `ethtool --json -m IF` (from 6.14). Raises ParseError, also for a hex dump: a module after no standard."""
+    """Parse `ethtool -m IF` and `ethtool --json -m IF` (from 6.14). Raises ParseError, also for a hex dump: a module of no standard."""
     rows = _ethtool_rows(text)
     fields: dict[str, str] = {}
     found = Found()
@@ -85,7 +85,7 @@ def parse_ethtool_module(text: str) -> Optic:
 
 
 def parse_mlxlink_module(text: str) -> Optic:
-    """The section "Module Info" of `mlxlink -m` (MFT 4.x). Raises ParseError."""
+    """Parse the section "Module Info" of `mlxlink -m` (MFT 4.x). Raises ParseError."""
     fields = _mlxlink_fields(text)
     found = Found()
     for key, quantity in _MLXLINK.items():
@@ -104,7 +104,7 @@ def parse_mlxlink_module(text: str) -> Optic:
 
 
 def _collect(found: Found, key: str, value: str) -> None:
-    """Take up one row of ethtool, if it is a reading, a threshold or a flag."""
+    """Store one row of ethtool, if it is a reading, a threshold or a flag."""
     match = _KEY.fullmatch(key)
     if match is None:
         return
@@ -123,9 +123,9 @@ def _collect(found: Found, key: str, value: str) -> None:
 
 
 def _ethtool_rows(text: str) -> list[tuple[str, str]]:
-    """Keys in lower case, and values. ethtool 6.14 and 6.15 print what an SFP measures as text behind its JSON."""
+    """Return keys in lower case, and values. ethtool 6.14 and 6.15 print an SFP's measurements as text after its JSON."""
     rows, behind = [], text.lstrip()
-    # A prompt may begin with a bracket, too; and a mail breaks strings over lines, which strict would refuse.
+    # A prompt may also begin with a bracket; and a mail breaks strings over lines, which strict would refuse.
     with contextlib.suppress(ValueError, RecursionError):
         data, end = json.JSONDecoder(object_pairs_hook=_merge, strict=False).raw_decode(behind)
         rows = list(_json_rows(data[0] if isinstance(data, list) and data else data, ""))
@@ -144,7 +144,7 @@ def _text_rows(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _merge(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object in which ethtool uses a key twice: for each bank of eight lanes, and up to 6.15 for a reading and its thresholds."""
+    """Merge an object in which ethtool repeats a key: for each bank of eight lanes, and up to 6.15 for a reading and its thresholds."""
     merged: dict[str, Any] = {}
     for key, value in pairs:
         before = merged.get(key)
@@ -160,7 +160,7 @@ def _merge(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _json_rows(data: Any, key: str) -> Iterator[tuple[str, str]]:
-    """The JSON as the rows that the text would have: an array has an element for each lane."""
+    """Yield the JSON as the rows of the text output: an array has an element for each lane."""
     if isinstance(data, dict):
         for name, value in data.items():
             inner = "" if name in ("value", "values") else name.replace("_", " ").lower()
@@ -175,7 +175,7 @@ def _json_rows(data: Any, key: str) -> Iterator[tuple[str, str]]:
 
 
 def _described(fields: dict[str, str], name: str) -> str:
-    """What a code means: "0x11 (QSFP28)" -> "QSFP28"; the code where ethtool does not know it."""
+    """Return the meaning of a code: "0x11 (QSFP28)" -> "QSFP28"; the code itself if ethtool does not know it."""
     code = fields.get(name, "")
     return fields.get(f"{name} description") or (code.partition(" (")[2][:-1] if code.endswith(")") else code)
 
@@ -190,7 +190,7 @@ def _length(value: str) -> float | None:
 
 
 def _mlxlink_fields(text: str) -> dict[str, str]:
-    """The rows of the one section "Module Info"; keys in lower case."""
+    """Return the rows of the only section "Module Info"; keys in lower case."""
     lines = [line for line in (_ANSI.sub("", line).strip() for line in text.splitlines()) if line]
     starts = [index for index, line in enumerate(lines) if line == "Module Info"]
     fields: dict[str, str] = {}
@@ -208,7 +208,7 @@ def _mlxlink_fields(text: str) -> dict[str, str]:
 
 
 def _collect_mlxlink(found: Found, key: str, quantity: str, value: str) -> None:
-    """Take up the values of all lanes and the limits in a row: "1.886,1.989 [-10.41..6]"."""
+    """Store the values of all lanes and the limits in a row: "1.886,1.989 [-10.41..6]"."""
     match = _MLXLINK_VALUE.fullmatch(value)
     if match is None:
         raise ParseError(f"not a value of a module: {f'{key}: {value}'[:200]!r}")
@@ -223,7 +223,7 @@ def _collect_mlxlink(found: Found, key: str, quantity: str, value: str) -> None:
 
 
 def _mlxlink_number(quantity: str, key: str, word: str) -> float | None:
-    """In the unit of the quantity, to its fourth place as in ethtool: there, voltages are in mV and powers in dBm (-inf: no light)."""
+    """Return a number in the unit of its quantity, to four places as in ethtool; mlxlink prints mV and dBm (-inf: no light)."""
     if word in _NOTHING:
         return None
     match = _MLXLINK_NUMBER.fullmatch(word)

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A pluggable module or cable: what it measures, and whether that is within the limits that it has for itself.
+"""A pluggable module or cable: its measurements, and whether they are within its own limits.
 
-No table of modules is used: 0 to 70 °C is the case of many modules, and not of all (SFF-8472, SFF-8636, CMIS).
+There is no table of modules: 0 to 70 °C is the range of many modules, but not of all (SFF-8472, SFF-8636, CMIS).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-#: What is measured: its name in words, and its unit.
+#: The measured quantities: name in words, and unit.
 QUANTITIES = {
     "temperature_celsius": ("temperature", "°C"),
     "voltage_volt": ("voltage", "V"),
@@ -27,7 +27,7 @@ _DARK_MW = 0.0001
 
 @dataclass(frozen=True)
 class Reading:
-    """A value and the module's own limits for it, in the unit that the name of the reading says; None: it has no such limit."""
+    """A value and the module's own limits for it, in the unit that the field's name ends with; None: it has no such limit."""
 
     value: float
     low_alarm: float | None = None
@@ -47,10 +47,10 @@ class Lane:
 
 @dataclass(frozen=True)
 class Optic:
-    """One module or cable. length_m only of a cable with fixed ends; the first of the lanes is lane 1, copper has none.
+    """One module or cable. length_m only for a cable with fixed ends; the first of the lanes is lane 1, copper has none.
 
     alarms: the flags that the module itself raises, by their names in ethtool ("Laser rx power low alarm (Chan 1)"). A
-    module keeps a flag up until it is read, so one may tell of the past.
+    module keeps a flag set until it is read, so a flag may refer to the past.
     """
 
     identifier: str | None
@@ -83,7 +83,7 @@ def build_optic(
     length_m: float | None,
     copper: bool,
 ) -> Optic:
-    """The module, without what a cable that measures nothing prints as zeros. Words that are empty or "N/A" are None."""
+    """Return the module, without the zeros that a cable without sensors prints. Texts that are empty or "N/A" become None."""
     # A module that works has a supply.
     measures = found.values.get(("voltage_volt", 1), 1.0) > 0
     return Optic(
@@ -104,7 +104,7 @@ def _told(word: str | None) -> str | None:
 
 
 def _lanes(found: Found) -> list[Lane]:
-    """Every lane up to the last that was read; of eight, the first four if the others are not in use (400GBASE-DR4 in OSFP)."""
+    """Return every lane up to the last that was read; of eight, the first four if the others are unused (400GBASE-DR4 in OSFP)."""
     last = max((lane for quantity, lane in found.values if quantity in LANE_QUANTITIES), default=0)
     lanes = [Lane(*(_reading(found, quantity, lane) for quantity in LANE_QUANTITIES)) for lane in range(1, last + 1)]
     unused = len(lanes) == 8 and all(map(_is_dark, lanes[4:])) and not all(map(_is_dark, lanes[:4]))
@@ -127,13 +127,12 @@ def _reading(found: Found, quantity: str, lane: int) -> Reading | None:
 
 
 def _is_range(low: float | None, high: float | None) -> bool:
-    """Whether two limits leave room between them; 0 and 0 are those of a module that has none."""
+    """Return whether two limits leave room between them; a module without limits has 0 and 0."""
     return low is None or high is None or low < high
 
 
 def out_of_range(optic: Optic) -> list[tuple[str, str, float, str]]:
-    """Each reading outside the module's own limits: what, "alarm" or "warning", the value, and the limit in words.
-
+    """Return each reading outside the module's own limits: name, "alarm" or "warning", the value, and the limit in words.
     ("rx power of lane 3", "alarm", 0.0, "below its low alarm threshold of 0.0467 mW")
     """
     readings = [("temperature_celsius", "", optic.temperature_celsius), ("voltage_volt", "", optic.voltage_volt)]
@@ -149,7 +148,7 @@ def out_of_range(optic: Optic) -> list[tuple[str, str, float, str]]:
 
 
 def _broken(reading: Reading) -> Iterator[tuple[str, str]]:
-    """The limits that a reading is outside of, those of alarms first."""
+    """Yield the limits that a reading exceeds, alarms first."""
     limits = (("alarm", reading.low_alarm, reading.high_alarm), ("warning", reading.low_warning, reading.high_warning))
     for grade, low, high in limits:
         if not _is_range(low, high):

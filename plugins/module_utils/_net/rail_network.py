@@ -2,13 +2,13 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rails' addresses and MTU: what differs is changed with `ip`, and a file a rail lets systemd-networkd do the same at boot.
+"""Rails' addresses and MTU: differences are changed with `ip`, and systemd-networkd applies one file per rail at boot.
 
-A live rail is never reconfigured as a whole. systemd-networkd is told of a file by `networkctl reload`, which reconfigures the links
+A live rail is never reconfigured as a whole. `networkctl reload` makes systemd-networkd read a new file, and reconfigures the links
 whose file has changed: up to 251 it removes their addresses and adds them again, from 252 on it removes those that are not in the file,
-unless KeepConfiguration=static stands there (seen on 252 and 257). As long as somebody uses a rail, the reload is therefore put off:
-PENDING, which a boot removes, says so to the next run. The reload also applies files of others that changed since systemd-networkd last
-loaded its files: it is put off as well if such a file applies to an interface that is no rail.
+unless the file has KeepConfiguration=static (seen on 252 and 257). The reload is therefore deferred as long as a rail is in use: the
+file PENDING, which a boot removes, reports it to the next run. The reload also applies files of others that changed since
+systemd-networkd last loaded its files. It is also deferred if such a file applies to an interface that is not a rail.
 The functions `files` and `ensure` are the interface that other network managers implement as well.
 Sources: systemd.network(5), networkctl(1), ip-address(8); networkd-link.c of systemd 249 to 257.
 """
@@ -60,22 +60,22 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps impor
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session
 
 SERVICE = "systemd-networkd.service"
-#: What is enabled along with it. It waits until a link is online that is required, which none of ours is: 120 s at each boot, and fails.
+#: Enabled along with it. It waits until a required link is online. Ours are not required, so it waits 120 s at each boot, and fails.
 WAIT_ONLINE = "systemd-networkd-wait-online.service"
 FOLDER = "/etc/systemd/network"
-#: Ours are the files with this prefix; before distributions' 70- and 80-, so that they win.
+#: The prefix of our files; it sorts before distributions' 70- and 80-, so that ours win.
 PREFIX = "60-rdma-"
 SETTLE_SECONDS = 20.0
-#: How long systemd-networkd may take to see that a file has changed, before another file on the interface means that ours is not used.
+#: How long systemd-networkd may take to notice a changed file. After that, another file on the interface means that ours is not used.
 LOAD_SECONDS = 2.0
-#: There while systemd-networkd has not loaded our files: a reload was put off.
+#: Exists while systemd-networkd has not loaded our files, because a reload was deferred.
 PENDING = "/run/rdma-cluster/network-reload"
-#: Its time is that of our last reload.
+#: Its timestamp is that of our last reload.
 LOADED = "/run/rdma-cluster/network-loaded"
 NO_SESSION = Session(None, None)
 SESSION = "our SSH session"
 _PASSES = 5
-#: Where netplan puts what it makes of /etc/netplan: "10-netplan-ens1.network", which comes before ours.
+#: Where netplan writes its output for /etc/netplan: "10-netplan-ens1.network", which sorts before ours.
 NETPLAN = "/run/systemd/network/10-netplan-"
 _ADDRESS = re.compile(r"^Address=(\S+)[ \t]*$", re.MULTILINE)
 _NETWORK_FILE = re.compile(r"^[ \t]*Network File: (/\S+)", re.MULTILINE)
@@ -83,11 +83,11 @@ _NETWORK_FILE = re.compile(r"^[ \t]*Network File: (/\S+)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class NetworkRail:
-    """A rail as the network manager sees it. nic: {"pci"} or {"mac"}; address: "192.168.100.1/24"; ipoib: where more is said of it.
+    """A rail as the network manager sees it. nic: {"pci"} or {"mac"}; address: "192.168.100.1/24"; ipoib: further IPoIB settings.
 
     mtu_bytes: None keeps the interface's MTU. Without address, MTU and ipoib nothing is configured, and the rail has no file.
 
-    device, port: its RDMA port, by which its users are found; None for a rail without one.
+    device, port: its RDMA port, used to find its users; None for a rail without one.
     """
 
     name: str
@@ -101,13 +101,13 @@ class NetworkRail:
 
     @property
     def is_configured(self) -> bool:
-        """Whether anything of its interface is planned."""
+        """Whether anything is planned for its interface."""
         return self.address is not None or self.mtu_bytes is not None or self.ipoib is not None
 
 
 @dataclass(frozen=True)
 class Withheld:
-    """A change that is withheld because somebody uses the rail. rail: its name; netdev: None for one that is no longer planned."""
+    """A change that is withheld because the rail is in use. rail: its name; netdev: None for one that is no longer planned."""
 
     rail: str
     netdev: str | None
@@ -122,9 +122,9 @@ class Withheld:
 
 @dataclass(frozen=True)
 class NetworkResult:
-    """What was done, or would be in check mode.
+    """The changes that were made, or would be in check mode.
 
-    live: interface → what differed there, (seen, planned); service: systemd-networkd was not up; withheld: what was not done.
+    live: interface → its differences (current, planned); service: systemd-networkd was not up; withheld: changes not made.
     """
 
     files: list[FileChange]
@@ -139,21 +139,22 @@ class NetworkResult:
 
     @property
     def diffs(self) -> list[dict[str, str]]:
-        """In the shape that Ansible's --diff prints."""
+        """Return the changes in the form that Ansible's --diff prints."""
         live = [setting_diff(name, *each) for name, differences in self.live.items() for each in differences]
         service = ["enabled and started"] if self.service else []
         return [*(file.to_diff() for file in self.files), *listed_diff(SERVICE, service), *live]
 
 
 def make_rail(given: Mapping[str, Any]) -> NetworkRail:
-    """Of a module's options. Raises ApplyError for a child whose name would be too long."""
+    """Return the rail in a module's options. Raises ApplyError for a child whose name would be too long."""
     return NetworkRail(**{**given, "ipoib": from_options(given["netdev"], given.get("ipoib"))})
 
 
 def _match(nic: Mapping[str, str]) -> str:
-    """What tells a NIC. A VLAN, bridge or bond on it has its MAC too, and another type.
+    """Return the [Match] lines that identify a NIC. A VLAN, bridge or bond on it has the same MAC, but another type.
 
-    Hyper-V gives what it hands to a machine a PCI domain above 0, and the path begins with its bus: acpi-VMBUS:00-pci-0101:00:00.0.
+    Hyper-V gives devices passed to a virtual machine a PCI domain above 0, and the path begins with its bus:
+    acpi-VMBUS:00-pci-0101:00:00.0.
     """
     if "mac" in nic:
         return f"MACAddress={nic['mac'].lower()}\nType=ether"
@@ -162,7 +163,7 @@ def _match(nic: Mapping[str, str]) -> str:
 
 
 def render(rail: NetworkRail) -> str:
-    """The .network file of a rail."""
+    """Return the .network file of a rail."""
     lines = [
         f"# Managed by rdma.cluster: {rail.name}.",
         "[Match]",
@@ -184,14 +185,14 @@ def render(rail: NetworkRail) -> str:
 
 
 def path_of(rail: str) -> str:
-    """The file of a rail."""
+    """Return the path of a rail's file."""
     return f"{FOLDER}/{PREFIX}{rail}.network"
 
 
 def files(rails: Sequence[NetworkRail], present: Sequence[str], planned: Sequence[str]) -> list[ManagedFile]:
-    """The files of these rails; of those present under our prefix, the ones of no planned rail, or of one without settings, shall go.
+    """Return the planned files of these rails; files present under our prefix are removed if their rail is not planned or has no settings.
 
-    planned: the names of all rails, those included whose NIC is not there now.
+    planned: the names of all rails, including those whose NIC is missing now.
     """
     wanted = [ManagedFile(path_of(rail.name), render(rail)) for rail in rails if rail.is_configured]
     children = [
@@ -213,11 +214,11 @@ def ensure(
     change_allowed: bool = False,
     session: Session = NO_SESSION,
 ) -> NetworkResult:
-    """Make files and live state agree with the rails, and change only what differs. planned: as in `files`.
+    """Make files and live state match the rails, and change only what differs. planned: as in `files`.
 
-    Who uses a rail is read here and now. What would harm them is withheld unless change_allowed; the rail then keeps its file as well, so
-    that no restart of systemd-networkd does what was withheld. What would harm our own SSH session is withheld in any case.
-    Raises ApplyError if an interface does not come to the planned state.
+    The users of a rail are read here and now. Changes that would harm them are withheld unless change_allowed. The rail then keeps its
+    file as well, so that a restart of systemd-networkd cannot apply them. Changes that would harm our own SSH session are always withheld.
+    Raises ApplyError if an interface does not reach the planned state.
     """
     return _Change(rails, planned, runner, sys, allowed=change_allowed, session=session).run(check_mode=check_mode)
 
@@ -272,7 +273,7 @@ class _Change:
         return NetworkResult(changes, live, serve, self.withheld, reloads)
 
     def _target(self, rail: NetworkRail) -> Target:
-        """With what the interface has beside the plan: addresses that our file gave it before go, and those of others stay."""
+        """Return the target with the interface's other addresses: those from our file are removed, those of others stay."""
         file = Path(path_of(rail.name))
         former = _ADDRESS.findall(file.read_text(encoding="utf-8", errors="replace")) if file.exists() else []
         target = Target(rail.netdev, rail.mtu_bytes, rail.address, former=frozenset(former))
@@ -283,13 +284,13 @@ class _Change:
         return keeping(target, ipv4)
 
     def _steps(self, rail: NetworkRail, target: Target) -> list[Step]:
-        """Of the interface, and of its children on partitions."""
+        """Return the steps of the interface, and of its children on partitions."""
         argv = ("networkctl", "reconfigure", rail.netdev)
         children = ipoib_differences(rail.netdev, rail.ipoib, self.runner) if rail.ipoib else []
         return [*steps(target, *_shown(rail, self.runner)), *(Step(rail.netdev, *each, argv, RECONFIGURES) for each in children)]
 
     def _users(self, rail: NetworkRail | None) -> str:
-        """Who uses a rail now, or anything of the host; read once. Our own session counts although changes are allowed."""
+        """Return the current users of a rail, or of the whole host; read once. Our own session counts even if changes are allowed."""
         if rail is not None and rail.name in self.carries_session:
             return SESSION
         if self.allowed:
@@ -306,7 +307,7 @@ class _Change:
         return bool(users)
 
     def _wanted(self, every: Sequence[ManagedFile], held: set[str]) -> list[ManagedFile]:
-        """The files, without those of rails that keep theirs, and those that go as long as anything of the host is in use."""
+        """Return the files, without those of rails that keep theirs, and those to be removed while anything on the host is in use."""
         kept = {path for rail in self.rails if rail.name in held for path in _paths(rail)}
         gone = [file.path for file in every if file.content is None]
         users = self._users(None) if gone else ""
@@ -319,7 +320,7 @@ class _Change:
         return [file for file in every if file.path not in kept]
 
     def _puts_off(self, changes: Sequence[FileChange], *, pending: bool, starts: bool) -> bool:
-        """Whether systemd-networkd must not load files, or must not be started, now."""
+        """Return whether systemd-networkd must not load files, or must not be started, now."""
         touched = {change.path for change in changes}
         gone = any(change.after is None for change in changes)
         every = pending or starts or gone
@@ -331,7 +332,7 @@ class _Change:
         return bool(users)
 
     def _applies_others(self) -> bool:
-        """Whether a reload would apply files of others, changed since the last one, to interfaces that are no rails."""
+        """Return whether a reload would apply files of others, changed since the last one, to interfaces that are not rails."""
         if self.allowed:
             return False
         netdevs = {rail.netdev for rail in self.rails}
@@ -351,7 +352,7 @@ class _Change:
         return any(changed.values())
 
     def _foreign(self, state: UnitState) -> dict[str, str]:
-        """The interfaces that are no rails, and that systemd-networkd would take over if it were enabled: name → file."""
+        """Return the interfaces that are not rails and that systemd-networkd would take over if it were enabled: name → file."""
         if self.allowed or (state.active and state.enabled) or not needs_service(self.rails):
             return {}
         found = applied_files(self.sys, {rail.netdev for rail in self.rails})
@@ -360,7 +361,7 @@ class _Change:
         return found
 
     def _wait_until_loaded(self, touched: set[str], *, everything: bool) -> None:
-        """Until systemd-networkd has configured the interfaces of these files, or evidently uses another file for them."""
+        """Wait until systemd-networkd has configured the interfaces of these files, or evidently uses another file for them."""
         began = time.monotonic()
         for rail in self.rails:
             while everything or touched.intersection(_paths(rail)):
@@ -372,7 +373,7 @@ class _Change:
                 time.sleep(0.2)
 
     def _apply(self, rail: NetworkRail, target: Target, *, harmless: bool) -> None:
-        """Take the steps and read back. harmless: only those that harm nobody."""
+        """Run the steps and read back. harmless: only the steps without harm."""
         deadline, passes, reconfigured = time.monotonic() + SETTLE_SECONDS, 0, False
         while todo := [step for step in self._steps(rail, target) if not (harmless and step.harm)]:
             if time.monotonic() > deadline or passes > _PASSES:
@@ -389,7 +390,7 @@ class _Change:
 
 
 def _has_address(texts: Sequence[str], session: Session) -> bool:
-    """Whether our session came in at one of these addresses, "192.168.100.1/24"."""
+    """Return whether our session uses one of these addresses, "192.168.100.1/24"."""
     return session.address is not None and session.address in {text.partition("/")[0] for text in texts}
 
 
@@ -398,7 +399,7 @@ def _read(path: str) -> str:
 
 
 def _reload(runner: Runner) -> None:
-    """Have systemd-networkd load its files, and keep the time before it: what changes meanwhile may not be loaded."""
+    """Make systemd-networkd load its files, and record the time before it: later changes may not be loaded."""
     began = time.time()
     run_checked(runner, "networkctl", "reload")
     Path(LOADED).parent.mkdir(parents=True, exist_ok=True)
@@ -407,7 +408,7 @@ def _reload(runner: Runner) -> None:
 
 
 def _loaded_seconds(runner: Runner) -> float | None:
-    """When systemd-networkd last loaded its files: its start, or our last reload (seconds since 1970); None if that is not known."""
+    """Return when systemd-networkd last loaded its files: its start, or our last reload (seconds since 1970); None if unknown."""
     answer = run_checked(runner, "systemctl", "show", "--property=ExecMainStartTimestampMonotonic", SERVICE)
     text = answer.strip().partition("=")[2]
     if not text.isdecimal() or text == "0":
@@ -417,13 +418,13 @@ def _loaded_seconds(runner: Runner) -> float | None:
 
 
 def _is_newer(sys: SysRoot, path: str, loaded_seconds: float | None) -> bool:
-    """Whether a file changed since then. A file that has gone has changed."""
+    """Return whether a file changed since then. A deleted file has changed."""
     changed_seconds = sys.changed_seconds(path)
     return loaded_seconds is None or changed_seconds is None or changed_seconds > loaded_seconds
 
 
 def _serve(runner: Runner, state: UnitState, *, start: bool) -> None:
-    """Where systemd-networkd was not enabled, another manager has the other links, and boots must not wait for those."""
+    """Enable systemd-networkd. If it was not enabled, another manager has the other links, and boots must not wait for those."""
     run_checked(runner, "systemctl", "enable", *(["--now"] if start else []), SERVICE)
     if not state.enabled and unit_state(runner, WAIT_ONLINE).enabled:
         run_checked(runner, "systemctl", "disable", WAIT_ONLINE)
@@ -436,7 +437,7 @@ def _failed(rail: NetworkRail, todo: Sequence[Step], runner: Runner) -> str:
 
 
 def live_differences(rail: NetworkRail, mtu_bytes: int | None, ipv4: Sequence[str]) -> list[tuple[str, str]]:
-    """What differs on a live interface, (seen, planned) in words. ipv4: its addresses, "192.168.100.1/24"."""
+    """Return the differences of a live interface as texts (current, planned). ipv4: its addresses, "192.168.100.1/24"."""
     found = []
     if mtu_differs(rail.mtu_bytes, mtu_bytes):
         found.append((f"MTU {mtu_bytes} bytes", f"MTU {rail.mtu_bytes} bytes"))
@@ -446,7 +447,7 @@ def live_differences(rail: NetworkRail, mtu_bytes: int | None, ipv4: Sequence[st
 
 
 def needs_service(rails: Sequence[NetworkRail]) -> bool:
-    """Whether systemd-networkd has to run: not where rails have no settings, because it has no file of theirs."""
+    """Return whether systemd-networkd must run: not if no rail has settings, because then it has no file of ours."""
     return not rails or any(rail.is_configured for rail in rails)
 
 
@@ -456,13 +457,13 @@ def _paths(rail: NetworkRail) -> list[str]:
 
 
 def _delete(name: str, runner: Runner) -> None:
-    """A file that goes does not take its interface along."""
+    """Delete an interface: removing its file does not."""
     if runner.run(["ip", "-j", "address", "show", "dev", name]).rc == 0:
         run_checked(runner, "ip", "link", "delete", "dev", name)
 
 
 def _shown(rail: NetworkRail, runner: Runner) -> tuple[int | None, list[str]]:
-    """MTU and IPv4 addresses of a rail's interface, now."""
+    """Return the current MTU and IPv4 addresses of a rail's interface."""
     done = runner.run(["ip", "-j", "address", "show", "dev", rail.netdev])
     if done.rc:
         raise ApplyError(f"There is no interface {rail.netdev} for {rail.name}: {done.stderr.strip()}")
@@ -471,7 +472,7 @@ def _shown(rail: NetworkRail, runner: Runner) -> tuple[int | None, list[str]]:
 
 
 def _in_the_way(rail: NetworkRail, runner: Runner) -> str:
-    """A sentence on a file that systemd-networkd takes for a rail's interface in the place of ours; "" where it takes ours."""
+    """Return a sentence on a file that systemd-networkd uses for a rail's interface instead of ours; "" if it uses ours."""
     file = parse_network_file(runner.run(["networkctl", "status", rail.netdev]).stdout)
     if file is None or file == path_of(rail.name):
         return ""
@@ -480,6 +481,6 @@ def _in_the_way(rail: NetworkRail, runner: Runner) -> str:
 
 
 def parse_network_file(text: str) -> str | None:
-    """The .network file that `networkctl status IF` names (systemd 249 to 257); None for an interface without one ("n/a")."""
+    """Return the .network file that `networkctl status IF` names (systemd 249 to 257); None for an interface without one ("n/a")."""
     found = _NETWORK_FILE.search(text)
     return found[1] if found is not None else None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The steps that bring a live interface to its planned address and MTU: only what differs, and which of them harm a running job.
+"""The steps that bring a live interface to its planned address and MTU: only differences, each with its harm to a running job.
 
 Sources: ip-address(8), ip-link(8); net/ipv4/devinet.c and drivers/infiniband/core/roce_gid_mgmt.c of Linux.
 """
@@ -19,16 +19,16 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import A
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 
 ADDRESS_GOES = "removes an address and its GID"
-#: Also when it is raised: mlx5, bnxt_en and ice close their queues and open them again.
+#: Also if it is raised: mlx5, bnxt_en and ice close and reopen their queues.
 MTU_CHANGES = "restarts the interface's queues"
 RECONFIGURES = "drops the interface's addresses and GIDs and adds them again"
 
 
 @dataclass(frozen=True)
 class Target:
-    """What an interface must have.
+    """The planned state of an interface.
 
-    mtu_bytes: None keeps its MTU; keep: further addresses that are not ours and stay; former: addresses that our file gave it before.
+    mtu_bytes: None keeps its MTU; keep: further addresses that are not ours and stay; former: addresses set before by our file.
     """
 
     netdev: str
@@ -40,7 +40,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Step:
-    """One command. was, planned: in words; harm: what it does to a job that uses the rail, "" if it does no harm."""
+    """One command. was, planned: in words; harm: its effect on a job that uses the rail, "" if there is none."""
 
     netdev: str
     was: str
@@ -50,12 +50,12 @@ class Step:
 
     @property
     def words(self) -> str:
-        """The change in words, with what is harmful about it."""
+        """The change in words, with its harm."""
         return f"{self.was} → {self.planned}" + (f" ({self.harm})" if self.harm else "")
 
 
 def ours(target: Target, ipv4: Sequence[str]) -> list[str]:
-    """The addresses of ours that are wrong: what our file gave the interface before, and the planned address with another prefix."""
+    """Return our outdated addresses: those that our file gave the interface before, and the planned one with another prefix."""
     planned = ipaddress.IPv4Interface(target.address) if target.address else None
     return [
         text
@@ -65,26 +65,26 @@ def ours(target: Target, ipv4: Sequence[str]) -> list[str]:
 
 
 def keeping(target: Target, ipv4: Sequence[str]) -> Target:
-    """The target with the other addresses of the interface: the kernel may remove secondary addresses along with a primary one."""
+    """Return the target with the interface's other addresses: the kernel may remove secondary addresses along with a primary one."""
     wrong = ours(target, ipv4)
     return replace(target, keep=tuple(text for text in ipv4 if text not in wrong and text != target.address))
 
 
 def mtu_differs(planned_bytes: int | None, mtu_bytes: int | None) -> bool:
-    """planned_bytes: None keeps the interface's; mtu_bytes: None where it was not read."""
+    """Return whether the MTU differs. planned_bytes: None keeps the interface's; mtu_bytes: None if it was not read."""
     return planned_bytes is not None and mtu_bytes != planned_bytes
 
 
 def address_misses(planned: str | None, ipv4: Sequence[str]) -> bool:
-    """Whether an interface lacks the planned address, "192.168.100.1/24"."""
+    """Return whether an interface lacks the planned address, "192.168.100.1/24"."""
     return bool(planned) and planned not in ipv4
 
 
 def steps(target: Target, mtu_bytes: int | None, ipv4: Sequence[str]) -> list[Step]:
-    """What is left to do. mtu_bytes, ipv4: what the interface has now.
+    """Return the remaining steps. mtu_bytes, ipv4: the interface's current values.
 
-    The new address comes before an old one goes, unless both are the same one with another prefix: the kernel removes the GID of an
-    address although it is there a second time.
+    The new address is added before an old one is removed, unless both are the same with different prefixes: the kernel removes the GID of
+    an address although the address still exists a second time.
     """
     wrong = ours(target, ipv4)
     twins = [text for text in wrong if target.address and _ip(text) == _ip(target.address)]
@@ -108,7 +108,7 @@ def _remove(target: Target, text: str, planned: str) -> Step:
 
 
 def _broadcast(text: str) -> tuple[str, ...]:
-    """As systemd-networkd has it: to 252 to 257, one without is another address, which it removes and adds again."""
+    """Return the broadcast options that match systemd-networkd: 252 to 257 treat an address without one as different, and replace it."""
     return ("brd", "+") if ipaddress.IPv4Interface(text).network.prefixlen <= 30 else ()
 
 
@@ -123,7 +123,7 @@ IFF_UP = 0x1
 def ensure_up(netdevs: Sequence[str], *, runner: Runner, sys: SysRoot, wait_seconds: float, check_mode: bool) -> list[str]:
     """Set interfaces up that are down, wait until each has carrier, and return those that were down.
 
-    A link that gets no carrier in wait_seconds is not an error here: the link gate says so, with the cable in question.
+    A link without carrier after wait_seconds is not an error here: the link gate reports it, and names the cable.
     Raises ApplyError if an interface is unknown, or still down after it was set up.
     """
     down = [name for name in netdevs if not is_up(name, sys)]

@@ -2,14 +2,14 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The rings of the rails' NICs: their lengths now, and by one udev rule whenever the interface comes to be (boot, driver reload, hot-plug).
+"""The rings of the rails' NICs: their current lengths, and one udev rule that sets them at boot, driver reload and hot-plug.
 
-Rings do nothing for the queue pairs of RDMA; they help sockets, which lose packets in a burst where a ring is short. A change resets
-the interface: on many drivers the link goes for about a second, so only a difference is written.
+Rings do nothing for the queue pairs of RDMA; they help sockets, which lose packets in a burst if a ring is short. A change resets
+the interface, and on many drivers the link is down for about a second. So only differences are written.
 
-A systemd.link(5) file could say the same (RxBufferSize=), but only the first file that matches an interface is used: ours would take the
-place of the distribution's 99-default.link, and with it its naming, and the interface would have another name after a boot. A udev rule
-shadows nothing. Sources: udev(7), ethtool(8), include/uapi/linux/ethtool.h.
+A systemd.link(5) file could do the same (RxBufferSize=), but only the first file that matches an interface is used. Ours would replace
+the distribution's 99-default.link and its naming, and the interface would have another name after a boot. A udev rule
+hides nothing. Sources: udev(7), ethtool(8), include/uapi/linux/ethtool.h.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ RULES_FILE = "/etc/udev/rules.d/90-rdma-cluster-rings.rules"
 ETHTOOL = "/usr/sbin/ethtool"
 HEADER = "# Managed by rdma.cluster: the length of the rings of the rails' NICs.\n"
 SETTLE_SECONDS = 20.0
-#: Way ("rx", "tx") → entries; None: unknown.
+#: Direction ("rx", "tx") → entries; None: unknown.
 Lengths = Mapping[str, Optional[int]]
 
 
 @dataclass(frozen=True)
 class RailRings:
-    """The rings that a rail's NIC shall have. nic: {"pci"} or {"mac"}; netdev: its interface now; rx, tx: None to leave it."""
+    """The planned rings of a rail's NIC. nic: {"pci"} or {"mac"}; netdev: its interface now; rx, tx: None keeps the current length."""
 
     name: str
     nic: dict[str, str]
@@ -52,7 +52,7 @@ class RailRings:
 
 @dataclass(frozen=True)
 class RingsResult:
-    """What was done, or would be in check mode; live: interface → (seen, wished); withheld: those left as they are."""
+    """The changes that were made, or would be in check mode; live: interface → (current, planned); withheld: interfaces not changed."""
 
     files: list[FileChange]
     live: dict[str, tuple[Lengths, Lengths]]
@@ -64,7 +64,7 @@ class RingsResult:
 
     @property
     def diffs(self) -> list[dict[str, str]]:
-        """In the shape that Ansible's --diff prints."""
+        """Return the changes in the form that Ansible's --diff prints."""
         live = [
             setting_diff(f"{way} ring of {name}", _shown(seen[way]), wished[way])
             for name, (seen, wished) in self.live.items()
@@ -75,12 +75,12 @@ class RingsResult:
 
     @property
     def told(self) -> dict[str, tuple[str, str]]:
-        """live in words."""
+        """Return live in words."""
         return {name: (words(seen), words(wished)) for name, (seen, wished) in self.live.items()}
 
 
 def words(lengths: Lengths) -> str:
-    """ "rx 8192, tx 8192"."""
+    """Return lengths in words: "rx 8192, tx 8192"."""
     return ", ".join(f"{way} {_shown(length)}" for way, length in lengths.items())
 
 
@@ -89,7 +89,7 @@ def _shown(length: int | None) -> str:
 
 
 def rules_file(rails: Sequence[RailRings]) -> list[ManagedFile]:
-    """The udev rules of these rails; none: that the file shall go."""
+    """Return the udev rules of these rails; without rails, the file is removed."""
     lines = [_rule(rail) for rail in rails if rail.wished]
     return [ManagedFile(RULES_FILE, HEADER + "".join(lines) if lines else None)]
 
@@ -101,22 +101,22 @@ def _rule(rail: RailRings) -> str:
 
 
 def ring_difference(rail: RailRings, seen: Lengths) -> tuple[Lengths, Lengths] | None:
-    """(seen, wished) of the rings of a rail that are not as they shall be; None if they are. seen: nothing of those that are not told."""
+    """Return (current, planned) of a rail's rings that differ; None if they do not. seen: without rings of unknown length."""
     now = {way: seen.get(way) for way in rail.wished}
     return None if now == rail.wished else (now, rail.wished)
 
 
 def lengths_of(rings: Rings | None) -> Lengths:
-    """As ring_difference takes them."""
+    """Return the lengths in the form that ring_difference expects."""
     return {} if rings is None else {"rx": rings.rx, "tx": rings.tx}
 
 
 def ensure_rings(
     rails: Sequence[RailRings], *, runner: Runner, port: EthtoolPort, sys: SysRoot, refused: str, check_mode: bool
 ) -> RingsResult:
-    """Write the rules, and give each interface that differs its rings, one after the other, as each change resets the interface.
+    """Write the rules, and set the rings of each interface that differs, one after another, because each change resets the interface.
 
-    refused: why no interface may be reset now, "" if it may; then the interfaces stay as they are, and withheld names them and the reason.
+    refused: why no interface may be reset now, "" if it may; then the interfaces are not changed, and withheld names them and the reason.
     Check mode shows their differences as well. Raises ApplyError if an interface does not have its rings afterwards.
     """
     files = ensure_files(rules_file(rails), check_mode=check_mode)
@@ -140,6 +140,6 @@ def _set(rail: RailRings, runner: Runner, port: EthtoolPort, sys: SysRoot) -> No
             "Drivers round lengths, often to a power of two: put a length that the driver takes into rdma_host.rings."
         )
     deadline = time.monotonic() + SETTLE_SECONDS
-    # A link that does not come back is the link gate's to tell.
+    # If the link does not come back, the link gate reports it.
     while had_carrier and not has_carrier(rail.netdev, sys) and time.monotonic() < deadline:
         time.sleep(0.2)

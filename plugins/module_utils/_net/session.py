@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which interface carries our own SSH session: it must not be a rail, and nothing may take it down."""
+"""Which interface carries our own SSH session: it must not be a rail, and must never be set down."""
 
 from __future__ import annotations
 
@@ -23,17 +23,20 @@ _MAX_ANCESTORS = 64
 
 @dataclass(frozen=True)
 class Session:
-    """address: that of the host which the session came in at, None if there is no session; netdev: the interface that has it, None
-    if none of those asked about has it, or several have."""
+    """The end of our SSH session on a host.
+
+    address: the host's address in the session, None without a session; netdev: the interface that has it, None if none of the given
+    interfaces has it, or several have it.
+    """
 
     address: str | None
     netdev: str | None
 
 
 def session_address(session: Session | None) -> str | None:
-    """The address of a host's end of our session, as its sshd says it. session: of the host's facts.
+    """Return the address of the host's end of our session, according to its sshd. session: from the host's facts.
 
-    None without a session (a local connection), and for a loopback address (a forwarded port), by which no other host reaches it.
+    None without a session (a local connection), and for a loopback address (a forwarded port), which no other host can reach.
     """
     address = session.address if session else None
     if address is None or ipaddress.ip_address(address.partition("%")[0]).is_loopback:
@@ -42,7 +45,7 @@ def session_address(session: Session | None) -> str | None:
 
 
 def parse_ssh_connection(text: str) -> str | None:
-    """The server's address in SSH_CONNECTION of sshd(8), "192.0.2.9 50022 192.0.2.1 22" → "192.0.2.1"; None for a session without one."""
+    """Return the server's address in SSH_CONNECTION of sshd(8), "192.0.2.9 50022 192.0.2.1 22" → "192.0.2.1"; None without a session."""
     words = text.split()
     if len(words) != 4:
         raise ParseError(f"not an SSH connection: {text[:200]!r}, expected the form '192.0.2.9 50022 192.0.2.1 22'")
@@ -55,7 +58,7 @@ def parse_ssh_connection(text: str) -> str | None:
 
 
 def find_netdev_of(address: str, netdevs: Mapping[str, Sequence[str] | None]) -> str | None:
-    """The one interface with an address. netdevs: its addresses by interface, "192.0.2.1/24".
+    """Return the only interface with an address. netdevs: its addresses by interface, "192.0.2.1/24".
 
     A link-local IPv6 address names the interface itself: "fe80::1%eth0".
     """
@@ -73,9 +76,9 @@ def read_session(
     netdevs: Mapping[str, Sequence[str] | None],
     environ: Mapping[str, str] | None = None,
 ) -> Session:
-    """Our own session on the running system, for a tree that was captured none. netdevs: as find_netdev_of takes them, rails or not.
+    """Return our own session on the running system, none for a captured tree. netdevs: as in find_netdev_of, rails or not.
 
-    environ: our environment. sudo keeps the variable from us, so the processes that we come from are asked as well.
+    environ: our environment. sudo hides the variable from us, so the environments of our parent processes are read as well.
     """
     if runner is None:
         return Session(None, None)
@@ -86,7 +89,7 @@ def read_session(
 
 
 def _inherited(sys: SysRoot, pid: int) -> str | None:
-    """The variable in the environment of a process or of the nearest of its ancestors that has it, as far up as we may look."""
+    """Return the variable from the environment of a process or its nearest ancestor that has it, as far up as permitted."""
     try:
         for _generation in range(_MAX_ANCESTORS):
             for line in (sys.read(f"/proc/{pid}/environ") or "").split("\0"):
