@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Firmware settings of adapters, asked of mstconfig (mstflint) or mlxconfig (MFT).
+"""Firmware settings of adapters, read with mstconfig (mstflint) or mlxconfig (MFT).
 
-Both take a PCI address for a device; the functions of a card each answer for the whole card, with the settings of all its ports.
-A query of all settings takes a second or more, so nobody asks unless a setting is wished.
+Both accept a PCI address as the device. Each function of a card answers for the whole card, with the settings of all its ports.
+A query of all settings takes a second or more, so it runs only if a setting is requested.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _BOOLEANS = {"true": 1, "false": 0}
 
 
 def spelled(value: Value | None) -> str | None:
-    """A value as the tool prints it, "ETH(2)" or "8"; None where it is not told."""
+    """Return a value as the tool prints it, "ETH(2)" or "8"; None if it is unknown."""
     if value is None:
         return None
     return value.text if value.number is None or value.text == str(value.number) else f"{value.text}({value.number})"
 
 
 def read_value(text: str) -> Value:
-    """The inverse of spelled."""
+    """Return the value of a text: the inverse of spelled."""
     numbered = _NUMBERED.fullmatch(text)
     if numbered:
         return Value(numbered[1], int(numbered[2]))
@@ -45,12 +45,12 @@ def read_value(text: str) -> Value:
 
 
 def is_array(value: Value | None) -> bool:
-    """Whether it stands for several values, which a query of all settings does not tell: "Array[0..7]"."""
+    """Return whether it stands for several values, which a query of all settings omits: "Array[0..7]"."""
     return value is not None and value.text.startswith("Array[")
 
 
 def number_of(wish: Wish) -> int | None:
-    """The number that is wished; None for a name that only the adapter can turn into one."""
+    """Return the requested number; None for a name that only the adapter can convert into a number."""
     if isinstance(wish, int):
         return int(wish)
     text = wish.strip()
@@ -63,7 +63,7 @@ def number_of(wish: Wish) -> int | None:
 
 
 def is_wished(value: Value, wish: Wish) -> bool:
-    """Whether a value is the wished one, by number, or by name in any case where the wish is a name."""
+    """Return whether a value is the requested one: by number, or by name in any case if a name is requested."""
     number = number_of(wish)
     if number is not None and value.number is not None:
         return value.number == number
@@ -71,9 +71,9 @@ def is_wished(value: Value, wish: Wish) -> bool:
 
 
 def argument(wish: Wish, value: Value) -> str:
-    """What to write behind "NAME=", for a setting that has this value.
+    """Return the text after "NAME=" for a setting that has this value.
 
-    A setting that the tool prints in hexadecimal is binary, and there it takes every number as hexadecimal: 255 would be 0x255.
+    A setting that the tool prints in hexadecimal is binary. For it, the tool reads every number as hexadecimal: 255 would be 0x255.
     """
     number = number_of(wish)
     if number is None:
@@ -81,18 +81,21 @@ def argument(wish: Wish, value: Value) -> str:
     return f"{number:#x}" if _HEXADECIMAL.fullmatch(value.text) else str(number)
 
 
-#: Of the adapters that have such settings.
+#: The drivers of adapters that have such settings.
 DRIVERS = ("mlx4_core", "mlx5_core")
 TOOLS = ("mstconfig", "mlxconfig")
 NO_TOOL = "neither mstconfig nor mlxconfig is installed"
-#: All settings of a new card take mstconfig ten to twenty seconds.
+#: mstconfig needs ten to twenty seconds for all settings of a new card.
 QUERY_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a device said. tool: which has answered, or could not; None where none is installed. error: also beside an adapter
-    some of whose settings could not be read."""
+    """The answer of a device.
+
+    tool: the tool that answered or failed; None if none is installed. error: may also be set with an adapter, if some of its settings
+    could not be read.
+    """
 
     tool: str | None
     adapter: Mlxconfig | None
@@ -100,33 +103,33 @@ class Answer:
 
 
 def card_of(address: str) -> str:
-    """The function 0 of a card, by the address of any of its functions."""
+    """Return function 0 of a card, given the address of any of its functions."""
     return f"{address.rpartition('.')[0]}.0"
 
 
 def card_port(address: str, port: int) -> tuple[str, int]:
-    """The card of a PCI function, and which of the card's ports, from 1, is RDMA port `port` of that function."""
+    """Return the card of a PCI function, and which of the card's ports, from 1, is RDMA port `port` of that function."""
     return card_of(address), int(address.rpartition(".")[2], 16) + port
 
 
 def cards_of(devices: Mapping[str, Device]) -> list[str]:
-    """The cards of a host's RDMA devices that have such settings, each by its function 0."""
+    """Return the cards of a host's RDMA devices that have such settings, each by its function 0."""
     own = [device for device in devices.values() if device.driver in DRIVERS and not device.software and device.function != "vf"]
     return sorted({card_of(device.pci.address) for device in own if device.pci is not None})
 
 
 def read_firmware(runner: Runner, devices: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The settings of these names of each device (PCI address), read with `mstconfig -d DEVICE -e q`, else with mlxconfig.
+    """Return the settings with these names of each device (PCI address), read with `mstconfig -d DEVICE -e q`, else with mlxconfig.
 
     {device: {"tool", "settings": {NAME: {"current", "next_boot", "default", "read_only"} or None}, "error"}}. Values are as the tool
-    prints them ("ETH(2)", "8"), None where it does not tell. A name that the device lacks is None; one that is no key could not be
-    read, and error says why.
+    prints them ("ETH(2)", "8"), None if it omits them. A name that the device lacks is None. A name that is not a key could not
+    be read, and error has the reason.
     """
     return {device: _entry(query(runner, device), names) for device in devices}
 
 
 def query(runner: Runner, device: str) -> Answer:
-    """All settings of one device. The first tool that answers is taken."""
+    """Return all settings of one device, from the first tool that answers."""
     failed = Answer(None, None, NO_TOOL)
     for tool in TOOLS:
         answer = _ask(runner, tool, device)
@@ -138,7 +141,7 @@ def query(runner: Runner, device: str) -> Answer:
 
 
 def find(adapter: Mlxconfig, name: str) -> Setting | None:
-    """A setting by its name; for an element of an array ("NAME[0]") the row of the array, which is all that is listed."""
+    """Return a setting by its name; for an element of an array ("NAME[0]") the row of the array, because only that is listed."""
     return adapter.settings.get(name) or adapter.settings.get(name.partition("[")[0])
 
 

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Firmware settings made to be as wished for the next boot: read, compared, only what differs written, read back.
+"""Firmware settings as requested for the next boot: read, compared, written only where they differ, read back.
 
-Nothing here reboots or resets: what is written holds after a reboot of the host, or a reset of the card's firmware.
+Nothing here reboots or resets: written values take effect after a reboot of the host, or a reset of the card's firmware.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards impor
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware.mlxconfig import Setting, Value
 
 RESETS = {"mstconfig": "mstfwreset", "mlxconfig": "mlxfwreset"}
-#: A setting's values, and what of them is known: {"current": "IB(1)", "next_boot": "ETH(2)"}.
+#: The known values of a setting: {"current": "IB(1)", "next_boot": "ETH(2)"}.
 Values = dict[str, Optional[str]]
 
 
 @dataclass
 class DeviceResult:
-    """What was done to one device, or would be in check mode. written: {NAME: {"before", "after"}}, both of the next boot.
+    """The changes to one device, or those planned in check mode. written: {NAME: {"before", "after"}}, both of the next boot.
 
-    pending: wished settings that the next boot changes; pending_others: those that others have set. error: None where all is well.
+    pending: requested settings that the next boot changes; pending_others: those set by others. error: None on success.
     """
 
     device: str
@@ -54,18 +54,18 @@ class DeviceResult:
 
     @property
     def reset_command(self) -> str | None:
-        """What makes the settings hold without a reboot; it takes the card's links down."""
+        """Return the command that activates the settings without a reboot; it takes the card's links down."""
         return f"{RESETS[self.tool]} -d {self.device} -y reset" if self.pending and self.tool in RESETS else None
 
     def to_dict(self) -> dict[str, Any]:
-        """What the module returns of it."""
+        """Return the module's result for this device."""
         names = ("device", "tool", "written", "not_applicable", "pending", "pending_others", "reboot_required", "why", "error")
         return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
 class MlxconfigResult:
-    """All devices, in the order of the wishes; also those that failed."""
+    """All devices, in the order of the request, including those that failed."""
 
     devices: list[DeviceResult]
 
@@ -87,7 +87,7 @@ class MlxconfigResult:
 
     @property
     def differences(self) -> list[str]:
-        """What was not as wished for the next boot, in words."""
+        """Return the differences from the request for the next boot, in words."""
         return [
             f"{device.device}: {name} is {values['before'] or 'not told'} at the next boot, wished {values['after']}"
             for device in self.devices
@@ -96,7 +96,7 @@ class MlxconfigResult:
 
     @property
     def diffs(self) -> list[dict[str, str]]:
-        """In the shape that Ansible's --diff prints."""
+        """Return the changes in the form that Ansible's --diff prints."""
         return [_diff(device) for device in self.devices if device.written]
 
 
@@ -109,17 +109,17 @@ def _diff(device: DeviceResult) -> dict[str, str]:
 
 
 SET_SECONDS = 120.0
-#: What `set` says where a reboot would not be enough (GenericCommander::loadConfigurationGetStr).
+#: What `set` prints if a reboot would not be enough (GenericCommander::loadConfigurationGetStr).
 POWER_CYCLE = "power cycle"
-#: What is to be written: name → the setting as it is, and the wish.
+#: The settings to write: name → the setting as it is, and the requested value.
 Differing = Mapping[str, tuple[Setting, Wish]]
 
 
 def ensure_settings(wishes: Sequence[Mapping[str, Any]], *, runner: Runner, check_mode: bool) -> MlxconfigResult:
-    """Give the next boot of each device the settings that are wished, and no other one a new value.
+    """Give the next boot of each device the requested settings, and change no others.
 
-    wishes: [{"device": PCI address, "settings": {NAME: value}}]. What cannot be done on a device is its error, and nothing is written
-    there; the other devices are done all the same. Raises ApplyError for a device that is named twice, and for a value that is none.
+    wishes: [{"device": PCI address, "settings": {NAME: value}}]. If a device cannot be set, its result has the error and nothing is written
+    there; the other devices are still set. Raises ApplyError for a device that is named twice, and for an invalid value.
     """
     named = [str(wish["device"]) for wish in wishes]
     twice = sorted({device for device in named if named.count(device) > 1})
@@ -137,7 +137,7 @@ def _device(device: str, settings: Mapping[str, Wish], runner: Runner, *, check_
     answer = query(runner, device)
     result = DeviceResult(device, answer.tool)
     if answer.adapter is None and answer.tool is None and check_mode:
-        # The tool comes with a package that a check run has not installed.
+        # The tool is in a package that a check run has not installed.
         result.written = {name: {"before": None, "after": str(wish)} for name, wish in settings.items()}
         result.why = f"{answer.error}, so that nothing is known of {device}"
         return result
@@ -155,12 +155,12 @@ def _device(device: str, settings: Mapping[str, Wish], runner: Runner, *, check_
 
 
 def _lacks(answer: Answer, name: str) -> bool:
-    """Whether a device is known not to have a setting."""
+    """Return whether a device is known to lack a setting."""
     return answer.adapter is not None and answer.error is None and find(answer.adapter, name) is None
 
 
 def _differing(answer: Answer, settings: Mapping[str, Wish]) -> Iterator[tuple[str, tuple[Setting, Wish]]]:
-    """The settings to write. Raises ApplyError with all that cannot be written or compared."""
+    """Yield the settings to write. Raises ApplyError with all that cannot be written or compared."""
     refused = []
     for name, wish in settings.items():
         setting = find(answer.adapter, name) if answer.adapter is not None else None
@@ -176,7 +176,7 @@ def _differing(answer: Answer, settings: Mapping[str, Wish]) -> Iterator[tuple[s
 
 
 def _refusal(answer: Answer, name: str, setting: Setting | None, wish: Wish) -> str | None:
-    """Why a setting that the device may have is not written; None where it can be, or is as wished."""
+    """Return why a setting that the device may have cannot be written; None if it can, or already has the requested value."""
     if setting is None:
         return f"{name} could not be read: {answer.error}"
     if is_array(setting.next_boot) or is_array(setting.current):
@@ -189,7 +189,7 @@ def _refusal(answer: Answer, name: str, setting: Setting | None, wish: Wish) -> 
 
 
 def _write(runner: Runner, result: DeviceResult, differing: Differing) -> Answer:
-    """Write all in one call, and return what the device says afterwards. Raises ApplyError if that is not what was written."""
+    """Write all in one call, and return the device's answer afterwards. Raises ApplyError if it differs from what was written."""
     words = [f"{name}={argument(wish, setting.next_boot)}" for name, (setting, wish) in differing.items() if setting.next_boot is not None]
     argv = (str(result.tool), "-y", "-d", result.device, "set", *words)
     done = runner.run(argv, timeout_seconds=SET_SECONDS)
@@ -218,7 +218,7 @@ def _is(value: Value | None, wish: Wish) -> bool:
 
 
 def _tell(result: DeviceResult, answer: Answer, settings: Mapping[str, Wish], differing: Differing) -> None:
-    """What was written, and what waits for a reboot. answer: after the write; in check mode there was none."""
+    """Fill in what was written, and what waits for a reboot. answer: after the write; in check mode, before it."""
     found = answer.adapter.settings if answer.adapter is not None else {}
     for name, (before, wish) in differing.items():
         now = found[name].next_boot
@@ -240,7 +240,7 @@ def _tell(result: DeviceResult, answer: Answer, settings: Mapping[str, Wish], di
 
 
 def _waits(setting: Setting, planned: str | None, *, written: bool) -> bool:
-    """Whether a reboot changes a wished setting; where the current value is not told, only a fresh write says so."""
+    """Return whether a reboot changes a requested setting; if the current value is unknown, only one just written counts."""
     if setting.current is None or planned is None:
         return written
     return not is_wished(setting.current, planned)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Firmware settings of adapters: what `mlxconfig` (MFT) and `mstconfig` (mstflint 3.5 to 4.36) print for `[-e] query`."""
+"""Firmware settings of adapters: the output of `mlxconfig` (MFT) and `mstconfig` (mstflint 3.5 to 4.36) for `[-e] query`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TABLE = re.compile(r"\s*Configurations\s*:(.*)")
 _ONCE = {"start": re.compile(r"\s*Device\s+#[0-9]+:"), "type": re.compile(r"\s*Device type\s*:"), "table": _TABLE}
 _COLUMN = re.compile(r"Default|Current|Next\s+Boot|New\b")
 _COLUMNS_ONLY = re.compile(r"\s*(?:(?:Default|Current|Next|Boot|New)\b\s*)+")
-# Every setting begins with two capitals, which sets its row apart from the prose below the table ("The '*' shows …").
+# Every setting begins with two capitals, which distinguishes its row from the prose below the table ("The '*' shows …").
 _NAME = re.compile(r"[A-Z][A-Z0-9_][A-Za-z0-9_]*(?:\[[0-9.]+\])?")
 _NUMBERED = re.compile(r"(?P<text>.+)\((?P<number>[0-9]{1,20})\)")
 _DECIMAL = re.compile(r"[0-9]{1,20}")
@@ -34,7 +34,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Setting:
-    """The columns of one row; None: the column is not there, or the adapter does not tell ("N/A").
+    """The columns of one row; None: the column is missing, or the adapter does not report it ("N/A").
 
     marked: the row has the tool's "*", which means that next_boot differs from default *or* from current.
     """
@@ -47,17 +47,17 @@ class Setting:
 
     @property
     def reboot_pending(self) -> bool | None:
-        """Whether the next boot changes the setting; None if one of the two values is not told, as those of an array are not."""
+        """Whether the next boot changes the setting; None if one of the two values is unknown, as for arrays."""
         told = [value for value in (self.current, self.next_boot) if value is not None and not value.text.startswith("Array[")]
         return self.current != self.next_boot if len(told) == 2 else None
 
 
 @dataclass(frozen=True)
 class Mlxconfig:
-    """One adapter: device is its path as it was asked for ("0000:01:00.0", "/dev/mst/mt4129_pciconf0").
+    """One adapter: device is its path as given in the query ("0000:01:00.0", "/dev/mst/mt4129_pciconf0").
 
-    A setting that the adapter lacks is no key of settings (LINK_TYPE_P1 of an Ethernet adapter). failed_tlvs: groups of
-    settings that the tool could not read; where there are any, a missing setting is unknown rather than absent.
+    A setting that the adapter lacks is not in settings (LINK_TYPE_P1 of an Ethernet adapter). failed_tlvs: groups of
+    settings that the tool could not read; if there are any, a missing setting is unknown rather than absent.
     """
 
     device: str | None
@@ -70,7 +70,7 @@ class Mlxconfig:
 
 @dataclass
 class _Section:
-    """The lines of one adapter so far: its labels, the titles of the table's columns, its settings and a row begun."""
+    """The lines of one adapter so far: its labels, the titles of the table's columns, its settings and an incomplete row."""
 
     labels: dict[str, str] = field(default_factory=dict)
     label: str | None = None
@@ -86,10 +86,10 @@ class _Section:
 
 
 def parse_mlxconfig(text: str) -> dict[str | None, Mlxconfig]:
-    """Each adapter by its device; by None where the text lacks the line that names it.
+    """Return each adapter by its device; by None if the text lacks the line that names it.
 
-    Raises ParseError, quoting the line, for text of another kind, a row that was cut off, and whatever the tool itself calls an
-    error ("-E- The Device doesn't support LINK_TYPE_P1 parameter"), but for TLVs that it could not read.
+    Raises ParseError, quoting the line, for text of another kind, a row that was cut off, and anything that the tool itself reports as an
+    error ("-E- The Device doesn't support LINK_TYPE_P1 parameter"), except for TLVs that it could not read.
     """
     adapters: dict[str | None, Mlxconfig] = {}
     for lines in _split(text):
@@ -105,7 +105,7 @@ def parse_mlxconfig(text: str) -> dict[str | None, Mlxconfig]:
 
 
 def _split(text: str) -> list[list[str]]:
-    """The lines of each adapter: from "Device #1:" on or, where that was cut away, from what comes once for each."""
+    """Return the lines of each adapter: from "Device #1:" on or, if that was cut away, from a line that occurs once for each."""
     sections: list[list[str]] = [[]]
     seen: set[str] = set()
     for line in text.splitlines():
@@ -141,7 +141,7 @@ def _read_error(section: _Section, line: str) -> None:
 
 
 def _read_head(section: _Section, line: str) -> None:
-    """A label, the rest of one that was wrapped, or the titles of the table."""
+    """Read a label, the rest of a wrapped one, or the titles of the table."""
     table, label = _TABLE.match(line), _LABEL.match(line)
     if table:
         section.header = table.group(1)
@@ -155,7 +155,7 @@ def _read_head(section: _Section, line: str) -> None:
 
 
 def _read_row(section: _Section, words: list[str], line: str) -> None:
-    """A row, or a part of one that a mail client has wrapped."""
+    """Read a row, or a part of one that a mail client has wrapped."""
     name = words[1:2] if words[:1] and words[0] in _MARKS else words[:1]
     begins = bool(name) and _NAME.fullmatch(name[0]) is not None
     if begins and section.row:
