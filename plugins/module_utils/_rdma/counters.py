@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the counters of errors and events did between two readings of one boot, and which counters those are."""
+"""The changes of error and event counters between two readings of one boot, and the list of these counters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 
 #: The link went down, or nearly did and recovered.
 FLAPS = frozenset({"link_downed", "link_error_recovery", "link_down_events_phy", "link_down_events", "carrier_downs"})
-#: What came over this cable was not what had been sent. Bits that error correction has mended are not counted here.
+#: Data arrived damaged over this cable. Bits that error correction has fixed are not counted here.
 CABLE_ERRORS = frozenset(
     {
         *("symbol_error", "port_rcv_errors", "local_link_integrity_errors", "excessive_buffer_overrun_errors"),
@@ -25,9 +25,9 @@ CABLE_ERRORS = frozenset(
         *("rx_pcs_symbol_err", "rx_fcs_err_frames", "rx_fec_uncorrectable_blocks", "rx_crc_errors.nic"),
     }
 )
-#: A packet arrived that had been damaged before: a switch has marked it so.
+#: A packet arrived that was damaged earlier: a switch has marked it.
 REMOTE_ERRORS = frozenset({"port_rcv_remote_physical_errors"})
-#: Packets were dropped for want of room, or a receiver has held its sender up for long.
+#: Packets were dropped for lack of buffers, or a receiver has paused its sender for long.
 CONGESTION = frozenset(
     {
         *("port_xmit_discards", "rx_discards_phy", "tx_discards_phy", "rx_dropped.nic"),
@@ -35,13 +35,13 @@ CONGESTION = frozenset(
         *(f"rx_prio{priority}_{what}" for priority in range(8) for what in ("discards", "cong_discard")),
     }
 )
-#: Frames came that are larger than the port takes.
+#: Frames arrived that are larger than the port accepts.
 OVERSIZE = frozenset({"rx_oversize_pkts_phy", "rx_out_of_range_len_phy"})
-#: What the module in the cage has reported.
+#: Faults that the module in the cage has reported.
 MODULE = frozenset({"module_bus_stuck", "module_high_temp", "module_bad_shorted"})
-#: The PCIe link below the card had to be trained again.
+#: The PCIe link below the card had to be retrained.
 PCIE = frozenset({"rx_pci_signal_integrity", "tx_pci_signal_integrity"})
-#: The RDMA transport had to send again, or to wait for its peer; multipath makes some of them without any fault.
+#: The RDMA transport had to retransmit, or to wait for its peer; multipath causes some of them without any fault.
 TRANSPORT = frozenset(
     {
         *("out_of_sequence", "packet_seq_err", "implied_nak_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err", "roce_adp_retrans"),
@@ -52,12 +52,12 @@ COUNTERS = FLAPS | CABLE_ERRORS | REMOTE_ERRORS | CONGESTION | OVERSIZE | MODULE
 
 
 def since(before: Mapping[str, Any], after: Mapping[str, Any], run: str) -> dict[str, Any] | None:
-    """What the counters of COUNTERS did from one reading of a host to a later one: the facts' part `since`.
+    """Return the changes of COUNTERS from one reading of a host to a later one: the facts' part `since`.
 
-    before, after: whole trees of facts; run: the id of the run that has read the earlier one. None where they are not of one boot, in
-    order, or have no device in common. A device, port or interface that is not in both (by name and GUID or MAC) is left out, and so is a
-    counter that one of the two does not tell or that went down, for somebody has cleared it. One that stayed is left out of its port,
-    whose own entry says that it was compared.
+    before, after: whole trees of facts; run: the id of the run that made the earlier reading. None if they are not of one boot, not in
+    order, or have no device in common. A device, port or interface that is not in both (by name and GUID or MAC) is left out. So is a
+    counter that is missing in either, or that went down because it was cleared. An unchanged counter is left out of its port, whose own
+    entry shows that it was compared.
     """
     seconds = _seconds(_part(before, "boot"), _part(after, "boot"))
     if seconds is None:
@@ -82,17 +82,17 @@ def since(before: Mapping[str, Any], after: Mapping[str, Any], run: str) -> dict
 
 
 def of_port(counters: Mapping[str, Any] | None, hw_counters: Mapping[str, Any] | None) -> dict[str, int]:
-    """Of the counters that a port of the facts tells, those of COUNTERS."""
+    """Return those counters of a port of the facts that are in COUNTERS."""
     return {**_told(hw_counters or {}), **_told(counters or {})}
 
 
 def of_netdev(statistics: Mapping[str, Any], carrier_downs: Any) -> dict[str, int]:
-    """The same of an interface. statistics: its driver's."""
+    """Return the same for an interface. statistics: its driver's."""
     return _told({**statistics, "carrier_downs": carrier_downs})
 
 
 def _part(tree: Any, name: str) -> Mapping[str, Any]:
-    """A dictionary of the facts; empty if it is missing, or is no dictionary in a damaged file."""
+    """Return a dictionary of the facts; empty if it is missing, or is not a dictionary in a damaged file."""
     found = tree.get(name) if isinstance(tree, Mapping) else None
     return found if isinstance(found, Mapping) else {}
 
@@ -102,7 +102,7 @@ def _told(counters: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _seconds(before: Mapping[str, Any], after: Mapping[str, Any]) -> float | None:
-    """How long after the one reading of a boot the other was made."""
+    """Return the time between two readings of one boot."""
     earlier, later = before.get("uptime_seconds"), after.get("uptime_seconds")
     if not isinstance(earlier, (int, float)) or not isinstance(later, (int, float)):
         return None
@@ -134,7 +134,7 @@ def _risen(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int
     return {name: value - before[name] for name, value in sorted(after.items()) if name in before and value > before[name]}
 
 
-# The drivers' words for what is counted, and the field that it becomes behind "rx_" or "tx_".
+# The drivers' names of what is counted, and the field for it after "rx_" or "tx_".
 _FIELDS = {
     "bytes": "bytes",
     "packets": "packets",
@@ -160,10 +160,10 @@ _NAMES = (
 
 @dataclass(frozen=True)
 class PriorityCounters:
-    """One priority since the driver was loaded; None for what the driver does not count, or does not now.
+    """One priority since the driver was loaded; None for what the driver does not count, or not now.
 
-    rx_pause: frames that told us to stop; tx_pause: those that we sent. pause_usec: how long in all, as the driver reckons it.
-    rx_discards: frames dropped at the port; buffer_discards for want of a receive buffer; congestion_discards by WRED;
+    rx_pause: received frames that pause our port; tx_pause: sent ones. pause_usec: total duration, as the driver computes it.
+    rx_discards: frames dropped at the port; buffer_discards: for lack of a receive buffer; congestion_discards: by WRED;
     marked: frames in which this port set ECN's CE.
     """
 
@@ -183,15 +183,15 @@ class PriorityCounters:
     rx_marked: int | None = None
 
     def says_pfc_is_off(self) -> bool:
-        """Whether the driver counts the traffic of this priority and not its pauses, which is mlx5's way to say that PFC is off.
+        """Return whether the driver counts the traffic of this priority but not its pauses: mlx5 does this if PFC is off.
 
-        bnxt_en counts pauses also where PFC is off: this says nothing there.
+        bnxt_en counts pauses even if PFC is off, so False means nothing there.
         """
         return self.rx_bytes is not None and self.rx_pause is None and self.tx_pause is None
 
 
 def priority_counters(statistics: Mapping[str, int]) -> dict[int, PriorityCounters]:
-    """Priority → its counters; nothing where the driver counts no priority (virtio_net)."""
+    """Return priority → its counters; empty if the driver counts no priorities (virtio_net)."""
     found: dict[int, PriorityCounters] = {}
     for name, value in statistics.items():
         match = next((match for match in (pattern.fullmatch(name) for pattern in _NAMES) if match), None)

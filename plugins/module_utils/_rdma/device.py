@@ -40,10 +40,10 @@ CLASS = "/sys/class/infiniband"
 VERBS = "/sys/class/infiniband_verbs"
 ROCE_V2 = "RoCE v2"
 ARPHRD_ETHERNET, ARPHRD_INFINIBAND = 1, 32
-# A setting in the directory of the hardware counters: how long, in ms, the kernel answers from its cache.
+# A setting in the folder of the hardware counters: how long, in ms, the kernel answers from its cache.
 NOT_COUNTERS = ("lifespan",)
 BLANK = " \t\r\n\0"
-#: What an entry of a GID table consists of that is not used.
+#: The content of an unused entry of a GID table.
 UNUSED = f"0:{BLANK}"
 SIW_DESCRIPTION = "Software iWARP stack"
 _PORT_GUID = re.compile(r"0x[0-9a-f]{16}")
@@ -52,7 +52,7 @@ _DEVICE_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,63}")
 
 @dataclass(frozen=True)
 class Gid:
-    """One used entry of a port's GID table. type is the kernel's word: "RoCE v2" or "IB/RoCE v1"."""
+    """One used entry of a port's GID table. type as the kernel names it: "RoCE v2" or "IB/RoCE v1"."""
 
     index: int
     gid: str
@@ -65,10 +65,10 @@ class Gid:
 class Port:
     """One port. rate_gbps, width and speed ("NDR") are as negotiated; netdev is the interface that carries its IP addresses.
 
-    active_mtu_bytes is not in sysfs: None unless the running system was asked; active_mtu_error says why.
+    active_mtu_bytes is not in sysfs: None unless read from the running system; active_mtu_error has the reason.
     rocev2: IPv4 address → the GID index for RoCE v2 on it.
-    counters, hw_counters: None where they were not read. optic: the module of an InfiniBand port; on Ethernet the interface has it.
-    optic_unread: why that could not be read.
+    counters, hw_counters: None if not read. optic: the module of an InfiniBand port; for Ethernet, the interface has it.
+    optic_unread: why it could not be read.
     pkeys: the used entries of an InfiniBand port's table, index → key with the bit for full membership; None on Ethernet, which has none.
     """
 
@@ -94,9 +94,9 @@ class Port:
 
 @dataclass(frozen=True)
 class Device:
-    """One RDMA device. software is None where the tree does not tell; ports are named by their number, from "1".
+    """One RDMA device. software is None if the tree does not show it; ports are named by their number, from "1".
 
-    function: "pf", "vf" or "sf"; parent_pci: the physical function of a "vf". uverbs: the node that programs open, None where it is not.
+    function: "pf", "vf" or "sf"; parent_pci: the physical function of a "vf". uverbs: the node that programs open, None if it is missing.
     """
 
     driver: str | None
@@ -117,7 +117,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Around:
-    """What is read once for all devices. nodes: device → its node for programs; counters: whether they are wanted."""
+    """Data read once for all devices. nodes: device → its node for programs; counters: whether to read them."""
 
     netdevs: Mapping[str, Netdev]
     nodes: Mapping[str, str]
@@ -126,19 +126,19 @@ class Around:
 
 
 def read_devices(sys: SysRoot, netdevs: Mapping[str, Netdev], pci: PciReader, *, counters: bool = True) -> dict[str, Device]:
-    """Every device by its name."""
+    """Return every device by its name."""
     around = Around(netdevs, read_verbs_nodes(sys), pci, counters)
     return {name: _read_device(sys, name, around) for name in sys.list_dir(CLASS)}
 
 
 def add_active_mtu(runner: Runner, devices: Mapping[str, Device]) -> dict[str, Device]:
-    """The devices with the MTU that their ports use, which sysfs does not have; None, and why, where `ibv_devinfo` does not say."""
+    """Return the devices with the MTU that their ports use, which sysfs lacks; None, and why, if `ibv_devinfo` does not report it."""
     found, why = _read_devinfo(runner) if devices else ({}, None)
     return {name: replace(device, ports=_with_mtu(device, name, found.get(name), why)) for name, device in devices.items()}
 
 
 def _read_devinfo(runner: Runner) -> tuple[dict[str, Devinfo], str | None]:
-    """What `ibv_devinfo` prints of each device; nothing, and why, where it fails or prints something else."""
+    """Return the output of `ibv_devinfo` by device; empty, and why, if it fails or prints anything else."""
     try:
         done = runner.run(("ibv_devinfo",))
         if done.rc:
@@ -149,9 +149,9 @@ def _read_devinfo(runner: Runner) -> tuple[dict[str, Devinfo], str | None]:
 
 
 def add_optics(runner: Runner, devices: Mapping[str, Device]) -> dict[str, Device]:
-    """The devices with what mstlink says of the module of each InfiniBand card, or why it cannot be asked or makes no sense.
+    """Return the devices with mstlink's report on the module of each InfiniBand card, or why there is no valid report.
 
-    A virtual function has no cage: that is its card's.
+    A virtual function has no cage: the cage belongs to its card.
     """
     return {name: _with_optic(runner, device) for name, device in devices.items()}
 
@@ -166,7 +166,7 @@ def _with_optic(runner: Runner, device: Device) -> Device:
 
 
 def _read_optic(runner: Runner, address: str) -> tuple[Optic | None, str | None]:
-    """The module, or why it could not be read."""
+    """Return the module, or why it could not be read."""
     try:
         done = runner.run(("mstlink", "-d", address, "-m"))
         if done.rc == 0:
@@ -187,21 +187,21 @@ def _with_mtu(device: Device, name: str, found: Devinfo | None, why: str | None)
 
 
 def parse_device_name(text: str) -> str:
-    """ibdev: the name of an RDMA device. Raises ParseError."""
+    """Parse ibdev: the name of an RDMA device. Raises ParseError."""
     if _DEVICE_NAME.fullmatch(text) is None:
         raise ParseError(f"not the name of an RDMA device: {text[:200]!r}, expected the form 'mlx5_0'")
     return text
 
 
 def parse_gid_type(text: str) -> str:
-    """gid_attrs/types: "RoCE v2" or "IB/RoCE v1". Raises ParseError."""
+    """Parse gid_attrs/types: "RoCE v2" or "IB/RoCE v1". Raises ParseError."""
     if text not in (ROCE_V2, "IB/RoCE v1"):
         raise ParseError(f"not a type of GID: {text[:200]!r}, expected {ROCE_V2!r} or 'IB/RoCE v1'")
     return text
 
 
 def read_verbs_nodes(sys: SysRoot) -> dict[str, str]:
-    """Device → "/dev/infiniband/uverbs0", of those whose node is there (drivers/infiniband/core/uverbs_main.c)."""
+    """Return device → "/dev/infiniband/uverbs0", for those whose node exists (drivers/infiniband/core/uverbs_main.c)."""
     nodes = {}
     for entry in sys.list_dir(VERBS):
         device, node = sys.value(f"{VERBS}/{entry}/ibdev", parse_device_name), f"/dev/infiniband/{entry}"
@@ -238,10 +238,10 @@ def _read_device(sys: SysRoot, name: str, around: Around) -> Device:
 
 
 def _read_driver(sys: SysRoot, base: str, node_type: str | None) -> tuple[str | None, bool | None]:
-    """The name of the driver, and whether the device is one of software.
+    """Return the name of the driver, and whether it is a software device.
 
-    A software device has no device below it and stands in /sys/devices/virtual (before Linux 5.11 it borrowed its
-    interface's). rdma_rxe alone has the attribute parent; siw is the only RNIC among the rest. node_desc is
+    A software device has no device below it and is in /sys/devices/virtual (before Linux 5.11 it borrowed its
+    interface's). Only rdma_rxe has the attribute parent; siw is the only RNIC among the rest. node_desc is
     no proof for rxe: rdma-ndd of rdma-core overwrites it.
     """
     if sys.exists(f"{base}/parent"):
@@ -289,10 +289,10 @@ def _match_netdev(
     siblings: Mapping[str, Netdev],
     port_count: int,
 ) -> str | None:
-    """The interface of a port whose GIDs name none: the one of the right kind on the same PCI function.
+    """Return the interface of a port whose GIDs name none: the one of the right kind on the same PCI function.
 
     A function with two ports, or with representors, has several: dev_port counts ports from 0. If that leaves
-    more than one, none is named. A child of an IPoIB interface ("ib0.8001") has an attribute parent.
+    more than one, the result is None. A child of an IPoIB interface ("ib0.8001") has an attribute parent.
     """
     wanted = ARPHRD_INFINIBAND if link_layer == "InfiniBand" else ARPHRD_ETHERNET
     children = [name for name in siblings if sys.exists(f"/sys/class/net/{name}/parent")]
@@ -303,10 +303,10 @@ def _match_netdev(
 
 
 def _read_gids(sys: SysRoot, base: str, link_layer: str | None) -> list[Gid]:
-    """The used entries of the GID table, in order.
+    """Return the used entries of the GID table, in order.
 
-    Reading the attributes of an unused entry fails with EINVAL, and its GID is zero, or nothing but the subnet
-    prefix on InfiniBand. Of a table of 256 entries a few are used, so the others are put aside by their text.
+    Reading the attributes of an unused entry fails with EINVAL, and its GID is zero, or only the subnet
+    prefix on InfiniBand. Of a table of 256 entries a few are used, so the others are skipped by their text.
     """
     gids = []
     texts = {int(name): text for name, text in sys.read_files(f"{base}/gids").items() if name.isdecimal() and text.strip(UNUSED)}
@@ -328,16 +328,16 @@ def _read_gids(sys: SysRoot, base: str, link_layer: str | None) -> list[Gid]:
 
 
 def _read_pkeys(sys: SysRoot, base: str) -> dict[str, int] | None:
-    """None where the tree has no table; a capture often lacks it."""
+    """Return the table of P_Keys; None if the tree has none, as in many captures."""
     texts = {name: text for name, text in sys.read_files(f"{base}/pkeys").items() if name.isdecimal() and text.strip(BLANK)}
     found = {name: named(f"{base}/pkeys/{name}", parse_pkey, texts[name]) for name in sorted(texts, key=int)}
     return {name: key for name, key in found.items() if key} if found else None
 
 
 def port_guid(port: Port | None) -> str | None:
-    """The GUID of an InfiniBand port as tools have it, "0x0002c9030002fb05": the lower half of its first GID.
+    """Return the GUID of an InfiniBand port as tools print it, "0x0002c9030002fb05": the lower half of its first GID.
 
-    None if there is no such GID, or if it is not one: this text goes into opensm's partitions.conf.
+    None if there is no such GID, or if it is invalid: this text goes into opensm's partitions.conf.
     """
     first = next((each.gid for each in (port.gids if port else ()) if each.index == 0), None)
     guid = "0x" + "".join(str(first).split(":")[4:]).lower()
@@ -345,7 +345,7 @@ def port_guid(port: Port | None) -> str | None:
 
 
 def _rocev2(gids: list[Gid]) -> dict[str, int]:
-    """IPv4 address → the first index for RoCE v2 on it: never a constant, for it depends on how addresses came and went."""
+    """Return IPv4 address → first index for RoCE v2 on it. It is never a constant: it depends on when addresses were added and removed."""
     return {gid.ipv4: gid.index for gid in reversed(gids) if gid.type == ROCE_V2 and gid.ipv4 is not None}
 
 

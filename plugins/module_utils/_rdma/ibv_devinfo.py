@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What `ibv_devinfo` of libibverbs (rdma-core), plain and with -v, says of devices, in the words of sysfs."""
+"""The report of `ibv_devinfo` of libibverbs (rdma-core), plain and with -v, about devices, in sysfs spelling."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,10}|0x(?:[0-9a-fA-F]{2}){1,4}")
 
 
 class Fields:
-    """The `key: value` lines of one device or port, of the keys that are known; other lines are none of its business."""
+    """The `key: value` lines of one device or port, for known keys; other lines are ignored."""
 
     def __init__(self, title: str, keys: Sequence[str]) -> None:
         self.last_line = title
@@ -32,7 +32,7 @@ class Fields:
         return key in self._values
 
     def add(self, line: str) -> None:
-        """Take a line. Raises ParseError for a key that is there already: the title of another section was lost."""
+        """Add a line. Raises ParseError for a repeated key: the title of another section was lost."""
         match = _FIELD.fullmatch(line)
         if match is None or match.group(1) not in self._keys:
             return
@@ -43,12 +43,12 @@ class Fields:
         self.last_line = line
 
     def text(self, key: str) -> str | None:
-        """The value as it stands; None where it is empty or "unknown", or the line is not there."""
+        """Return the value as printed; None if it is empty or "unknown", or the line is missing."""
         value = self._values.get(key, "")
         return None if value in ("", "unknown") else value
 
     def read(self, key: str, parse: Callable[[str], T]) -> T | None:
-        """The value as parse reads it; None if the line is not there or says "unknown". A ParseError quotes the line."""
+        """Return the value as parse reads it; None if the line is missing or has "unknown". A ParseError quotes the line."""
         value = self._values.get(key, "unknown")
         if value == "unknown":
             return None
@@ -58,24 +58,24 @@ class Fields:
             raise ParseError(f"{exc}, in the line {f'{key}: {value}'!r}") from exc
 
     def word(self, key: str, words: Mapping[str, str | None]) -> str | None:
-        """What stands in words for the value, as read gives it."""
+        """Return the entry of words for the value, as read returns it."""
         return self.read(key, words.__getitem__)
 
 
 def squeezed_lines(text: str) -> Iterator[str]:
-    """The lines that are not blank, without marks of quotation in mails, and every run of white space as one space."""
+    """Yield the lines that are not blank, without the quotation marks of mails, and with every run of white space as one space."""
     return (line for line in (" ".join(raw.lstrip("> \t\u00a0").split()) for raw in text.splitlines()) if line)
 
 
 def parse_number(text: str) -> int:
-    """A decimal number, or a hexadecimal one of two to eight digits after 0x: an odd one out is cut off."""
+    """Return a decimal number, or a hexadecimal one of two to eight digits after 0x: an odd number of digits means that it is cut off."""
     if _NUMBER.fullmatch(text) is None:
         raise ParseError(f"not a number: {text[:200]!r}")
     return int(text, 0) if text.startswith("0x") else int(text)
 
 
 def check_ends(tool: str, ports: Sequence[Fields], last_keys: tuple[str, str]) -> None:
-    """Raise ParseError for a port that is cut off. The last two lines of a port have these keys; old versions lack the very last."""
+    """Raise ParseError for a port that is cut off. The last two lines of a port have these keys; old versions lack the last one."""
     told = any(last_keys[1] in port for port in ports)
     for port in ports:
         if last_keys[1] not in port and (told or last_keys[0] not in port):
@@ -86,7 +86,7 @@ _DEVICE = re.compile(r"hca_id: ?(\S{1,64})")
 _PORT = re.compile(r"port: ?([0-9]{1,3})")
 _GID = re.compile(r"GID\[ ?([0-9]{1,5})\]: ?(.*)")
 _GID_VALUE = re.compile(r"([^ ,]{1,64})(?:, ?(.+))?")
-# Authors of mails put dots where they leave lines out.
+# Authors of mails put dots where they omit lines.
 _ELISION = re.compile(r"[.…][.… ]*")
 # Lines that a mail program has broken in two.
 _ENUMS = "transport|state|max_mtu|active_mtu|active_width|active_speed|phys_state"
@@ -99,7 +99,7 @@ _DEVICE_KEYS = (
 )  # fmt: skip
 _VERBOSE_KEYS = ("max_msg_sz", "active_width", "active_speed", "phys_state")
 _PORT_KEYS = ("state", "max_mtu", "active_mtu", "sm_lid", "port_lid", "port_lmc", "link_layer", *_VERBOSE_KEYS)
-#: Behind each of these comes another line, in every version.
+#: Each of these is followed by another line, in every version.
 _NEVER_LAST = (
     "port", "state", "max_mtu", "active_mtu", "sm_lid", "port_lid", "max_msg_sz", "port_cap_flags", "port_cap_flags2", "max_vl_num",
     "bad_pkey_cntr", "qkey_viol_cntr", "sm_sl", "pkey_tbl_len", "gid_tbl_len", "subnet_timeout", "init_type_reply", "active_width",
@@ -117,7 +117,7 @@ _GID_TYPES = {"IB/RoCE v1": "IB/RoCE v1", "RoCE v1": "IB/RoCE v1", "RoCE v2": "R
 
 @dataclass(frozen=True)
 class DevinfoGid:
-    """An entry of a port's GID table, the gid in the form of sysfs; type "IB/RoCE v1" or "RoCE v2", None on InfiniBand."""
+    """An entry of a port's GID table, the gid in sysfs form; type "IB/RoCE v1" or "RoCE v2", None on InfiniBand."""
 
     index: int
     gid: str
@@ -126,10 +126,10 @@ class DevinfoGid:
 
 @dataclass(frozen=True)
 class DevinfoPort:
-    """A port in the words of sysfs: state "ACTIVE", physical_state "LinkUp", link_layer "InfiniBand" or "Ethernet".
+    """A port in sysfs spelling: state "ACTIVE", physical_state "LinkUp", link_layer "InfiniBand" or "Ethernet".
 
-    The LIDs are None while none is assigned. Only -v tells active_width (lanes), active_speed_gbps (10^9 bit/s of a lane),
-    physical_state and gids; without it they are None. What the tool calls invalid (a port that is down) is None as well.
+    The LIDs are None while none is assigned. Only -v shows active_width (lanes), active_speed_gbps (10^9 bit/s of a lane),
+    physical_state and gids; without it they are None. Values that the tool calls invalid (a port that is down) are None as well.
     """
 
     state: str | None
@@ -147,10 +147,10 @@ class DevinfoPort:
 
 @dataclass(frozen=True)
 class Devinfo:
-    """A device and its ports by their number ("1"); with -i those are fewer than phys_port_cnt.
+    """A device and its ports by their number ("1"); with -i there are fewer than phys_port_cnt.
 
     transport is "InfiniBand" (RoCE too), "iWARP", "unspecified"…; vendor_id is an OUI ("0x02c9"), not that of PCI.
-    unnumbered_port holds the lines of a port whose number somebody left out of the text.
+    unnumbered_port holds the lines of a port whose number is missing in the text.
     """
 
     transport: str | None
@@ -168,7 +168,7 @@ class Devinfo:
 
 @dataclass
 class _Port:
-    """The lines of a port, as they are read."""
+    """The lines of a port while they are read."""
 
     fields: Fields
     last_line: str
@@ -197,7 +197,7 @@ class _Port:
 
 @dataclass
 class _Device:
-    """The lines of a device, as they are read; the port None is one that no line has named."""
+    """The lines of a device while they are read; the port None is one without a line that names it."""
 
     fields: Fields
     ports: dict[int | None, _Port] = field(default_factory=dict)
@@ -221,7 +221,7 @@ class _Device:
 
 
 def parse_ibv_devinfo(text: str) -> dict[str, Devinfo]:
-    """`ibv_devinfo`, plain or with -v, each device by its name. Raises ParseError, also for what is seen to be cut off."""
+    """Parse `ibv_devinfo`, plain or with -v, into devices by name. Raises ParseError, also for text that is visibly cut off."""
     devices: dict[str, _Device] = {}
     for line in _whole_lines(text):
         title = _DEVICE.fullmatch(line)
@@ -249,7 +249,7 @@ def _whole_lines(text: str) -> Iterator[str]:
 
 
 def _check_ends(devices: list[_Device]) -> None:
-    """Refuse what is cut off, except where the author of the text says by dots that it is an excerpt."""
+    """Reject text that is cut off, unless its author marks it with dots as an excerpt."""
     ports = [(number, port) for device in devices if not device.elided for number, port in device.ports.items()]
     for _number, port in ports:
         key = _KEY.match(port.last_line)
@@ -298,7 +298,7 @@ def _devinfo_port(port: _Port) -> DevinfoPort:
 
 
 def _enum(text: str) -> tuple[str | None, int]:
-    """The word and the number of "PORT_ACTIVE (4)"; None for "invalid MTU", "invalid widthX" and the like."""
+    """Return the word and the number of "PORT_ACTIVE (4)"; None for "invalid MTU", "invalid widthX" and the like."""
     match = _ENUM.fullmatch(text)
     if match is None:
         raise ParseError(f"not a value and its number: {text[:200]!r}, expected the form 'PORT_ACTIVE (4)'")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Network cards that have no RDMA device (yet): before the driver is there, their PCIe path can be told already."""
+"""Network cards without an RDMA device (yet): their PCIe path is known before the driver is loaded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NETWORK = "0x02"
 
 
 def read_nics(sys: SysRoot, pci: PciReader, known: Collection[str]) -> dict[str, PciFunction]:
-    """Functions of network cards by address, without those known and without virtual functions of a card that is here itself."""
+    """Return functions of network cards by address, without those known and without virtual functions whose card is here itself."""
     return {
         name: pci.function(path)
         for name in sys.list_dir(PCI_DEVICES)
@@ -28,7 +28,7 @@ def _is_nic(sys: SysRoot, name: str) -> bool:
     return (sys.text(f"{PCI_DEVICES}/{name}/class") or "").startswith(NETWORK) and sys.link_target(f"{PCI_DEVICES}/{name}/physfn") is None
 
 
-#: The modules of a NIC's driver, by the name of the driver on the PCI bus: that of its interfaces, then that of its RDMA devices.
+#: The modules of a NIC's driver, by the driver's name on the PCI bus: first that of its interfaces, then that of its RDMA devices.
 DRIVERS = {
     "bnxt_en": ("bnxt_en", "bnxt_re"),
     "cxgb4": ("cxgb4", "iw_cxgb4"),
@@ -43,29 +43,29 @@ DRIVERS = {
 }
 #: All of these modules.
 DRIVER_MODULES = tuple(name for names in DRIVERS.values() for name in names)
-#: Those of the drivers that MLNX_OFED and DOCA-OFED bring.
+#: The drivers that MLNX_OFED and DOCA-OFED install.
 OFED_DRIVERS = ("mlx4_core", "mlx5_core")
 
 
 def module_of(driver: str) -> str:
-    """The kernel module of a driver as the bus names it: that of a subfunction's "mlx5_core.sf" is mlx5_core."""
+    """Return the kernel module of a driver as the bus names it: mlx5_core for a subfunction's "mlx5_core.sf"."""
     return driver.partition(".")[0]
 
 
 def modules_of(driver: str) -> tuple[str, ...]:
-    """All modules of a driver, by what module_of makes of its name; one of RDMA alone (efa, erdma) is a module of that name."""
+    """Return all modules of a driver, by module_of of its name; an RDMA-only driver (efa, erdma) is a module of that name."""
     return DRIVERS.get(driver, (driver,))
 
 
 FOLDER = "/dev/infiniband"
-#: What RDMA-CM is used through, one for the whole host.
+#: The node through which programs use RDMA-CM, one for the whole host.
 RDMA_CM = f"{FOLDER}/rdma_cm"
-#: By the beginning of their names; umad and issm are root's alone.
+#: Nodes by the beginning of their names; umad and issm are only for root.
 _OPEN_TO_ALL = ("rdma_cm", "uverbs")
 
 
 def read_nodes(sys: SysRoot) -> dict[str, int]:
-    """The permission bits of each node that is open to all as the kernel makes it: "/dev/infiniband/uverbs0" → 0o666."""
+    """Return the permission bits of each node that the kernel creates open to all: "/dev/infiniband/uverbs0" → 0o666."""
     paths = [f"{FOLDER}/{name}" for name in sys.list_dir(FOLDER) if name.startswith(_OPEN_TO_ALL)]
     modes = {path: sys.mode(path) for path in paths}
     return {path: mode for path, mode in modes.items() if mode is not None}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Joining the plan's rails to what a host really has: NIC (PCI address or MAC) → network interface → RDMA device."""
+"""Matching the plan's rails to a host's hardware: NIC (PCI address or MAC) → network interface → RDMA device."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import R
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port
 
-#: What LINK_TYPE_P1 of a card that can be both is set to for the intent's link layer.
+#: The LINK_TYPE_P1 for the intent's link layer, on a card that supports both.
 LINK_TYPES = {"roce": "ETH(2)", "infiniband": "IB(1)"}
-#: The kernel's name of a port's link layer (sysfs ports/N/link_layer) for the intent's.
+#: The kernel's name of a port's link layer (sysfs ports/N/link_layer) for the intent's name.
 LINK_LAYERS = {"roce": "Ethernet", "infiniband": "InfiniBand"}
-#: Interfaces that stand on the PCI function of another one.
+#: Interfaces that are on the PCI function of another one.
 PARTS = ("representor", "sf")
 
 
 class Found(Protocol):
-    """Of a host's facts, what its rails are found in."""
+    """The part of a host's facts in which its rails are found."""
 
     @property
     def netdevs(self) -> Mapping[str, Netdev]: ...
@@ -34,7 +34,7 @@ class Found(Protocol):
 
 @dataclass(frozen=True)
 class ResolvedRail:
-    """A planned rail and what was found of it; None where it was not."""
+    """A planned rail and what was found for it; None if it was not found."""
 
     index: int
     rail: Rail
@@ -53,7 +53,7 @@ class ResolvedRail:
 
     @property
     def subject(self) -> str:
-        """The rail in a person's words."""
+        """The rail in plain words."""
         where = [self.name, self.nic, *([self.netdev] if self.netdev else [])]
         return f"rail {self.index} ({', '.join(where)})"
 
@@ -63,17 +63,17 @@ def nic_label(nic: Mapping[str, str]) -> str:
 
 
 def rail_ip(rail: Rail) -> str | None:
-    """A rail's planned address without the length of its prefix."""
+    """Return a rail's planned address without its prefix length."""
     return None if rail["address"] is None else str(rail["address"]).split("/", maxsplit=1)[0]
 
 
 def soft_device_name(rail: Rail) -> str:
-    """The name of a rail's Soft-RoCE device."""
+    """Return the name of a rail's Soft-RoCE device."""
     return f"rxe_{rail['name']}"
 
 
 def resolve(rails: Sequence[Rail], facts: Found | None) -> list[ResolvedRail]:
-    """Each planned rail, in the plan's order, with its interface and its RDMA device. facts: None where nothing is known of the host."""
+    """Return each planned rail, in the plan's order, with its interface and its RDMA device. facts: None if the host is unknown."""
     netdevs, devices = ({}, {}) if facts is None else (facts.netdevs, facts.devices)
     return [_resolve(index, rail, netdevs, devices) for index, rail in enumerate(rails)]
 
@@ -84,26 +84,26 @@ def _resolve(index: int, rail: Rail, netdevs: Mapping[str, Netdev], devices: Map
 
 
 def find_netdev(nic: Mapping[str, str], netdevs: Mapping[str, Netdev]) -> str | None:
-    """The interface of a NIC; of several on one PCI function, that with the lowest port, and one of PARTS only if no other is there."""
+    """Return the interface of a NIC; of several on one PCI function, that with the lowest port, and one of PARTS only without others."""
     wanted = nic_label(nic).lower()
     found = [name for name, netdev in netdevs.items() if (_label(nic, netdev) or "").lower() == wanted]
     return min(found, key=lambda name: (netdevs[name].function in PARTS, netdevs[name].dev_port or 0, name), default=None)
 
 
 def _label(nic: Mapping[str, str], netdev: Netdev) -> str | None:
-    """What an interface has of that by which a NIC is named."""
+    """Return the property of an interface by which the NIC is named."""
     return netdev.pci if "pci" in nic else netdev.mac
 
 
 def no_nic_words(rail: ResolvedRail, facts: Found) -> str:
-    """That a rail's NIC is not there, and which are, named as the intent names it."""
+    """Return a sentence that a rail's NIC is missing, and which NICs exist, named as the intent names it."""
     nic = rail.rail["nic"]
     there = sorted(label for netdev in facts.netdevs.values() if (label := _label(nic, netdev)))
     return f"no NIC with {next(iter(nic))} {rail.nic}; there are {', '.join(there) or 'none'}"
 
 
 def _find_port(rail: Rail, netdev: str | None, devices: Mapping[str, Device]) -> tuple[str | None, str | None]:
-    """The RDMA device and port on an interface, or (InfiniBand without IPoIB) on the PCI function itself."""
+    """Return the RDMA device and port on an interface, or (InfiniBand without IPoIB) on the PCI function itself."""
     pci = rail["nic"].get("pci")
     wanted = bool(rail.get("soft"))
     for name, device in sorted(devices.items(), key=lambda item: (bool(item[1].software) != wanted, item[0])):
@@ -116,5 +116,5 @@ def _find_port(rail: Rail, netdev: str | None, devices: Mapping[str, Device]) ->
 
 
 def rocev2_gid_index(port: Port, ipv4: str | None) -> int | None:
-    """The GID index for RoCE v2 on an IPv4 address of a port, or None. Never a constant (see Port.rocev2)."""
+    """Return the GID index for RoCE v2 on an IPv4 address of a port, or None. Never a constant (see Port.rocev2)."""
     return None if ipv4 is None else port.rocev2.get(ipv4)

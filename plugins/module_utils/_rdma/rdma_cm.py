@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What RDMA-CM takes for a connection that does not say: the type of the GID, and the byte that becomes traffic class and DSCP.
+"""RDMA-CM's defaults for a connection that does not set them: the GID type, and the byte that becomes traffic class and DSCP.
 
-Both are of one port of one device, and are read and written in configfs (drivers/infiniband/core/cma_configfs.c of Linux): the folder of
-a device appears when somebody makes it, and the values in it are the kernel's own, which remain when it is removed. They are lost when
-the device goes, so a driver reload or a reboot brings the kernel's defaults back: apply_rdma_cm is what boot and module both call.
+Both belong to one port of one device, and are read and written in configfs (drivers/infiniband/core/cma_configfs.c of Linux). The folder
+of a device appears when someone creates it. Its values are the kernel's own and remain when the folder is removed. They are lost
+with the device, so a driver reload or a reboot restores the kernel's defaults. So boot and module both call apply_rdma_cm.
 NCCL, and perftest without -R, do not use RDMA-CM.
 """
 
@@ -41,46 +41,46 @@ class RdmaCm:
 
 
 class Configfs:
-    """Makes folders and writes files below one root, where a SysRoot reads; on the running system unless told otherwise."""
+    """Creates folders and writes files below one root, where a SysRoot reads; on the running system by default."""
 
     def __init__(self, root: str = "") -> None:
         self._root = root
 
     def make(self, path: str) -> None:
-        """A folder; the kernel fills it. One that is there is no error. Raises OSError."""
+        """Create a folder, which the kernel fills. An existing one is not an error. Raises OSError."""
         os.makedirs(self._root + path, exist_ok=True)
 
     def write(self, path: str, text: str) -> None:
-        """Give a file its value. Raises OSError if the kernel refuses it."""
+        """Write a value into a file. Raises OSError if the kernel refuses it."""
         Path(self._root + path).write_text(text, encoding="ascii")
 
 
 def parse_mode(text: str) -> str:
-    """default_roce_mode. Raises ParseError."""
+    """Parse default_roce_mode. Raises ParseError."""
     if text.strip() not in MODES:
         raise ParseError(f"not a mode of RDMA-CM: {text[:200]!r}, expected one of {', '.join(MODES)}")
     return text.strip()
 
 
 def parse_tos(text: str) -> int:
-    """default_roce_tos. Raises ParseError."""
+    """Parse default_roce_tos. Raises ParseError."""
     if not re.fullmatch(r"\s*[0-9]{1,3}\s*", text, re.ASCII) or int(text) > MAX_TOS:
         raise ParseError(f"not a type of service: {text[:200]!r}, expected 0 to 255")
     return int(text)
 
 
 def read_rdma_cm(device: str, port: int, sys: SysRoot) -> RdmaCm | None:
-    """What holds for a port; None where nobody has made the device's folder. A reader makes none. Raises ParseError."""
+    """Return the current values of a port; None if the device's folder does not exist. Reading does not create it. Raises ParseError."""
     base = rdma_cm_folder(device, port)
     mode, tos = sys.value(f"{base}/default_roce_mode", parse_mode), sys.value(f"{base}/default_roce_tos", parse_tos)
     return None if mode is None or tos is None else RdmaCm(mode, tos)
 
 
 def apply_rdma_cm(device: str, port: int, wished: RdmaCm, *, sys: SysRoot, configfs: Configfs, check_mode: bool) -> tuple[str, str] | None:
-    """Make a port's values as wished, and look again: (seen, wished) in words, None if nothing differed.
+    """Set a port's values as requested, and read back: (seen, planned) in words, None if nothing differed.
 
-    In check mode no folder is made: without it nobody can see the values, which then count as differing ("not asked").
-    Raises ApplyError with the reason if they cannot be asked for, are refused, or do not hold.
+    Check mode creates no folder. Without it the values are invisible, and then count as differing ("not asked").
+    Raises ApplyError with the reason if they cannot be read, are refused, or do not take effect.
     """
     if not check_mode:
         _open(device, sys, configfs)
@@ -98,7 +98,7 @@ def apply_rdma_cm(device: str, port: int, wished: RdmaCm, *, sys: SysRoot, confi
 
 
 def rdma_cm_folder(device: str, port: int | str) -> str:
-    """Where the values of a port are, once somebody has made the device's folder."""
+    """Return the folder with the values of a port, which exists once the device's folder was created."""
     return f"{RDMA_CM}/{device}/ports/{port}"
 
 
@@ -107,7 +107,7 @@ def _words(seen: RdmaCm | None) -> str:
 
 
 def _open(device: str, sys: SysRoot, configfs: Configfs) -> None:
-    """Have the kernel show a device's values."""
+    """Make the kernel show a device's values."""
     if not sys.exists(RDMA_CM):
         raise ApplyError(f"There is no {RDMA_CM}: {_why(sys)}.")
     try:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The MTU of RDMA on an Ethernet interface, and what of the wire is payload."""
+"""The MTU of RDMA on an Ethernet interface, and the payload's share of the wire."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from __future__ import annotations
 ROCE_HEADERS_BYTES = 96
 RDMA_MTUS_BYTES = (4096, 2048, 1024, 512, 256)
 BEST_MTU_BYTES = RDMA_MTUS_BYTES[0]
-#: What a RoCE v2 packet has on an Ethernet wire beside its payload, preamble and gap included (IPv4, no VLAN).
+#: The bytes of a RoCE v2 packet on an Ethernet wire besides its payload, preamble and gap included (IPv4, no VLAN).
 ROCE_WIRE_BYTES = 82
 
 
 def rdma_mtu_bytes(mtu_bytes: int) -> int | None:
-    """The MTU of RoCE on an interface with this MTU, as the kernel derives it; None where not even the smallest fits."""
+    """Return the MTU of RoCE on an interface with this MTU, as the kernel derives it; None if not even the smallest fits."""
     return next((size for size in RDMA_MTUS_BYTES if size <= mtu_bytes - ROCE_HEADERS_BYTES), None)
 
 
 def efficiency_percent(rdma_mtu: int) -> float:
-    """How much of the link's rate is payload."""
+    """Return the payload's share of the link's rate."""
     return 100.0 * rdma_mtu / (rdma_mtu + ROCE_WIRE_BYTES)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Soft-RoCE links as a service: one file, applied by one unit at boot and by us."""
+"""Soft-RoCE links as a service: one file, applied by one unit at boot and by the module."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ BOOT = BootProgram(UNIT, UNIT_TEXT, soft_links_runner.main, soft_links_runner.CO
 
 @dataclass(frozen=True)
 class SoftLinksResult:
-    """What was done, or would be in check mode; withheld: devices on another NIC, which stay there because the host is in use."""
+    """The changes that were made, or would be in check mode; withheld: devices on another NIC, left alone because the host is in use."""
 
     service: ServiceChange
     created: list[str]
@@ -61,7 +61,7 @@ class SoftLinksResult:
 
     @property
     def diffs(self) -> list[dict[str, str]]:
-        """In the shape that Ansible's --diff prints."""
+        """Return the changes in the form that Ansible's --diff prints."""
         return [*self.service.diffs, *listed_diff("Soft-RoCE devices", self.created)]
 
 
@@ -69,7 +69,7 @@ def ensure_soft_links(links: Sequence[dict[str, Any]], *, runner: Runner, check_
     """Install the service for these links (none: remove it), and run it if a link is missing or on another NIC.
 
     links: [{"name", "type", "nic": {"pci"} or {"mac"}}]. refused: why no device may be deleted now, "" if it may. A device on another
-    NIC is deleted and created again, which ends its queue pairs: if that is refused, nothing at all is done.
+    NIC is deleted and created again, which ends its queue pairs: if that is refused, nothing is changed.
     Raises ApplyError if the service fails or a link is still wrong.
     """
     if not links:
@@ -87,7 +87,7 @@ def ensure_soft_links(links: Sequence[dict[str, Any]], *, runner: Runner, check_
 
 
 def service_files(links: Sequence[dict[str, Any]]) -> list[ManagedFile]:
-    """The list of links, the program and the unit; without links none of them."""
+    """Return the list of links, the program and the unit; without links none of them."""
     return BOOT.files(_settings(links) if links else None)
 
 

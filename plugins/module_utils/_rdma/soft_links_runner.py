@@ -6,7 +6,7 @@
 
 rdma-soft-links.service runs it on the host as a program of its own.
 The file is a JSON list of {"name": RDMA device, "type": "rxe", "nic": {"pci": address} or {"mac": address}}; a NIC is
-found anew each time, because interface names change. Sources: rdma-link(8), Linux drivers/infiniband/sw/rxe.
+searched again each time, because interface names change. Sources: rdma-link(8), Linux drivers/infiniband/sw/rxe.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 CONFIG = "/etc/rdma-cluster/soft-links.json"
-#: At boot a NIC may still be on its way.
+#: At boot a NIC may appear late.
 NIC_WAIT_SECONDS = 30.0
 
 
 def find_netdev(nic: dict[str, str], root: Path = Path("/")) -> str | None:
-    """The interface of a NIC named by PCI address (virtio puts a level of its own in between) or by MAC."""
+    """Return the interface of a NIC named by PCI address (virtio adds a level of its own in between) or by MAC."""
     if "pci" in nic:
         function = root / "sys/bus/pci/devices" / nic["pci"].lower()
         found = [*function.glob("net/*"), *function.glob("virtio*/net/*")]
@@ -37,7 +37,7 @@ def find_netdev(nic: dict[str, str], root: Path = Path("/")) -> str | None:
 
 
 def parent_of(device: str, root: Path = Path("/")) -> str | None:
-    """The interface that a software RDMA device sits on; None if there is no such device."""
+    """Return the interface that a software RDMA device is on; None if there is no such device."""
     try:
         return (root / "sys/class/infiniband" / device / "parent").read_text().strip()
     except FileNotFoundError:
@@ -45,13 +45,13 @@ def parent_of(device: str, root: Path = Path("/")) -> str | None:
 
 
 def is_right(link: dict[str, Any], root: Path = Path("/")) -> bool:
-    """True if the link's device exists on the link's NIC."""
+    """Return whether the link's device exists on the link's NIC."""
     netdev = find_netdev(link["nic"], root)
     return netdev is not None and parent_of(link["name"], root) == netdev
 
 
 def apply(link: dict[str, Any], deadline: float) -> str | None:
-    """Make one link right; None, or the reason why it is not."""
+    """Make one link right; return None, or the reason why it is not."""
     while (netdev := find_netdev(link["nic"])) is None:
         if time.monotonic() > deadline:
             return f"{link['name']}: there is no NIC {link['nic']}"
@@ -70,7 +70,7 @@ def apply(link: dict[str, Any], deadline: float) -> str | None:
 
 
 def main() -> int:
-    """0 if every link is there, else 1 with a line for each that is not."""
+    """Return 0 if every link exists, else 1 with a line for each that does not."""
     parser = argparse.ArgumentParser(description="Create the Soft-RoCE links of a file.")
     parser.add_argument("--config", default=CONFIG)
     links = json.loads(Path(parser.parse_args().config).read_text())

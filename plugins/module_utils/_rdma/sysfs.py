@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 
 _NUMBERED = re.compile(r"[0-9]{1,10}: ?(\S.*)")
-# Gb in any case: some drivers of no rate print "0 GB/sec".
+# "Gb" in any case: some drivers without a rate print "0 GB/sec".
 _RATE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) [Gg][Bb]/sec(?: \(([0-9]{1,3})X(?: ([A-Z]+[0-9]*))?\))?")
 _COUNTER = re.compile(r"[0-9]{1,20}")
 _LID = re.compile(r"0x[0-9a-fA-F]{1,8}|[0-9]{1,10}")
@@ -49,27 +49,27 @@ class GidAddress:
 
     @property
     def has_interface_id(self) -> bool:
-        """Whether the lower half is set. InfiniBand fills the prefix into unused entries and leaves that zero."""
+        """Whether the lower half is set. InfiniBand fills the prefix into unused entries and leaves the lower half zero."""
         return bool(self.gid[20:].strip("0:"))
 
 
 def parse_state(text: str) -> str | None:
-    """ports/N/state, "4: ACTIVE" -> "ACTIVE"; None when the kernel itself says unknown."""
+    """Parse ports/N/state, "4: ACTIVE" -> "ACTIVE"; None if the kernel itself prints unknown."""
     return _numbered(text, "port state", "4: ACTIVE")
 
 
 def parse_physical_state(text: str) -> str | None:
-    """ports/N/phys_state, "5: LinkUp" -> "LinkUp"; None when the kernel itself says unknown."""
+    """Parse ports/N/phys_state, "5: LinkUp" -> "LinkUp"; None if the kernel itself prints unknown."""
     return _numbered(text, "physical port state", "5: LinkUp")
 
 
 def parse_node_type(text: str) -> str | None:
-    """node_type, "1: CA" -> "CA", "4: RNIC" -> "RNIC"."""
+    """Parse node_type, "1: CA" -> "CA", "4: RNIC" -> "RNIC"."""
     return _numbered(text, "node type", "1: CA")
 
 
 def parse_rate(text: str) -> Rate:
-    """ports/N/rate, "100 Gb/sec (4X EDR)" -> Rate(100.0, 4, "EDR"); also "10 Gb/sec (4X)" and "0 GB/sec"."""
+    """Parse ports/N/rate, "100 Gb/sec (4X EDR)" -> Rate(100.0, 4, "EDR"); also "10 Gb/sec (4X)" and "0 GB/sec"."""
     match = _RATE.fullmatch(text.strip())
     if match is None:
         raise _error("rate", text, "100 Gb/sec (4X EDR)")
@@ -78,7 +78,7 @@ def parse_rate(text: str) -> Rate:
 
 
 def parse_lid(text: str) -> int | None:
-    """ports/N/lid and sm_lid, "0x3a4" -> 932; None for 0 and 0xffff, which no port can have: it has no LID yet."""
+    """Parse ports/N/lid and sm_lid, "0x3a4" -> 932; None for 0 and 0xffff, which no port can have: it has no LID yet."""
     if _LID.fullmatch(text.strip()) is None:
         raise _error("LID", text, "0x3a4")
     lid = int(text.strip(), 16 if "x" in text else 10)
@@ -86,7 +86,7 @@ def parse_lid(text: str) -> int | None:
 
 
 def parse_guid(text: str) -> str | None:
-    """node_guid and sys_image_guid, as "0002:c903:00f9:bfa0" in lower case; None for the all-zero one (not set)."""
+    """Parse node_guid and sys_image_guid, as "0002:c903:00f9:bfa0" in lower case; None for the all-zero one (not set)."""
     if _GUID.fullmatch(text.strip()) is None:
         raise _error("GUID", text, "0002:c903:00f9:bfa0")
     digits = text.strip().lower().replace("0x", "").replace(":", "")
@@ -94,7 +94,7 @@ def parse_guid(text: str) -> str | None:
 
 
 def parse_gid(text: str) -> GidAddress:
-    """ports/N/gids/I, normalised; "0000:...:ffff:0a0a:0102" (or "::ffff:10.10.1.2") has the IPv4 address 10.10.1.2."""
+    """Parse ports/N/gids/I, normalised; "0000:...:ffff:0a0a:0102" (or "::ffff:10.10.1.2") has the IPv4 address 10.10.1.2."""
     try:
         address = ipaddress.IPv6Address(text.strip())
     except ValueError as exc:
@@ -107,14 +107,14 @@ def parse_gid(text: str) -> GidAddress:
 
 
 def parse_pkey(text: str) -> int:
-    """ports/N/pkeys/I, "0xffff" -> 65535: the bit 0x8000 is full membership; 0 is an entry that is not used."""
+    """Parse ports/N/pkeys/I, "0xffff" -> 65535: the bit 0x8000 is full membership; 0 is an unused entry."""
     if _PKEY.fullmatch(text.strip()) is None:
         raise _error("P_Key", text, "0xffff")
     return int(text.strip(), 16)
 
 
 def parse_counter(text: str) -> int | None:
-    """counters/* and hw_counters/*; None for "N/A (no PMA)" (iWARP: no performance management to ask).
+    """Parse counters/* and hw_counters/*; None for "N/A (no PMA)" (iWARP has no performance management).
 
     The unit is the counter's own: port_xmit_data and port_rcv_data count words of four bytes.
     """
