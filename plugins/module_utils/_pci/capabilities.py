@@ -10,14 +10,14 @@ from collections.abc import Callable
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 
-#: All that a user without CAP_SYS_ADMIN may read.
+#: The bytes that a user without CAP_SYS_ADMIN may read.
 HEADER_BYTES = 64
 PCIE, ACS = 0x10, 0x0D
 _STATUS, _CAPABILITIES = 0x06, 0x34
 _STATUS_CAPABILITIES = 0x10
 _FIRST_EXTENDED, _END = 0x100, 0x1000
 
-#: Reads (offset, number of bytes); fewer bytes come back at the end of what may be read.
+#: Reads (offset, number of bytes); returns fewer bytes at the end of the readable part.
 Read = Callable[[int, int], bytes]
 
 
@@ -28,12 +28,12 @@ def checked_header(data: bytes) -> bytes:
 
 
 def is_gone(header: bytes) -> bool:
-    """Nothing answers: all bits are set."""
+    """Return whether nothing answers: all bits are set."""
     return header == b"\xff" * HEADER_BYTES
 
 
 def find_capability(read: Read, header: bytes, wanted: int) -> int | None:
-    """Where a capability begins; None if it is not in the list, or the list cannot be followed to it."""
+    """Return where a capability begins; None if it is not in the list, or the list cannot be followed to it."""
     if not word(header, _STATUS) & _STATUS_CAPABILITIES:
         return None
     offset = header[_CAPABILITIES] & 0xFC
@@ -50,7 +50,7 @@ def find_capability(read: Read, header: bytes, wanted: int) -> int | None:
 
 
 def extended_capabilities(read: Read) -> list[tuple[int, int]] | None:
-    """Id and offset of each; None where they may not be read. None at all: the first entry is 0, or all bits set."""
+    """Return id and offset of each; None if they may not be read. The list is empty if the first entry is 0, or all bits are set."""
     found: list[tuple[int, int]] = []
     seen: set[int] = set()
     offset = _FIRST_EXTENDED
@@ -72,5 +72,5 @@ def acs_offset(extended: list[tuple[int, int]]) -> int | None:
 
 
 def word(data: bytes, offset: int = 0) -> int:
-    """The register of 16 bits at an offset."""
+    """Return the register of 16 bits at an offset."""
     return int.from_bytes(data[offset : offset + 2], "little")

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The configuration space of a PCI function (/sys/bus/pci/devices/*/config): what sysfs has no file for.
+"""The configuration space of a PCI function (/sys/bus/pci/devices/*/config), for values without a file in sysfs.
 
-Registers as in include/uapi/linux/pci_regs.h; the words for ACS controls are those of lspci.
+Registers as in include/uapi/linux/pci_regs.h; the names of ACS controls are those of lspci.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _PORT_TYPES = {
     9: "integrated endpoint",
     10: "event collector",
 }
-#: Those on the root complex itself have no link, whatever their registers hold.
+#: Functions on the root complex itself have no link, whatever their registers hold.
 _WITHOUT_LINK = (9, 10)
 
 
@@ -56,8 +56,8 @@ _WITHOUT_LINK = (9, 10)
 class PcieCapability:
     """The PCI Express capability: sizes in bytes, speeds in GT/s of a lane, widths in lanes.
 
-    mps, mrrs: the payload of a packet and the size of a read request that are set; mps_max: the payload it could take.
-    A virtual function has no settings of its own: those of its physical function hold, and 128 stands here.
+    mps, mrrs: the current maximum payload and maximum read request; mps_max: the largest payload that it supports.
+    A virtual function has no settings of its own: it uses those of its physical function, and shows 128 here.
     """
 
     port_type: str | None
@@ -72,11 +72,11 @@ class PcieCapability:
 
 @dataclass(frozen=True)
 class PciConfig:
-    """One function. gone: nothing answers but all bits set, as when it fell off the bus; then all else is None.
+    """One function. gone: only set bits are read, as after it fell off the bus; then all else is None.
 
-    header_type: 0 of an endpoint, 1 of a bridge. pcie is None without that capability, and where it may not be read.
-    extended: the ids of the extended capabilities, None where they may not be read. acs: the controls that are
-    enabled, [] if none is, None without that capability or where it may not be read.
+    header_type: 0 for an endpoint, 1 for a bridge. pcie is None without that capability, and if it may not be read.
+    extended: the ids of the extended capabilities, None if they may not be read. acs: the controls that are
+    enabled, [] if none is, None without that capability or if it may not be read.
     """
 
     gone: bool
@@ -87,9 +87,9 @@ class PciConfig:
 
 
 def read_config(sys: SysRoot, path: str) -> PciConfig | None:
-    """The configuration of the function at a path in /sys; None where the tree has no such file, or an empty one.
+    """Return the configuration of the function at a path in /sys; None if the tree has no such file, or an empty one.
 
-    Only what is asked for is read: each word is a transaction on the bus, and 4096 bytes cost milliseconds.
+    Only the needed words are read: each word is a transaction on the bus, and 4096 bytes cost milliseconds.
     """
     try:
         return sys.use(f"{path}/config", _decode_file)
@@ -117,7 +117,7 @@ def _decode(header: bytes, read: Read) -> PciConfig:
 
 
 def _decode_pcie(data: bytes) -> PcieCapability | None:
-    """The first 20 bytes of the capability, up to Link Status; None if they are cut off."""
+    """Decode the first 20 bytes of the capability, up to Link Status; None if they are cut off."""
     if len(data) < 20:
         return None
     kind = word(data, 2) >> 4 & 0xF

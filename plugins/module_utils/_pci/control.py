@@ -4,7 +4,7 @@
 
 """The two words of a PCI function's configuration that are tuned: Device Control and ACS Control.
 
-Registers as in include/uapi/linux/pci_regs.h; the words for ACS controls are those of lspci.
+Registers as in include/uapi/linux/pci_regs.h; the names of ACS controls are those of lspci.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pci.capabilities imp
     is_gone,
 )
 
-#: From the beginning of the capability.
+#: Offsets from the beginning of the capability.
 DEVICE_CONTROL, ACS_CONTROL = 0x08, 0x06
-#: The sizes that a read request can have: code 0 to 5 in bits 14:12 of Device Control.
+#: The possible sizes of a read request: code 0 to 5 in bits 14:12 of Device Control.
 MRRS_BYTES = (128, 256, 512, 1024, 2048, 4096)
 _MRRS_SHIFT, _MPS_SHIFT = 12, 5
 MRRS_MASK = 7 << _MRRS_SHIFT
@@ -35,14 +35,14 @@ _ACS_CONTROLS = ("SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd"
 
 @dataclass(frozen=True)
 class ControlWords:
-    """Where a function has its Device Control and its ACS Control, each a word of 16 bits; None where it has none."""
+    """The offsets of a function's Device Control and ACS Control, each a word of 16 bits; None if it lacks the word."""
 
     device: int | None
     acs: int | None
 
 
 def find_control_words(read: Read) -> ControlWords | None:
-    """Where the words are that may be written; None for a function that is gone. Raises ParseError as read_config does."""
+    """Return the offsets of the words that may be written; None for a function that is gone. Raises ParseError as read_config does."""
     header = checked_header(read(0, HEADER_BYTES))
     if is_gone(header):
         return None
@@ -55,33 +55,33 @@ def find_control_words(read: Read) -> ControlWords | None:
 
 
 def decode_mrrs(device_control: int) -> int | None:
-    """The size of a read request in bytes, bits 14:12 of Device Control; None for a code that is reserved."""
+    """Return the size of a read request in bytes, bits 14:12 of Device Control; None for a reserved code."""
     return size_of(device_control >> _MRRS_SHIFT)
 
 
 def decode_mps(device_control: int) -> int | None:
-    """The payload of a packet in bytes, bits 7:5 of Device Control; None for a code that is reserved."""
+    """Return the payload of a packet in bytes, bits 7:5 of Device Control; None for a reserved code."""
     return size_of(device_control >> _MPS_SHIFT)
 
 
 def encode_mrrs(size_bytes: int) -> int:
-    """The bits of Device Control for a size of a read request. Raises ParseError for one that it cannot have."""
+    """Return the bits of Device Control for a size of a read request. Raises ParseError for an invalid size."""
     if size_bytes not in MRRS_BYTES:
         raise ParseError(f"no size of a read request: {size_bytes!r}, expected one of {', '.join(map(str, MRRS_BYTES))}")
     return MRRS_BYTES.index(size_bytes) << _MRRS_SHIFT
 
 
 def decode_acs(acs_control: int) -> list[str]:
-    """The controls that are enabled, in lspci's words."""
+    """Return the names of the enabled controls, as lspci prints them."""
     return [name for bit, name in enumerate(_ACS_CONTROLS) if acs_control >> bit & 1]
 
 
 def encode_acs(names: Iterable[str]) -> int:
-    """The bits of controls."""
+    """Return the bits of controls."""
     return sum(1 << _ACS_CONTROLS.index(name) for name in names)
 
 
 def size_of(register: int) -> int | None:
-    """Bits 2:0 of a register as a size in bytes; 6 and 7 are reserved."""
+    """Return bits 2:0 of a register as a size in bytes; 6 and 7 are reserved."""
     code = register & 7
     return 128 << code if code < 6 else None

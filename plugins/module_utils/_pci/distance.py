@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How far a GPU and a NIC are from each other on the PCI tree, in the words of `nvidia-smi topo -m`."""
+"""How far a GPU and a NIC are from each other on the PCI tree, as `nvidia-smi topo -m` names it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _NODE_RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 
 
 def distance(path_a: str, path_b: str, numa_a: int | None, numa_b: int | None, node_count: int | None = None) -> str | None:
-    """The distance between two functions, given their paths in /sys/devices and their NUMA nodes.
+    """Return the distance between two functions, given their paths in /sys/devices and their NUMA nodes.
 
-    PIX: one PCIe switch between them at most (two functions of a device, too); PXB: several switches; PHB: the host
-    bridge; NODE: two host bridges of one NUMA node; SYS: two NUMA nodes. None where a NUMA node decides and is not
-    known, unless the system has one node only (node_count). NCCL tells the same way, but counts NODE as PHB.
+    PIX: at most one PCIe switch between them (also two functions of a device); PXB: several switches; PHB: the host
+    bridge; NODE: two host bridges of one NUMA node; SYS: two NUMA nodes. None if a NUMA node decides and is
+    unknown, unless the system has only one node (node_count). NCCL uses the same rules, but counts NODE as PHB.
     """
     way_a, way_b = function_paths(path_a)[::-1], function_paths(path_b)[::-1]
     root_a, root_b = host_bridge(path_a), host_bridge(path_b)
@@ -48,20 +48,20 @@ def _between_host_bridges(numa_a: int | None, numa_b: int | None, node_count: in
 
 
 def _device(path: str) -> str:
-    """The path of a function less the function's number."""
+    """Return the path of a function without the function's number."""
     return path.rsplit(".", 1)[0]
 
 
 def _switches(bridges: list[str], other: list[str]) -> set[str]:
-    """The switches of one side's bridges (from the root port down) that are on the way to the other, by their upstream ports.
+    """Return the switches of one side's bridges (from the root port down) on the path to the other, by their upstream ports.
 
-    Below a root port the bridges take turns: upstream port, downstream port, upstream port of the next switch.
+    Below a root port the bridges alternate: upstream port, downstream port, upstream port of the next switch.
     """
     return {bridges[index - 1 + index % 2] for index in range(1, len(bridges)) if bridges[index] not in other}
 
 
 def parse_node_count(text: str) -> int:
-    """How many NUMA nodes a list of the kernel names: "0-1,8" -> 3. Raises ParseError."""
+    """Return how many NUMA nodes a list of the kernel names: "0-1,8" -> 3. Raises ParseError."""
     ranges = [_NODE_RANGE.fullmatch(part) for part in text.strip().split(",")]
     if not all(ranges):
         raise ParseError(f"not a list of NUMA nodes: {text[:200]!r}, expected the form '0-1'")
@@ -71,7 +71,7 @@ def parse_node_count(text: str) -> int:
 def read_distances(
     sys: SysRoot, gpus: Mapping[str, PciFunction | None], devices: Mapping[str, PciFunction | None]
 ) -> dict[str, dict[str, str | None]]:
-    """The distance of each GPU, by its name, to each device that is on the PCI tree, by its name."""
+    """Return the distance of each GPU, by its name, to each device that is on the PCI tree, by its name."""
     if not gpus or not devices:
         return {name: {} for name in gpus}
     nodes = sys.value(_NODES_WITH_CPUS, parse_node_count)

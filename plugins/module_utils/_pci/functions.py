@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""PCI functions and the links on their way to the root, as drivers/pci/pci-sysfs.c of Linux prints them."""
+"""PCI functions and the links on their path to the root, as drivers/pci/pci-sysfs.c of Linux prints them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ID = re.compile(r"0x[0-9a-fA-F]{4}")
 _WIDTHS = (1, 2, 4, 8, 12, 16, 32)
 #: The last parts of the path of a subfunction's device: mlx5_core.sf.4 below its PCI function.
 _SUBFUNCTION = re.compile(r"[A-Za-z0-9_]{1,64}\.sf\.[0-9]{1,10}")
-#: Virtual functions of ConnectX and BlueField: in a virtual machine, their id is all that tells.
+#: Virtual functions of ConnectX and BlueField: in a virtual machine, only their id identifies them.
 _VIRTUAL_FUNCTIONS = {
     "0x15b3": ("0x1002", "0x1004", "0x1012", "0x1014", "0x1016", "0x1018", "0x101a", "0x101c", "0x101e", "0xa2d3"),
 }
@@ -41,11 +41,11 @@ class PciLink:
 
 @dataclass(frozen=True)
 class PciHop:
-    """A bridge on the way to the root with its link, as negotiated and at most.
+    """A bridge on the path to the root with its link, as negotiated and at most.
 
-    The link is that above an upstream port of a switch, that below a root port or a downstream port. mps_bytes: the
-    payload of a packet that is set, mps_max_bytes: the one that it could take. acs: the ACS controls that are enabled,
-    in lspci's words; [] if none is, None without that capability or where it may not be read.
+    It is the link above an upstream port of a switch, or below a root port or downstream port. mps_bytes: the
+    current payload of a packet, mps_max_bytes: the largest that it supports. acs: the enabled ACS controls, as lspci
+    names them; [] if none is, None without that capability or if it may not be read.
     """
 
     address: str
@@ -60,11 +60,11 @@ class PciHop:
 
 @dataclass(frozen=True)
 class PciFunction:
-    """A PCI function, the negotiated and the greatest link of its own, and the narrowest link up to the root.
+    """A PCI function, its own negotiated and greatest link, and the narrowest link up to the root.
 
-    vendor_id and device_id look like "0x15b3". What the kernel does not tell is None: a function without a link of
-    its own (in a virtual machine, say) has no speed, and numa_node is None where the firmware names none (-1).
-    mps and mrrs (payload of a packet, size of a read request) are those that hold: a virtual function's physical
+    vendor_id and device_id look like "0x15b3". What the kernel does not report is None: a function without a link of
+    its own (for example in a virtual machine) has no speed, and numa_node is None if the firmware names none (-1).
+    mps and mrrs (payload of a packet, size of a read request) are the effective ones: a virtual function's physical
     function sets them. hops: the bridges above, nearest first.
     """
 
@@ -84,7 +84,7 @@ class PciFunction:
 
 
 def parse_link_speed(text: str) -> float | None:
-    """current_link_speed and max_link_speed in GT/s: "16.0 GT/s PCIe" and "8 GT/s"; None for "Unknown"."""
+    """Parse current_link_speed and max_link_speed in GT/s: "16.0 GT/s PCIe" and "8 GT/s"; None for "Unknown"."""
     value = text.strip()
     if value in ("Unknown", "Unknown speed"):
         return None
@@ -95,9 +95,9 @@ def parse_link_speed(text: str) -> float | None:
 
 
 def parse_link_width(text: str) -> int | None:
-    """current_link_width and max_link_width in lanes.
+    """Parse current_link_width and max_link_width in lanes.
 
-    None for what no link can have: 0 (no link), 255 (unknown), 63 (all bits set: the device fell off the bus).
+    None for impossible values: 0 (no link), 255 (unknown), 63 (all bits set: the device fell off the bus).
     """
     if _LINK_WIDTH.fullmatch(text.strip()) is None:
         raise ParseError(f"not a PCI link width: {text[:200]!r}, expected the form '16'")
@@ -106,7 +106,7 @@ def parse_link_width(text: str) -> int | None:
 
 
 def parse_numa_node(text: str) -> int | None:
-    """numa_node; None for -1, which means that the firmware names none."""
+    """Parse numa_node; None for -1, which means that the firmware names none."""
     if _NUMA_NODE.fullmatch(text.strip()) is None:
         raise ParseError(f"not a NUMA node: {text[:200]!r}, expected the form '1'")
     node = int(text.strip())
@@ -114,14 +114,14 @@ def parse_numa_node(text: str) -> int | None:
 
 
 def parse_id(text: str) -> str:
-    """vendor and device: "0x15b3", in lower case."""
+    """Parse vendor and device: "0x15b3", in lower case."""
     if _ID.fullmatch(text.strip()) is None:
         raise ParseError(f"not a PCI id: {text[:200]!r}, expected the form '0x15b3'")
     return text.strip().lower()
 
 
 def find_function(sys: SysRoot, device_link: str) -> str | None:
-    """The path of the PCI function that a device link ("/sys/class/net/eth0/device") leads to, or None.
+    """Return the path of the PCI function that a device link ("/sys/class/net/eth0/device") leads to, or None.
 
     A virtio NIC's device is virtio1, a child of the function; an auxiliary device is a child as well:
     ".../pci0000:00/0000:00:03.0/virtio1" -> ".../pci0000:00/0000:00:03.0".
@@ -130,15 +130,15 @@ def find_function(sys: SysRoot, device_link: str) -> str | None:
 
 
 def address_of(path: str) -> str:
-    """The address of a function, given its path in /sys."""
+    """Return the address of a function, given its path in /sys."""
     return PurePosixPath(path).name
 
 
 def read_function_kind(sys: SysRoot, device_link: str) -> tuple[str | None, str | None]:
-    """What a device link ("/sys/class/infiniband/mlx5_0/device") leads to: "pf", "vf" or "sf"; and a VF's PF.
+    """Return the kind of function that a device link ("/sys/class/infiniband/mlx5_0/device") leads to: "pf", "vf" or "sf"; and a VF's PF.
 
-    (None, None) for what is no PCI device. In a virtual machine a VF has no PF, and only one that is known by its id
-    is told from a PF.
+    (None, None) for a device that is not on PCI. In a virtual machine a VF has no PF, and only a VF with a known id
+    is distinguished from a PF.
     """
     device = sys.resolve(device_link) or ""
     function = next(iter(function_paths(device)), None)
@@ -159,7 +159,7 @@ def _physical_function(sys: SysRoot, path: str) -> str | None:
 
 
 class PciReader:
-    """Reads functions of one tree, and what they have in common (bridges above all) once."""
+    """Reads functions of one tree, and shared parts (mainly bridges) only once."""
 
     def __init__(self, sys: SysRoot) -> None:
         self._sys = sys
@@ -168,7 +168,7 @@ class PciReader:
         self._configs: dict[str, PciConfig | None] = {}
 
     def function(self, path: str) -> PciFunction:
-        """Everything about the function at a path of find_function."""
+        """Return everything about the function at a path of find_function."""
         if path not in self._functions:
             self._functions[path] = self._read(path)
         return self._functions[path]
@@ -217,7 +217,7 @@ class PciReader:
 
 
 def _narrowest(hops: list[PciHop]) -> PciLink | None:
-    """The link of least payload; of equal ones the nearest to the function. Hops that tell nothing are left out."""
+    """Return the link with the least payload; of equal ones the nearest to the function. Hops without a known link are left out."""
     links = [PciLink(hop.address, hop.speed_gtps, hop.width) for hop in hops if hop.speed_gtps is not None and hop.width is not None]
     return min(links, key=lambda link: payload_gbps(link.speed_gtps, link.width), default=None)
 
@@ -225,9 +225,9 @@ def _narrowest(hops: list[PciHop]) -> PciLink | None:
 _GROUPS = "/sys/kernel/iommu_groups"
 _CLASS = "/sys/class/iommu"
 _DMI = "/sys/class/dmi/id"
-#: iommu_group_show_type() of drivers/iommu/iommu.c. The rest ("unmanaged", "blocked") belongs to a virtual machine, or to none.
+#: iommu_group_show_type() of drivers/iommu/iommu.c. The rest ("unmanaged", "blocked") belongs to a virtual machine, or to nothing.
 _MODES = {"identity": "passthrough", "DMA": "translated", "DMA-FQ": "translated"}
-# /proc/cpuinfo repeats itself for each processor, and the kernel works for each: the first one's flags stand in this much.
+# /proc/cpuinfo repeats itself for each processor, and generating it costs time: the first processor's flags are within this many bytes.
 _FIRST_CPU_BYTES = 8192
 _FLAGS = re.compile(r"^flags[ \t]*:([^\n]*)\n", re.MULTILINE)
 _VIRTUAL = re.compile(
@@ -241,8 +241,8 @@ _VIRTUAL = re.compile(
 class Iommu:
     """present: whether the kernel uses one. mode: "off", "passthrough" (identity), "translated" or "mixed".
 
-    Both are None for a captured tree without the folders that tell; mode also where there are groups that do not tell (before
-    Linux 4.11). virtual_machine is None where nothing tells.
+    Both are None for a captured tree without the IOMMU folders; mode is also None if groups do not report their type (before
+    Linux 4.11). virtual_machine is None if it is unknown.
     """
 
     present: bool | None
@@ -251,7 +251,7 @@ class Iommu:
 
 
 def read_iommu(sys: SysRoot, *, running: bool = False) -> Iommu:
-    """What /sys and /proc say of it. running: of the running system, where a folder that is not there says that there is none."""
+    """Return what /sys and /proc report about it. running: for the running system, where a missing folder means that there is none."""
     virtual_machine = _read_virtual_machine(sys)
     if not running and not any(sys.exists(path) for path in (_GROUPS, _CLASS)):
         return Iommu(None, None, virtual_machine)
@@ -270,7 +270,7 @@ def _read_mode(sys: SysRoot, groups: list[str]) -> str | None:
 
 
 def _read_virtual_machine(sys: SysRoot) -> bool | None:
-    """x86 has a flag that every hypervisor sets; elsewhere the firmware's names of maker and product tell."""
+    """Return whether this is a virtual machine. x86 has a flag that every hypervisor sets; elsewhere, the firmware's vendor and product."""
     flags = _FLAGS.search(_first_cpu(sys))
     if flags is not None:
         return "hypervisor" in flags[1].split()

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""PCI addresses, the way of a function to the root as its path in /sys/devices shows it, and what a link carries."""
+"""PCI addresses, the path of a function to the root as shown in /sys/devices, and the capacity of a link."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import re
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 
-# A domain has more than four digits behind a VMD controller: 10000:e1:00.0.
+# A domain behind a VMD controller has more than four digits: 10000:e1:00.0.
 ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-# nvidia-smi writes eight digits and capitals, NVIDIA's drivers before 2010 a dot for the second colon.
+# nvidia-smi writes eight digits and capitals; NVIDIA's drivers before 2010 write a dot for the second colon.
 _ANY_ADDRESS = re.compile(r"([0-9a-fA-F]{1,8}):([0-9a-fA-F]{2})[:.]([0-9a-fA-F]{2})\.([0-7])")
 _HOST_BRIDGE = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
 _GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6, 128.0: 7}
 _8B10B, _128B130B, _FLIT = 8 / 10, 128 / 130, 242 / 256
-# What headers and acknowledgements leave of a link's bytes with a payload of 256 bytes in a packet.
+# The payload's share of a link's bytes, after headers and acknowledgements, with 256 bytes of payload in a packet.
 _PAYLOAD_SHARE = 0.91
 
 
 def parse_address(text: str) -> str:
-    """The address as /sys spells it: "00000000:1B:00.0" of nvidia-smi -> "0000:1b:00.0". Raises ParseError."""
+    """Return the address as /sys spells it: "00000000:1B:00.0" of nvidia-smi -> "0000:1b:00.0". Raises ParseError."""
     match = _ANY_ADDRESS.fullmatch(text.strip())
     if match is None:
         raise ParseError(f"not a PCI address: {text[:200]!r}, expected the form '0000:1b:00.0'")
@@ -31,7 +31,7 @@ def parse_address(text: str) -> str:
 
 
 def function_paths(path: str) -> list[str]:
-    """The paths of the function at a path and of those above it, up to the root port; itself first.
+    """Return the paths of the function at a path and of those above it, up to the root port; itself first.
 
     ".../pci0000:00/0000:00:01.0/0000:01:00.0" -> [that, ".../pci0000:00/0000:00:01.0"]
     """
@@ -40,17 +40,17 @@ def function_paths(path: str) -> list[str]:
 
 
 def host_bridge(path: str) -> str | None:
-    """The host bridge that a function is below, "pci0000:00"; None for the path of no PCI function."""
+    """Return the host bridge that a function is below, "pci0000:00"; None for a path without a PCI function."""
     return next((part for part in path.split("/") if _HOST_BRIDGE.fullmatch(part)), None)
 
 
 def generation(speed_gtps: float) -> int | None:
-    """The generation of PCI Express that brought a speed: 16.0 -> 4; None for a speed of none."""
+    """Return the generation of PCI Express that introduced a speed: 16.0 -> 4; None for an unknown speed."""
     return _GENERATIONS.get(speed_gtps)
 
 
 def payload_gbps(speed_gtps: float, width: int) -> float:
-    """What a link carries of payload in one direction, in 10^9 bit/s: 16 lanes of 16 GT/s -> 229.
+    """Return the payload that a link carries in one direction, in 10^9 bit/s: 16 lanes of 16 GT/s -> 229.
 
     Line coding is 8b/10b below 8 GT/s, 128b/130b below 64 GT/s, flits of 256 bytes with 242 of them for packets above.
     """

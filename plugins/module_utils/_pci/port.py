@@ -17,7 +17,7 @@ class ConfigPort(Protocol):
     """Reads and writes the configuration space of a function. Every method raises OSError, naming the file."""
 
     def read(self, address: str, offset: int, length: int) -> bytes:
-        """Bytes from an offset on; fewer of them at the end of what may be read."""
+        """Return bytes from an offset on; fewer at the end of the readable part."""
         ...  # pylint: disable=unnecessary-ellipsis
 
     def write_word(self, address: str, offset: int, value: int) -> None:
@@ -28,7 +28,7 @@ class ConfigPort(Protocol):
 class SysfsPort:
     """The ConfigPort of a live host (drivers/pci/pci-sysfs.c), or of a tree with a copy of the files.
 
-    A file is written as one word, which the kernel makes one transaction of. In lockdown (Secure Boot) it refuses with EPERM.
+    A file is written as one word, so that the kernel makes one transaction of it. In lockdown (Secure Boot) it refuses with EPERM.
     """
 
     def __init__(self, root: str = "") -> None:
