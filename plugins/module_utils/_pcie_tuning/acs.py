@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-#: The ACS controls that send traffic between two devices up to the root complex, in lspci's words.
+#: The ACS controls that send traffic between two devices up to the root complex, as lspci names them.
 REDIRECTING = ("SrcValid", "ReqRedir", "CmpltRedir", "UpstreamFwd")
-#: ConnectX-8 and ConnectX-9, with a PCIe path of their own to the GPU (Data Direct) that needs some of those controls.
+#: ConnectX-8 and ConnectX-9, whose own PCIe path to the GPU (Data Direct) needs some of those controls.
 DATA_DIRECT = ("0x1023", "0x1025")
-#: How the names of GPUs on boards with Grace begin.
+#: The beginning of the names of GPUs on boards with Grace.
 GRACE = ("NVIDIA GB", "NVIDIA GH")
-#: auto: by what the host is. Only bare_metal switches anything off.
+#: auto: depends on the host's platform. Only bare_metal disables controls.
 AUTO, BARE_METAL, VM, DATADIRECT, LEAVE = MODES = ("auto", "bare_metal", "vm", "datadirect", "leave")
 NO_GPU = "this host has no GPU"
 IN_A_VIRTUAL_MACHINE = "in a virtual machine this is the hypervisor's"
@@ -27,19 +27,19 @@ THIS_PLATFORM = "this platform needs some of ACS: see `rdma_topo check` of rdma-
 
 @dataclass(frozen=True)
 class Platform:
-    """What auto stands for on a host, and why; mode is None where what is known does not tell."""
+    """The mode that auto selects on a host, and why; mode is None if the platform is unknown."""
 
     mode: str | None
     why: str
 
 
 def is_data_direct(models: Iterable[str | None], device_ids: Iterable[str | None]) -> bool:
-    """Whether ACS is part of how GPUs and NICs reach each other, by the names of GPUs and the device ids of NICs."""
+    """Return whether GPUs and NICs need ACS to reach each other, by the names of GPUs and the device ids of NICs."""
     return any((model or "").startswith(GRACE) for model in models) or any(each in DATA_DIRECT for each in device_ids)
 
 
 def platform(models: Sequence[str | None], device_ids: Sequence[str | None], virtual_machine: bool | None) -> Platform:
-    """What the host is. models: of its GPUs, None for one whose driver does not tell. device_ids: of its NICs ("0x1021")."""
+    """Return the platform of the host. models: of its GPUs, None if the driver reports none. device_ids: of its NICs ("0x1021")."""
     if not models:
         return Platform(LEAVE, NO_GPU)
     if virtual_machine:
@@ -54,10 +54,10 @@ def platform(models: Sequence[str | None], device_ids: Sequence[str | None], vir
 
 
 def redirecting(controls: Iterable[str] | None) -> list[str]:
-    """Those of some controls that redirect."""
+    """Return the controls that redirect traffic."""
     return [name for name in controls or () if name in REDIRECTING]
 
 
 def slot_of(address: str) -> str:
-    """What all functions of a card have in common."""
+    """Return the part of an address that all functions of a card share."""
     return address.rpartition(".")[0]

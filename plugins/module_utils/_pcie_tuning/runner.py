@@ -21,7 +21,7 @@ CONFIG = "/etc/rdma-cluster/pcie.json"
 
 
 def main() -> int:
-    """Exit status 0 if every setting is as in the file, or if kernel lockdown forbids the writes; else 1 with a line for each failure.
+    """Return 0 if every setting is as in the file, or if kernel lockdown forbids the writes; else 1 with a line for each failure.
 
     Lockdown may be switched on after the service was installed. A unit that fails at each boot would then hide real failures.
     """

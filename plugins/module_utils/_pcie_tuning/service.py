@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""PCIe settings as they shall be, now and at boot: one file, applied by one unit and by us."""
+"""The planned PCIe settings, now and at boot: one file, applied by one unit and by the module."""
 
 from __future__ import annotations
 
@@ -85,12 +85,12 @@ class PcieResult:
 
     @property
     def diffs(self) -> list[dict[str, str]]:
-        """In the shape that Ansible's --diff prints."""
+        """Return the changes in the form that Ansible's --diff prints."""
         settings = [setting_diff(each.subject, each.shown(each.old), each.shown(each.new)) for each in self.written]
         return [*self.service.diffs, *settings]
 
     def to_dict(self) -> dict[str, Any]:
-        """What the module returns."""
+        """Return the module's result."""
         return {
             "acs": self.found.acs,
             "functions": [setting.to_dict() for setting in self.found.settings],
@@ -101,16 +101,16 @@ class PcieResult:
 
 
 def ensure_pcie(wish: Wish, *, sys: SysRoot, port: ConfigPort, runner: Runner, check_mode: bool, kept: Sequence[str] = ()) -> PcieResult:
-    """Apply the settings, now and at boot; a wish for nothing removes the service and leaves the settings as they are.
+    """Apply the settings, now and at boot; an empty request removes the service and leaves the settings as they are.
 
-    kept: the effects that are requested and not allowed any more. Their live settings stay, and the service keeps those that it has.
-    Nothing is written, and nothing installed, while a GPU process, a job or a user's queue pairs use the host. Where kernel
-    lockdown forbids the writes, the service is removed. The service is installed last: a unit that is known to fail is never enabled.
+    kept: the effects that are requested but no longer allowed. Their live settings stay, and the service keeps those that it has.
+    Nothing is written or installed while a GPU process, a job or a user's queue pairs use the host. If kernel
+    lockdown forbids the writes, the service is removed. The service is installed last, so that a unit known to fail is never enabled.
     Raises ApplyError with everything that failed.
     """
     wish = _with_installed(wish, kept)
     found = survey(wish, sys, port)
-    # The file has what auto was found to be: at boot, before the GPUs' driver is loaded, it could not be found out.
+    # The file has the mode that auto selected: at boot, before the GPUs' driver is loaded, it could not be determined.
     lasting = Wish(wish.nics, wish.mrrs_bytes, found.acs if wish.acs == AUTO else wish.acs, wish.mrrs_nics)
     lockdown = read_lockdown(sys)
     if not lasting or (found.different and lockdown in LOCKED_DOWN):
@@ -138,7 +138,7 @@ def ensure_pcie(wish: Wish, *, sys: SysRoot, port: ConfigPort, runner: Runner, c
 
 
 def _with_installed(wish: Wish, kept: Sequence[str]) -> Wish:
-    """The wish, but of the kept effects only those that the installed file has: a boot gets no setting that is not allowed."""
+    """Return the request with only those kept effects that the installed file has: a boot applies no setting that is not allowed."""
     try:
         installed: Wish | None = parse_wish(Path(BOOT.config).read_text(encoding="utf-8")) if kept else None
     except (OSError, ParseError):
@@ -156,16 +156,16 @@ def _without_service(found: Survey, reason: str, runner: Runner, check_mode: boo
 
 
 def _withheld(settings: Sequence[Setting], reason: str) -> dict[str, str]:
-    """Effect → the changes of it that were not made, and why."""
+    """Return effect → its changes that were not made, and why."""
     words = {effect: change_words([setting for setting in settings if setting.effect == effect]) for effect in EFFECTS}
     return {effect: f"{changes}; {reason}" for effect, changes in words.items() if changes}
 
 
 def change_words(settings: Sequence[Setting]) -> str:
-    """Changes of one kind for a person: "0000:3d:00.0 MRRS of 512 bytes → MRRS of 4096 bytes"."""
+    """Return changes of one kind in words: "0000:3d:00.0 MRRS of 512 bytes → MRRS of 4096 bytes"."""
     return ", ".join(f"{each.words(each.old)} → {each.shown(each.new)}" for each in settings)
 
 
 def service_files(wish: Wish) -> list[ManagedFile]:
-    """The settings, the program and the unit; without requested settings none of them."""
+    """Return the settings, the program and the unit; without requested settings none of them."""
     return BOOT.files(write_wish(wish) if wish else None)

@@ -51,9 +51,9 @@ REFUSED = "the kernel refuses the write, as it does in lockdown (Secure Boot)"
 
 @dataclass
 class Survey:
-    """What was found. payload: of each function looked at, MPS, which is never written. left: (what, why) that is not to be tuned.
+    """The result of a survey. payload: the MPS, which is never written, of each function. left: (what, why) of everything not to be tuned.
 
-    problems: what is in the way of a wish, a sentence each.
+    problems: the obstacles to a requested setting, a sentence each.
     """
 
     acs: str = LEAVE
@@ -68,7 +68,7 @@ class Survey:
 
 
 def survey(wish: Wish, sys: SysRoot, port: ConfigPort) -> Survey:
-    """Look at everything that a wish is about; nothing is written."""
+    """Look at everything that a request covers; nothing is written."""
     found = Survey()
     there = []
     for nic in wish.nics:
@@ -86,13 +86,13 @@ def survey(wish: Wish, sys: SysRoot, port: ConfigPort) -> Survey:
 
 
 def card_functions(sys: SysRoot, nic: str) -> list[str]:
-    """All physical functions of the card that a function is of."""
+    """Return all physical functions of the card that a function belongs to."""
     names = [name for name in sys.list_dir(PCI_DEVICES) if slot_of(name) == slot_of(nic)]
     return [name for name in names if sys.link_target(f"{PCI_DEVICES}/{name}/physfn") is None]
 
 
 def bridges_between(sys: SysRoot, nics: Sequence[str]) -> list[str]:
-    """The bridges above NICs and above GPUs, up to the root ports; none where there is no GPU, or no NIC."""
+    """Return the bridges above NICs and above GPUs, up to the root ports; none without a GPU or without a NIC."""
     gpus = gpu_addresses(sys)
     paths = [sys.resolve(f"{PCI_DEVICES}/{address}") or "" for address in (*nics, *gpus)]
     above = {path.rsplit("/", 1)[1] for each in paths for path in function_paths(each)[1:]}
@@ -129,7 +129,7 @@ def _look_at_bridges(found: Survey, wish: Wish, nics: Sequence[str], sys: SysRoo
 
 
 def _mode(found: Survey, wished: str, nics: Sequence[str], sys: SysRoot) -> tuple[str, str]:
-    """What is done about ACS, and why it is left where it is."""
+    """Return the ACS mode to apply, and why controls stay if they do."""
     if wished in (LEAVE, VM, DATADIRECT) or not nics:
         return wished if nics else LEAVE, f"stays: acs is {wished}"
     models = [gpu.model for gpu in read_gpus(sys)[0]]
@@ -158,7 +158,7 @@ def _control_words(found: Survey, address: str, port: ConfigPort) -> ControlWord
 
 @dataclass
 class Applied:
-    """The outcome of writing settings. refused: those that the kernel did not permit; failures: a sentence for each other one."""
+    """The outcome of writing settings. refused: those that the kernel did not permit; failures: a sentence for each other failure."""
 
     refused: list[Setting] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is wished of a host's PCIe settings, the file that says it, and a setting as it was found and as it shall be."""
+"""The requested PCIe settings of a host, the file that holds them, and one setting with its current and planned value."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Wish:
     mrrs_nics: tuple[str, ...] | None = None
 
     def __bool__(self) -> bool:
-        """Whether it requests anything that is lost at a reboot."""
+        """Return whether it requests anything that is lost at a reboot."""
         return bool(self.mrrs_cards) or (bool(self.nics) and self.acs in (AUTO, BARE_METAL))
 
     @property
@@ -48,7 +48,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting of one function: old as it was found, new as wished. Of ACS: the controls that are enabled."""
+    """One setting of one function: old is the current value, new the requested one. For ACS: the enabled controls."""
 
     address: str
     name: str
@@ -63,16 +63,16 @@ class Setting:
         return bool(self.old != self.new)
 
     def words(self, value: Any) -> str:
-        """A value for a person: "0000:3d:00.0 MRRS of 512 bytes"."""
+        """Return a value in words: "0000:3d:00.0 MRRS of 512 bytes"."""
         return f"{self.address} {self.shown(value)}"
 
     def shown(self, value: Any) -> str:
-        """The same without its function: "MRRS of 512 bytes", "ACS off"."""
+        """Return the same without its function: "MRRS of 512 bytes", "ACS off"."""
         return f"MRRS of {value} bytes" if self.name == MRRS else f"ACS {', '.join(value) or 'off'}"
 
     @property
     def subject(self) -> str:
-        """For a person: "MRRS of 0000:3d:00.0"."""
+        """The setting in words: "MRRS of 0000:3d:00.0"."""
         return f"{'MRRS' if self.name == MRRS else 'ACS'} of {self.address}"
 
     @property
@@ -85,7 +85,7 @@ class Setting:
 
 
 def make_wish(nics: Sequence[str], mrrs_bytes: int | None, acs: str, mrrs_nics: Sequence[str] | None = None) -> Wish:
-    """The settings that the module is given, or that its file has. Raises ParseError for an invalid address, size or mode."""
+    """Return the settings given to the module or in its file. Raises ParseError for an invalid address, size or mode."""
     if acs not in MODES:
         raise ParseError(f"acs: {acs!r} is none of {', '.join(MODES)}")
     if mrrs_bytes is not None:
@@ -98,7 +98,7 @@ def make_wish(nics: Sequence[str], mrrs_bytes: int | None, acs: str, mrrs_nics: 
 
 
 def parse_wish(text: str) -> Wish:
-    """The JSON of a file that write_wish made. Raises ParseError."""
+    """Parse the JSON of a file that write_wish made. Raises ParseError."""
     try:
         return make_wish(**json.loads(text))
     except (ValueError, TypeError, AttributeError, RecursionError) as exc:
@@ -106,6 +106,6 @@ def parse_wish(text: str) -> Wish:
 
 
 def write_wish(wish: Wish) -> str:
-    """The file that the boot and the module apply."""
+    """Return the file that the boot and the module apply."""
     some = {} if wish.mrrs_nics is None else {"mrrs_nics": list(wish.mrrs_nics)}
     return json.dumps({"nics": list(wish.nics), MRRS: wish.mrrs_bytes, ACS: wish.acs, **some}, indent=2, sort_keys=True) + "\n"
