@@ -2,4 +2,4 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""GPUs, their driver, and the two ways of GPUDirect RDMA."""
+"""GPUs, their driver, and the two paths of GPUDirect RDMA."""

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""By which of its two ways GPUDirect RDMA could work on a host, and if by none, why.
+"""Which of the two paths of GPUDirect RDMA could work on a host, and if none could, why.
 
 DMA-BUF: the GPU's driver exports its memory as a buffer of the kernel, and uverbs registers that. Peer memory: nvidia_peermem
-hands the GPU's pages to the RDMA stack, if that one has the interface for it (MLNX_OFED, DOCA-OFED and Ubuntu's kernels).
-That NCCL uses one of them, only its log proves.
+passes the GPU's pages to the RDMA stack, if that stack has the interface for it (MLNX_OFED, DOCA-OFED and Ubuntu's kernels).
+Only NCCL's log proves that it uses one of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._gpu.gpus import Gpu,
 from ansible_collections.rdma.cluster.plugins.module_utils._gpu.support import LIBRARY_FOLDERS
 
 PEER_SYMBOL = "ib_register_peer_memory_client"
-#: uverbs registers DMA-BUFs; the libraries hand them on; the open GPU driver exports them.
+#: uverbs registers DMA-BUFs; the libraries pass them on; the open GPU driver exports them.
 DMABUF_KERNEL, DMABUF_RDMA_CORE, DMABUF_GPU_DRIVER = (5, 12), (34,), (515,)
 _MEMORY_PEERS = "/sys/kernel/mm/memory_peers"
 #: The library's number of two parts, then rdma-core's version: libibverbs.so.1.14.50.0.
@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"[0-9]{1,6}")
 
 @dataclass(frozen=True)
 class Possibility:
-    """possible: None if it is not known; why_not: each reason against it or for not knowing."""
+    """possible: None if unknown; why_not: each reason against it, or why it is unknown."""
 
     possible: bool | None
     why_not: list[str]
@@ -40,7 +40,7 @@ class Possibility:
 
 @dataclass(frozen=True)
 class GpuDirect:
-    """The two ways."""
+    """The two paths."""
 
     dmabuf: Possibility
     peermem: Possibility
@@ -48,7 +48,7 @@ class GpuDirect:
 
 @dataclass(frozen=True)
 class PeerMemory:
-    """symbol: whether the RDMA stack takes clients for peer memory, None if not known; peers: those it has ("nv_mem")."""
+    """symbol: whether the RDMA stack accepts clients for peer memory, None if unknown; peers: its current clients ("nv_mem")."""
 
     symbol: bool | None
     peers: list[str]
@@ -64,9 +64,9 @@ def possible_paths(
     peer_symbol: bool | None,
     memory_peers: Sequence[str],
 ) -> GpuDirect:
-    """What is possible with a kernel ("6.8.0-51-generic"), the modules that are loaded, and so on.
+    """Return what is possible with a kernel ("6.8.0-51-generic"), the loaded modules, and so on.
 
-    A reason that is certain makes it False; reasons that are only unknown make it None.
+    A certain reason makes it False; uncertain reasons alone make it None.
     """
     if not gpus:
         none = Possibility(possible=False, why_not=["no NVIDIA GPU"])
@@ -83,7 +83,7 @@ def possible_paths(
     )
 
 
-#: False with a reason that is certain, None with one that is not known, True without one.
+#: False with a certain reason, None with an uncertain one, True without a reason.
 _Reason = tuple["bool | None", str]
 
 
@@ -120,10 +120,10 @@ def _peermem_loadable(driver: GpuDriver | None, symbol: bool | None) -> list[_Re
 
 
 def read_peer_memory(sys: SysRoot) -> PeerMemory:
-    """What the RDMA stack that is loaded says of peer memory.
+    """Return what the loaded RDMA stack reports about peer memory.
 
-    Whether it has the symbol costs 60 ms where only /proc/kallsyms tells. So that file is left alone where a client is
-    there already, and where the kernel's own modules are loaded and depmod(8) has not found it in any.
+    Looking for the symbol costs 60 ms if only /proc/kallsyms has the answer. So that file is not read if a client
+    exists already, or if the kernel's own modules are loaded and depmod(8) has not found the symbol in any of them.
     """
     peers = sys.list_dir(_MEMORY_PEERS)
     if peers or any(sys.exists(f"/sys/module/{name}") for name in PEERMEM_MODULES):
@@ -136,14 +136,14 @@ def read_peer_memory(sys: SysRoot) -> PeerMemory:
 
 
 def _on_disk(sys: SysRoot) -> bool | None:
-    """Whether a module that modprobe would load exports the symbol."""
+    """Return whether a module that modprobe would load exports the symbol."""
     release = sys.text("/proc/sys/kernel/osrelease")
     symbols = sys.read_bytes(f"/lib/modules/{release}/modules.symbols") if release is not None else None
     return f" symbol:{PEER_SYMBOL} ".encode() in symbols if symbols else None
 
 
 def _loaded(sys: SysRoot) -> bool | None:
-    """Whether the kernel has the symbol now; None if there is no RDMA stack in it to ask, or no list of symbols."""
+    """Return whether the kernel has the symbol now; None without a loaded RDMA stack, or without a list of symbols."""
     if not sys.exists("/sys/module/ib_core"):
         return None
     symbols = sys.read_bytes("/proc/kallsyms")
@@ -151,7 +151,7 @@ def _loaded(sys: SysRoot) -> bool | None:
 
 
 def read_rdma_core_version(sys: SysRoot) -> str | None:
-    """rdma-core's version ("50.0"), which the file name of libibverbs ends with; None if there is no such library."""
+    """Return rdma-core's version ("50.0"), with which the file name of libibverbs ends; None if there is no such library."""
     targets = (sys.link_target(f"{folder}/libibverbs.so.1") for folder in LIBRARY_FOLDERS)
     matches = (_LIBRARY.fullmatch(target.rsplit("/", 1)[-1]) for target in targets if target is not None)
     return next((match[1] for match in matches if match is not None), None)

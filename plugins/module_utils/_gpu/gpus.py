@@ -4,7 +4,7 @@
 
 """NVIDIA GPUs and their kernel driver, from /sys and /proc/driver/nvidia (kernel-open/nvidia/nv-procfs.c, seen: 580.159).
 
-nvidia-smi is not asked: it takes seconds, and hangs where a GPU hangs.
+nvidia-smi is not used: it takes seconds, and hangs if a GPU hangs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORE
 
 @dataclass(frozen=True)
 class GpuDriver:
-    """The loaded driver; open: whether it is the open one of the two that NVIDIA gives away. Both are None where it does not tell."""
+    """The loaded driver; open: whether it is the open one of NVIDIA's two drivers. Both are None if the driver does not report them."""
 
     version: str | None
     open: bool | None
@@ -38,7 +38,7 @@ class GpuDriver:
 
 @dataclass(frozen=True)
 class GpuInformation:
-    """What the driver says of one GPU; None for what it does not know (yet)."""
+    """The driver's report on one GPU; None for what it does not know (yet)."""
 
     model: str | None
     uuid: str | None
@@ -47,7 +47,7 @@ class GpuInformation:
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU that is on the bus, or that the driver still lists: then without pci. model, uuid: None without a driver."""
+    """One GPU that is on the bus, or that the driver still lists: then pci is None. model, uuid: None without a driver."""
 
     address: str
     model: str | None
@@ -57,7 +57,7 @@ class Gpu:
 
 
 def parse_nvrm_version(text: str) -> GpuDriver:
-    """/proc/driver/nvidia/version. Raises ParseError.
+    """Parse /proc/driver/nvidia/version. Raises ParseError.
 
     "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (…)" of the open driver,
     "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 18:56:32 UTC 2023" of the other.
@@ -69,9 +69,9 @@ def parse_nvrm_version(text: str) -> GpuDriver:
 
 
 def parse_gpu_information(text: str) -> GpuInformation:
-    """/proc/driver/nvidia/gpus/*/information: lines "Model: \\t\\t NVIDIA H200". Raises ParseError.
+    """Parse /proc/driver/nvidia/gpus/*/information: lines "Model: \\t\\t NVIDIA H200". Raises ParseError.
 
-    A GPU that the driver has not set up has no line with its UUID, or one of question marks.
+    A GPU that the driver has not set up has no line with its UUID, or a UUID of question marks.
     """
     fields = {match["name"]: match["value"] for match in map(_FIELD.match, text.splitlines()) if match is not None}
     if "Model" not in fields and "Bus Location" not in fields:
@@ -90,9 +90,9 @@ def _known(value: str | None) -> str | None:
 
 
 def read_gpus(sys: SysRoot, pci: PciReader | None = None) -> tuple[list[Gpu], GpuDriver | None]:
-    """The GPUs by address, and the driver, None if it is not loaded. pci: a reader of the same tree, for what is read already.
+    """Return the GPUs by address, and the driver, None if it is not loaded. pci: a reader of the same tree, to reuse its data.
 
-    Listed are those on the bus and those that only the driver knows of; virtual functions of a GPU are not.
+    The list has the GPUs on the bus and those that only the driver knows, but no virtual functions of a GPU.
     """
     reader = pci or PciReader(sys)
     known = {information.address or name: information for name, information in _read_informations(sys)}
@@ -101,19 +101,19 @@ def read_gpus(sys: SysRoot, pci: PciReader | None = None) -> tuple[list[Gpu], Gp
 
 
 def gpu_addresses(sys: SysRoot) -> list[str]:
-    """The GPUs on the bus, sorted; virtual functions of a GPU are none."""
+    """Return the GPUs on the bus, sorted, without virtual functions of a GPU."""
     return [name for name in sys.list_dir(PCI_DEVICES) if _is_gpu(sys, name)]
 
 
 def read_gpu_driver(sys: SysRoot) -> GpuDriver | None:
-    """The NVIDIA driver that is loaded, or None."""
+    """Return the loaded NVIDIA driver, or None."""
     told = sys.value(f"{_DRIVER}/version", parse_nvrm_version)
     return GpuDriver(None, None) if told is None and sys.exists(_DRIVER) else told
 
 
 def _read_informations(sys: SysRoot) -> Iterable[tuple[str, GpuInformation]]:
     for name in sys.list_dir(f"{_DRIVER}/gpus"):
-        # The file is empty when the driver cannot wake the GPU.
+        # The file is empty if the driver cannot wake the GPU.
         information = sys.value(f"{_DRIVER}/gpus/{name}/information", parse_gpu_information)
         yield name, information or GpuInformation(None, None, None)
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""nvidia_peermem: loaded now and at every boot, and built again where it was built without the RDMA stack that runs."""
+"""nvidia_peermem: loaded now and at every boot, and rebuilt if it was built without the running RDMA stack."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.swap import i
 from ansible_collections.rdma.cluster.plugins.module_utils._gpu.gpus import read_gpu_driver
 
 MODULE = "nvidia_peermem"
-#: modules-load.d(5). A module in it that cannot be loaded makes systemd-modules-load.service fail, and the host degraded.
+#: modules-load.d(5). If a module in it cannot be loaded, systemd-modules-load.service fails, and the host is degraded.
 BOOT_FILE = "/etc/modules-load.d/rdma-cluster-gpudirect.conf"
 BOOT_TEXT = f"# Managed by rdma.cluster: how NICs reach the memory of GPUs.\n{MODULE}\n"
-#: The driver in DKMS, as NVIDIA, Debian, Ubuntu and Fedora's packagers name it.
+#: The DKMS names of the driver, as NVIDIA, Debian, Ubuntu and Fedora's packagers use them.
 DKMS_NAMES = ("nvidia", "nvidia-open", "nvidia-current", "nvidia-current-open", "nvidia-srv", "nvidia-srv-open")
 #: Built without ib_register_peer_memory_client (its init says EINVAL), or against another RDMA stack (symbols, and their CRCs).
 _OTHER_STACK = ("Invalid argument", "Unknown symbol", "disagrees about version", "Exec format error")
 _DKMS_VERSION = re.compile(r"dkms[-: ]+v?([0-9]+)\.([0-9]+)(?:\.([0-9]+))?")
-#: Before it, `dkms build --force` leaves what is built as it is.
+#: Older versions of dkms keep the existing build on `dkms build --force`.
 _BUILDS_AGAIN = (3, 0, 7)
 
 
 @dataclass(frozen=True)
 class PeermemResult:
-    """What was done, or would be in check mode. rebuilt: the DKMS module that was built again ("nvidia/550.54.15"), if one.
+    """The changes that were made, or would be in check mode. rebuilt: the DKMS module that was built again ("nvidia/550.54.15"), if any.
 
-    withheld: which driver would have to be built again, and why it is not, "" if it need not be; then the module is not loaded.
+    withheld: the driver to rebuild and why it is not rebuilt, "" if there is no need; then the module is not loaded.
     """
 
     loaded: bool
@@ -52,7 +52,7 @@ class PeermemResult:
 
     @property
     def diffs(self) -> list[dict[str, str]]:
-        """In the shape that Ansible's --diff prints."""
+        """Return the changes in the form that Ansible's --diff prints."""
         return [
             *listed_diff("DKMS modules built again", [self.rebuilt] if self.rebuilt else []),
             *listed_diff("loaded kernel modules", [MODULE] if self.loaded else []),
@@ -61,16 +61,16 @@ class PeermemResult:
 
 
 def boot_files(*, at_boot: bool) -> list[ManagedFile]:
-    """The file that loads the module at boot, or that it shall not be there."""
+    """Return the file that loads the module at boot, or its removal."""
     return [ManagedFile(BOOT_FILE, BOOT_TEXT if at_boot else None)]
 
 
 def ensure_loaded(*, build_seconds: float, refused: Callable[[], str], runner: Runner, sys: SysRoot, check_mode: bool) -> PeermemResult:
-    """Load nvidia_peermem now and at boot; where it does not suit the RDMA stack, build the NVIDIA driver again, once.
+    """Load nvidia_peermem now and at boot; if it does not match the RDMA stack, rebuild the NVIDIA driver once.
 
-    A loaded nv_peer_mem, which has a service of its own, is enough. In check mode it is taken to load as it is.
-    refused: called right before a build, why it must not be now, "" if it may. Then nothing is built, and the result says what is withheld.
-    Raises ApplyError with what to do. Where it cannot be loaded, it is not loaded at boot either.
+    A loaded nv_peer_mem, which has its own service, is enough. Check mode assumes that the module loads as it is.
+    refused: called right before a build, returns why it is not allowed now, "" if it is. If refused, nothing is built, and the result
+    has what is withheld. Raises ApplyError with the remedy. If the module cannot be loaded, it is not loaded at boot either.
     """
     others = [name for name in PEERMEM_MODULES if name != MODULE and is_present(name, sys)]
     load = not is_present(MODULE, sys) and not others
@@ -92,12 +92,12 @@ def ensure_loaded(*, build_seconds: float, refused: Callable[[], str], runner: R
 
 
 def ensure_not_at_boot(*, check_mode: bool) -> PeermemResult:
-    """Take the boot file away. A module that is loaded stays: jobs may use it."""
+    """Remove the boot file. A loaded module stays, because jobs may use it."""
     return PeermemResult(loaded=False, rebuilt=None, files=ensure_files(boot_files(at_boot=False), check_mode=check_mode))
 
 
 def _load_as_it_is(runner: Runner, sys: SysRoot) -> str | None:
-    """Load it; None, or what says that it was built for another RDMA stack. Raises ApplyError for any other failure."""
+    """Load it; return None, or the message that it was built for another RDMA stack. Raises ApplyError for any other failure."""
     why = _try(runner, sys)
     if why is not None and not any(sign in why for sign in _OTHER_STACK):
         raise ApplyError(f"Cannot load {MODULE}: {why}. {_advice(why)}")
@@ -105,7 +105,7 @@ def _load_as_it_is(runner: Runner, sys: SysRoot) -> str | None:
 
 
 def _load_rebuilt(version: tuple[str, str], build_seconds: float, runner: Runner, sys: SysRoot) -> str:
-    """Build the NVIDIA driver again and load the module; which driver it was."""
+    """Rebuild the NVIDIA driver and load the module; return which driver it was."""
     _rebuild(*version, build_seconds, runner, sys)
     again = _try(runner, sys)
     if again is not None:
@@ -117,7 +117,7 @@ def _load_rebuilt(version: tuple[str, str], build_seconds: float, runner: Runner
 
 
 def _try(runner: Runner, sys: SysRoot) -> str | None:
-    """Load it; None, or what modprobe and the kernel say against it."""
+    """Load it; return None, or the errors of modprobe and the kernel."""
     done = runner.run(["modprobe", MODULE], timeout_seconds=120)
     if done.rc == 0 and is_present(MODULE, sys):
         return None
@@ -134,7 +134,7 @@ def _advice(why: str) -> str:
 
 
 def _dkms_module(why: str, sys: SysRoot) -> tuple[str, str]:
-    """Name and version of the NVIDIA driver in DKMS that modprobe takes the module from; ApplyError if there is none to build again."""
+    """Return name and version of the DKMS driver from which modprobe takes the module. Raises ApplyError if there is none to rebuild."""
     kernel, driver = sys.text("/proc/sys/kernel/osrelease"), read_gpu_driver(sys)
     entries = [entry for entry in read_dkms(sys) if entry.name in DKMS_NAMES and entry.kernel == kernel and entry.state == INSTALLED]
     doubt = f"{MODULE} does not suit the RDMA stack that is loaded ({why})"
@@ -150,7 +150,7 @@ def _dkms_module(why: str, sys: SysRoot) -> tuple[str, str]:
 
 
 def _rebuild(name: str, version: str, build_seconds: float, runner: Runner, sys: SysRoot) -> None:
-    """Build it again and install it. A build that fails leaves what is installed in its place."""
+    """Build it again and install it. A failed build leaves the installed one in place."""
     module = ["-m", name, "-v", version, "-k", sys.text("/proc/sys/kernel/osrelease") or ""]
     log = f"/var/lib/dkms/{name}/{version}/build/make.log"
     if _dkms_version(runner) >= _BUILDS_AGAIN:
@@ -163,15 +163,15 @@ def _rebuild(name: str, version: str, build_seconds: float, runner: Runner, sys:
 
 
 def _try_build(module: Sequence[str], build_seconds: float, runner: Runner, log: str) -> None:
-    """Build it in a tree of its own: this dkms takes the installed module out before it builds."""
+    """Build it in a tree of its own: this dkms removes the installed module before it builds."""
     folder = tempfile.mkdtemp(prefix="rdma-cluster-dkms-", dir="/var/tmp")
-    # Where it fails, the folder stays: the log is in it.
+    # If it fails, the folder stays, because it has the log.
     _dkms(["dkms", "build", *module, "--dkmstree", folder], f"{folder}/{log}", build_seconds, runner)
     shutil.rmtree(folder)
 
 
 def _dkms_version(runner: Runner) -> tuple[int, ...]:
-    """Of `dkms --version`: "dkms: 2.8.7", "dkms-3.0.11". One that does not tell is taken for an old one."""
+    """Return the version of `dkms --version`: "dkms: 2.8.7", "dkms-3.0.11". An unknown version counts as an old one."""
     done = runner.run(["dkms", "--version"])
     match = _DKMS_VERSION.search(f"{done.stdout} {done.stderr}")
     return tuple(int(number or 0) for number in match.groups()) if match is not None else (0,)

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a host with NVIDIA GPUs has beside their kernel driver, and what must be of that driver's version: libcuda, Fabric Manager.
+"""Components of a host with NVIDIA GPUs that must match the kernel driver's version: libcuda, Fabric Manager.
 
-Read without nvidia-smi, which takes seconds, and hangs where a GPU hangs.
+They are read without nvidia-smi, which takes seconds, and hangs if a GPU hangs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution 
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PCI_DEVICES
 
 FABRIC_MANAGER = "/usr/bin/nv-fabricmanager"
-#: Where the loader finds libraries, without reading its cache.
+#: The folders in which the loader finds libraries, without reading its cache.
 LIBRARY_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
 # Vendor 0x10de; class 0x06 (bridge), subclass 0x80 (other).
 _NVSWITCH = re.compile(r"pci:v000010DEd[0-9A-F]{8}sv[0-9A-F]{8}sd[0-9A-F]{8}bc06sc80i[0-9A-F]{2}")
@@ -39,8 +39,8 @@ _ANSWER = re.compile(rf"^[ \t]*Fabric Manager version is[ \t]*:[ \t]*({_NUMBERS}
 class GpuSupport:
     """cuda: the version of the libcuda that programs find ("580.159.04"), None without one. nvswitches: on the PCI bus.
 
-    fabric_manager: the version of Fabric Manager, None where it is not installed, does not tell or was not asked (no NVSwitch).
-    nvswitch_bridges: the ConnectX-7 by which a host reaches NVSwitches that are not on its bus (HGX B200 and B300).
+    fabric_manager: the version of Fabric Manager, None if it is not installed, not reported or not read (no NVSwitch).
+    nvswitch_bridges: the ConnectX-7 through which a host reaches NVSwitches that are not on its bus (HGX B200 and B300).
     """
 
     cuda: str | None
@@ -50,7 +50,7 @@ class GpuSupport:
 
 
 def parse_fabric_manager(text: str) -> str:
-    """`nv-fabricmanager --version` (450 to 580): "Fabric Manager version is : 535.161.08" between empty lines. Raises ParseError."""
+    """Parse `nv-fabricmanager --version` (450 to 580): "Fabric Manager version is : 535.161.08" between empty lines. Raises ParseError."""
     match = _ANSWER.search(text)
     if match is None:
         raise ParseError(f"no version of Fabric Manager: {text[:200]!r}, expected a line 'Fabric Manager version is : 535.161.08'")
@@ -58,7 +58,7 @@ def parse_fabric_manager(text: str) -> str:
 
 
 def parse_fabric_manager_package(text: str) -> str | None:
-    """The version of nvidia-fabricmanager (or nvidia-fabricmanager-550) in dpkg's status file, without epoch and revision."""
+    """Return the version of nvidia-fabricmanager (or nvidia-fabricmanager-550) in dpkg's status file, without epoch and revision."""
     for match in _PACKAGE.finditer(text):
         stanza = text[match.start() :].split("\n\n", 1)[0]
         fields = dict(re.findall(r"^(Status|Version): (.*)$", stanza, re.MULTILINE))
@@ -69,7 +69,7 @@ def parse_fabric_manager_package(text: str) -> str | None:
 
 
 def read_gpu_support(sys: SysRoot, runner: Runner | None) -> GpuSupport:
-    """Read on a host that has GPUs. runner: asked for Fabric Manager's version where no package database tells it, once."""
+    """Read a host that has GPUs. runner: runs Fabric Manager once for its version if no package database has it."""
     nvswitches = sum(_is_nvswitch(sys, name) for name in sys.list_dir(PCI_DEVICES))
     bridges = 0 if nvswitches else sum(_is_nvswitch_bridge(sys, name) for name in sys.list_dir(PCI_DEVICES))
     version = _read_fabric_manager(sys, runner) if nvswitches or bridges else None
@@ -77,7 +77,7 @@ def read_gpu_support(sys: SysRoot, runner: Runner | None) -> GpuSupport:
 
 
 def read_cuda_version(sys: SysRoot) -> str | None:
-    """The version that the file name ends with to which libcuda.so.1 leads, through Debian's alternatives too."""
+    """Return the version in the name of the file that libcuda.so.1 leads to, also through Debian's alternatives."""
     files = (sys.resolve(f"{folder}/libcuda.so.1") for folder in LIBRARY_FOLDERS)
     matches = (_CUDA.fullmatch(file.rpartition("/")[2]) for file in files if file is not None)
     return next((match[1] for match in matches if match is not None), None)
@@ -88,7 +88,7 @@ def _is_nvswitch(sys: SysRoot, name: str) -> bool:
 
 
 def _is_nvswitch_bridge(sys: SysRoot, name: str) -> bool:
-    """Whether a NIC is there for NVSwitches; one whose product data cannot be read is not known to be."""
+    """Return whether a NIC serves NVSwitches; False if its product data cannot be read."""
     if not _INFINIBAND.fullmatch(sys.text(f"{PCI_DEVICES}/{name}/modalias") or ""):
         return False
     try:
