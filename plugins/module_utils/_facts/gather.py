@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a host is observed to be, as far as RDMA is concerned: one tree, read from one SysRoot.
+"""The observed state of a host, as far as it matters for RDMA: one tree, read from one SysRoot.
 
 Absent is None, never 0. to_dict gives the tree that the module returns and that findings, roles and templates use;
 its keys are the names of the fields here.
@@ -63,7 +63,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import D
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.nics import read_nics, read_nodes
 
 SCHEMA = 1
-#: What can be left out. Devices, their ports and PCI paths, interfaces, and which host this is are always read: they cost no process.
+#: The optional parts. Devices, their ports and PCI paths, interfaces, and the host's identity are always read: they start no process.
 SUBSETS = {
     "counters": "the counters of ports, and of interfaces if they are asked",
     "gpus": "GPUs, their distance to each NIC, GPUDirect, IOMMU",
@@ -73,15 +73,15 @@ SUBSETS = {
     "qos": "RoCE quality of service of interfaces: DCBX, trust, PFC, ETS, congestion control, traffic class, RDMA-CM's defaults",
     "stack": "modules and their files, DKMS, kernels, headers, Secure Boot, packages, NCCL",
 }
-#: Those that only a running system has.
+#: The parts that only a running system has.
 LIVE = frozenset({"netdevs", "optics", "qos"})
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What to read. subset: some of SUBSETS; sysctl: kernel settings; files: further files to tell of; firmware: settings;
+    """What to read. subset: parts of SUBSETS; sysctl: kernel settings; files: further files to report; firmware: settings;
 
-    packages: further packages to tell of, in stack.distribution.asked.
+    packages: further packages to report, in stack.distribution.asked.
     """
 
     subset: frozenset[str] = frozenset(SUBSETS)
@@ -96,12 +96,12 @@ EVERYTHING = Asked()
 
 @dataclass(frozen=True)
 class Facts:
-    """The whole tree. subset: what was read; None for what was not. nics: network cards that have no RDMA device, by PCI address.
+    """The whole tree. subset: what was read; None for parts that were not. nics: network cards without an RDMA device, by PCI address.
 
-    interfaces: all of them, also bonds, VLANs and bridges, which are no NICs and not in netdevs.
-    files: those of the collection, path → sha256 and mode; of nccl.conf also our block and what lines of others set.
-    nccl_files: NCCL's variables in each file that has some.
-    firmware: of each card, by PCI address, the settings that were asked for.
+    interfaces: all of them, also bonds, VLANs and bridges, which are not NICs and not in netdevs.
+    files: those of the collection, path → sha256 and mode; for nccl.conf also our block and the variables that lines of others set.
+    nccl_files: NCCL's variables in each file that has any.
+    firmware: of each card, by PCI address, the requested settings.
     module_parameters: of each module of stack, as the kernel shows them.
     qos: of each interface with a RoCE port, the tree of _qos.state.QosState.
     nodes: the nodes of /dev/infiniband that are open to all, path → permission bits; None for a captured tree.
@@ -140,7 +140,7 @@ class Facts:
 
 
 def parse_subset(words: Sequence[str]) -> frozenset[str]:
-    """gather_subset as Ansible's own modules take it: "all", "min", names, and "!name" for all but that. Raises ParseError."""
+    """Parse gather_subset as Ansible's own modules do: "all", "min", names, and "!name" for all but that. Raises ParseError."""
     wanted: set[str] = set()
     left_out: set[str] = set()
     for word in words:
@@ -154,10 +154,10 @@ def parse_subset(words: Sequence[str]) -> frozenset[str]:
 
 
 def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING, port: EthtoolPort | None = None) -> Facts:
-    """Read what is asked for.
+    """Read the requested parts.
 
-    runner: that of the system that sys is the root of; None for a tree that was captured, of which no command can be asked.
-    port: who asks the drivers of interfaces, the kernel of the running system unless given.
+    runner: runs commands on the system that sys is the root of; None for a captured tree, on which no command can run.
+    port: queries the drivers of interfaces; by default the kernel of the running system.
     Raises ParseError for a file of another form than the kernel's, and OSError for one that cannot be read;
     both name the path.
     """
@@ -238,5 +238,5 @@ def _host(sys: SysRoot, runner: Runner | None, asked: Asked, addresses: Mapping[
 
 
 def to_dict(facts: Facts) -> dict[str, Any]:
-    """The tree as plain dictionaries, lists, strings and numbers."""
+    """Return the tree as plain dictionaries, lists, strings and numbers."""
     return asdict(facts)

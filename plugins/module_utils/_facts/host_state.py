@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The settings of a host that facts tell beside its RDMA devices: limits, kernel settings, units."""
+"""The settings of a host that facts report in addition to its RDMA devices: limits, kernel settings, units."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import D
 
 UFW, UFW_CONF, UFW_ENABLED = "ufw.service", "/etc/ufw/ufw.conf", re.compile(r"^\s*ENABLED=[\"']?yes", re.MULTILINE | re.IGNORECASE)
 _MACHINE_ID, _HOSTNAME = re.compile(r"[0-9a-f]{32}"), re.compile(r"[!-~]{1,64}")
-#: What sets up the switches between GPUs.
+#: Sets up the switches between GPUs.
 FABRIC_MANAGER = "nvidia-fabricmanager.service"
-#: Whose state decides whether a role has something to do, the firewalls, and what a check asks for.
+#: The units whose state decides whether a role has something to do, the firewalls, and those that a check needs.
 UNITS = (
     "rdma-soft-links.service",
     "rdma-pcie.service",
@@ -61,19 +61,19 @@ UNITS = (
     "chrony.service",
     "chronyd.service",
 )
-#: Of everybody, and of root's own jobs (nccl:src/misc/param.cc).
+#: For all users, and for root's own jobs (nccl:src/misc/param.cc).
 NCCL_FILES = ("/etc/nccl.conf", "/root/.nccl.conf")
 NCCL_PREFIXES = ("NCCL_", "UCX_")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """service_memlock, service_open_files: what a service gets, read inside a transient one; None if nobody could be asked.
+    """service_memlock, service_open_files: the limits of a service, read inside a transient one; None if they could not be read.
 
-    login_memlock, login_open_files: what logins get, "*" (everybody but root) and "root"; None where no file says it.
-    running: of the services that start jobs, by unit, those that run. remove_ipc: whether logind clears up behind users; None if
-    it does not run or does not answer. logind: whether it runs, None where nothing tells.
-    service_sources: "memlock", "nofile" → the line of systemd's configuration that sets it for services; None where no file sets it.
+    login_memlock, login_open_files: the limits of logins, "*" (everyone but root) and "root"; None if no file sets them.
+    running: the services that run and start jobs, by unit. remove_ipc: whether logind cleans up after users; None if
+    it does not run or does not answer. logind: whether it runs, None if unknown.
+    service_sources: "memlock", "nofile" → the line of systemd's configuration that sets it for services; None if no file sets it.
     """
 
     service_memlock: Memlock | None
@@ -88,20 +88,20 @@ class Limits:
 
 @dataclass(frozen=True)
 class Sysctl:
-    """live: key → value now; boot: key → the value that the next boot sets, and the file it comes from; None where there is none."""
+    """live: key → current value; boot: key → the value that the next boot sets, and the file it comes from; None if there is none."""
 
     live: dict[str, str | None]
     boot: dict[str, BootValue | None]
 
     def differs(self, key: str, value: str) -> bool:
-        """Whether a setting is not proven to have this value, now and after a boot."""
+        """Return whether a setting is not proven to have this value, now and after a boot."""
         later = self.boot.get(key)
         return self.live.get(key) != value or later is None or later.value != value
 
 
 @dataclass(frozen=True)
 class Boot:
-    """Which boot of which machine was read, what it calls itself, and how long it has been up."""
+    """Which boot of which machine was read, its own name, and how long it has been up."""
 
     boot_id: str | None
     machine_id: str | None
@@ -111,10 +111,10 @@ class Boot:
 
 @dataclass(frozen=True)
 class Time:
-    """Whether the kernel counts its clock as synchronised, None if that was not read; what chrony reports, None where none runs.
+    """Whether the kernel considers its clock synchronised, None if not read; chrony's report, None if it does not run.
 
-    hardware_clocks: interface → the clock of its NIC, of those that have one. chrony_unread: why a chrony that runs does not answer.
-    clock_seconds: the time of day, since 1970; None for a captured tree. clocksource: what the kernel counts time with.
+    hardware_clocks: interface → the clock of its NIC, for those that have one. chrony_unread: why a running chrony does not answer.
+    clock_seconds: the time of day, since 1970; None for a captured tree. clocksource: the clock source of the kernel.
     """
 
     synchronised: bool | None
@@ -126,7 +126,7 @@ class Time:
 
 
 def parse_uptime(text: str) -> float:
-    """/proc/uptime: the first of "4711.08 1234.50" (proc(5)). Raises ParseError."""
+    """Parse /proc/uptime: the first number of "4711.08 1234.50" (proc(5)). Raises ParseError."""
     found = re.match(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ", text)
     if found is None:
         raise ParseError(f"not an uptime: {text[:200]!r}, expected the form '4711.08 1234.50'")
@@ -134,7 +134,7 @@ def parse_uptime(text: str) -> float:
 
 
 def read_boot(sys: SysRoot) -> Boot:
-    """A machine-id that is none ("uninitialized" before the first boot has ended), and a hostname that no host can have, are None."""
+    """Return the boot. An invalid machine-id ("uninitialized" before the first boot has ended), and an impossible hostname, become None."""
     machine_id, hostname = sys.text("/etc/machine-id"), sys.text("/proc/sys/kernel/hostname")
     return Boot(
         boot_id=sys.text("/proc/sys/kernel/random/boot_id"),
@@ -151,7 +151,7 @@ def read_time(sys: SysRoot, runner: Runner | None) -> Time:
 
 
 def read_nccl_files(sys: SysRoot, files: Sequence[str]) -> dict[str, dict[str, str]]:
-    """The variables in NCCL's own places and in the files, as NCCL takes them; of files that are there and may be read."""
+    """Return the variables in NCCL's own places and in the files, as NCCL reads them, for files that exist and may be read."""
     texts = {path: _readable(sys, path) for path in dict.fromkeys((*NCCL_FILES, *files))}
     return {path: variables_in(text) for path, text in texts.items() if text is not None}
 
@@ -164,7 +164,7 @@ def _readable(sys: SysRoot, path: str) -> str | None:
 
 
 def variables_in(text: str) -> dict[str, str]:
-    """The variables of NCCL and UCX in a text, as NCCL takes them; also names that NCCL does not read, such as "export NCCL_IB_HCA"."""
+    """Return the variables of NCCL and UCX in a text, as NCCL reads them; also names that it ignores, such as "export NCCL_IB_HCA"."""
     return {name: value for name, value in parse_nccl_conf(text).variables.items() if _is_meant(name)}
 
 
@@ -191,9 +191,9 @@ def read_sysctl(sys: SysRoot, keys: Sequence[str]) -> Sysctl:
 
 
 def read_units(sys: SysRoot, runner: Runner | None, others: Sequence[str] = ()) -> dict[str, UnitState] | None:
-    """The units of UNITS and others, or None on a host whose systemd does not answer.
+    """Return the units of UNITS and others, or None on a host whose systemd does not answer.
 
-    A stock Ubuntu has ufw.service active while ufw filters nothing: it counts as active where its own file says so.
+    A stock Ubuntu has ufw.service active while ufw filters nothing: it counts as active only if its own file enables it.
     """
     if runner is None:
         return None
@@ -207,14 +207,14 @@ def read_units(sys: SysRoot, runner: Runner | None, others: Sequence[str] = ()) 
 
 
 def add_named(sys: SysRoot, known: Mapping[str, Netdev], devices: Mapping[str, Device]) -> dict[str, Netdev]:
-    """The interfaces known, with those that ports and GIDs of RDMA devices name: a bond has no device below it."""
+    """Return the known interfaces, and those that ports and GIDs of RDMA devices name: a bond has no device below it."""
     ports = [port for device in devices.values() for port in device.ports.values()]
     used = {name for port in ports for name in (port.netdev, *(gid.netdev for gid in port.gids)) if name is not None}
     return {**known, **{name: read_netdev(sys, name) for name in sorted(used - known.keys())}}
 
 
 def read_addresses(runner: Runner) -> dict[str, IpAddresses]:
-    """What `ip` says of every interface; nothing where there is no iproute2."""
+    """Return what `ip` reports about every interface; empty without iproute2."""
     return read_ip_addresses(runner) or {}
 
 
@@ -227,9 +227,9 @@ def add_live(
     *,
     subset: Collection[str],
 ) -> dict[str, Netdev]:
-    """The interfaces with addresses, who claims them, now and at boot, and what their drivers report.
+    """Return the interfaces with addresses, the managers that claim them, now and at boot, and their drivers' reports.
 
-    subset: whether counters and optics are wanted.
+    subset: decides whether counters and optics are read.
     """
     boot = read_boot_networks(sys, netdevs)
     return {
