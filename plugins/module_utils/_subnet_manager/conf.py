@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""opensm.conf: what the intent says of a plane's subnet manager, in the words of `opensm -c` (3.3.23).
+"""opensm.conf: the intent's settings of a plane's subnet manager, as `opensm -c` (3.3.23) spells them.
 
-Every key that the intent has is always written, also with opensm's own default: when opensm reads the file again, a key that has gone
-keeps its old value. What belongs to one host (port, priority, log) is not in the file but on the command line, so that the file is the
+Every key of the intent is always written, even with opensm's own default: when opensm reads the file again, a removed key
+keeps its old value. Settings of one host (port, priority, log) are not in the file but on the command line, so that the file is the
 same on all hosts of a plane.
 """
 
@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from typing import Any
 
 NONE = "(null)"
-#: Secrets, with opensm's own values.
+#: Secrets, with opensm's defaults.
 KEYS = {"m_key": "0x0000000000000000", "sm_key": "0x0000000000000001", "sa_key": "0x0000000000000001"}
-#: What opensm takes over from the file in a heavy sweep (can_update of opt_tbl, osm_subnet.c of 3.3.24). part_enforce is left out: its
-#: text is taken over there, and what it means is reckoned at the start only.
+#: Settings that opensm takes from the file in a heavy sweep (can_update of opt_tbl, osm_subnet.c of 3.3.24). part_enforce is left out:
+#: opensm rereads its text, but computes its meaning only at the start.
 UPDATABLE = frozenset(
     {
         *KEYS, "m_key_lease_period", "m_key_protection_level", "sweep_interval", "qos", "qos_max_vls", "qos_high_limit", "qos_vlarb_high",
@@ -26,20 +26,20 @@ UPDATABLE = frozenset(
     }
 )  # fmt: skip
 
-#: Those of UPDATABLE that touch no port: all others change keys, virtual lanes or arbitration of the ports at the signal.
+#: Those of UPDATABLE that touch no port: all others change the ports' keys, virtual lanes or arbitration at the signal.
 _QUIET = frozenset({"sweep_interval", "log_flags", "log_max_size", "force_log_flush"})
 PORT_SETTINGS = UPDATABLE - _QUIET
 
 
 def render_conf(plane: str, manager: Mapping[str, Any], keys: Mapping[str, str | None], partitions_path: str) -> str:
-    """The file. manager: planes.NAME.subnet_manager of the normalised intent; keys: some of KEYS, in hexadecimal."""
+    """Return the file. manager: planes.NAME.subnet_manager of the normalised intent; keys: any of KEYS, in hexadecimal."""
     lines = [f"# Managed by rdma.cluster: the subnet manager of plane {plane}, the same on all hosts that run it."]
     values = settings(manager, keys, partitions_path)
     return "\n".join([*lines, *(f"{name} {value}" for name, value in values.items())]) + "\n"
 
 
 def settings(manager: Mapping[str, Any], keys: Mapping[str, str | None], partitions_path: str) -> dict[str, str]:
-    """Each key of opensm.conf that is ours with its value as text."""
+    """Return each of our keys of opensm.conf with its value as text."""
     qos, log = manager["qos"], manager["log"]
     found = {
         "subnet_prefix": manager["subnet_prefix"],
@@ -56,21 +56,21 @@ def settings(manager: Mapping[str, Any], keys: Mapping[str, str | None], partiti
         "log_flags": f"0x{log['flags']:02x}",
         "log_max_size": log["max_size_mb"],
         "force_log_flush": log["flush"],
-        # Only NVIDIA's opensm has it; 2 is "on all switches that can".
+        # Only NVIDIA's opensm has it; 2 means "on all switches that can".
         **({"sharp_enabled": 2} if manager["sharp"] else {}),
     }
     return {name: _text(value) for name, value in found.items()}
 
 
 def _text(value: str | int | bool | None) -> str:
-    """Of a truth value opensm knows TRUE; all else is false to it."""
+    """Return a value as text. For booleans opensm knows only TRUE; all else is false."""
     if value is None:
         return NONE
     return str(value).upper() if isinstance(value, bool) else str(value)
 
 
 def parse_conf(text: str) -> dict[str, str]:
-    """Key → value of an opensm.conf, read as opensm does: a comment begins anywhere, the last line of a key wins."""
+    """Return key → value of an opensm.conf, read as opensm does: a comment begins anywhere, the last line of a key wins."""
     found = {}
     for line in text.splitlines():
         words = line.split("#", maxsplit=1)[0].split(maxsplit=1)
@@ -80,7 +80,7 @@ def parse_conf(text: str) -> dict[str, str]:
 
 
 def restart_reasons(before: str, after: str) -> list[str]:
-    """The keys that differ between two files and that a running opensm does not take over, with both values."""
+    """Return the keys that differ between two files and that a running opensm does not apply, with both values."""
     old, new = parse_conf(before), parse_conf(after)
     names = [*new, *(name for name in old if name not in new)]
     return [
@@ -91,7 +91,7 @@ def restart_reasons(before: str, after: str) -> list[str]:
 
 
 def port_changes(before: str, after: str) -> list[str]:
-    """What differs between two files of PORT_SETTINGS, with both values but for secrets."""
+    """Return the differences of PORT_SETTINGS between two files, with both values except for secrets."""
     old, new = parse_conf(before), parse_conf(after)
     return [
         f"{name} changes" if name in KEYS else f"{name} {old.get(name, 'absent')} → {value}"
@@ -101,7 +101,7 @@ def port_changes(before: str, after: str) -> list[str]:
 
 
 def with_port_settings_of(text: str, present: str) -> str:
-    """A rendered file with PORT_SETTINGS as the present file has them."""
+    """Return a rendered file with the PORT_SETTINGS of the present file."""
     kept = parse_conf(present)
     lines = []
     for line in text.splitlines():
@@ -114,7 +114,7 @@ def with_port_settings_of(text: str, present: str) -> str:
 
 
 def redacted(text: str, word: str) -> str:
-    """A file for a person: secrets that are not opensm's own are replaced by a word in brackets."""
+    """Return a file for display: secrets that are not opensm's defaults are replaced by a word in brackets."""
     return "".join(_redacted_line(line, word) for line in text.splitlines(keepends=True))
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""opensm on a host as planned: files, service, and what the running one has read; compared, guarded, changed, and verified."""
+"""opensm on a host as planned: its files, its service, and the files that it has read; compared, guarded, changed, and verified."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.state
 #: How long the port of a new subnet manager may take to become active.
 SETTLE_SECONDS = 60.0
 _SYSTEMCTL_SECONDS = 150.0
-#: How often and at which interval the P_Key tables are read before a second subnet manager is refused because of them.
+#: How often, and at which interval, to read the P_Key tables before refusing a second subnet manager because of them.
 TABLE_READS, TABLE_SECONDS = 4, 5.0
-#: What this role does to a live fabric, each only where it is allowed by name.
+#: The effects of this role on a live fabric, each of which must be allowed by name.
 RESTARTS, TAKEOVER, PARTITION_CHANGE, SETTINGS_CHANGE, STOP = EFFECTS = (
     "restart",
     "takeover",
@@ -74,7 +74,7 @@ RESTARTS, TAKEOVER, PARTITION_CHANGE, SETTINGS_CHANGE, STOP = EFFECTS = (
 
 @dataclass(frozen=True)
 class ManagerHost:
-    """The readers of a host. root: where its files are."""
+    """The readers of a host. root: the root of its files."""
 
     sys: SysRoot
     runner: Runner
@@ -82,7 +82,7 @@ class ManagerHost:
 
 @dataclass
 class ManagerResult:
-    """What was done, or would be in check mode. withheld: effect → plane → why it is needed and was not done.
+    """The changes that were made, or would be in check mode. withheld: effect → plane → why it is needed and was not done.
 
     losses: plane → the ports that lose a partition or full membership, done or withheld; foreign: units that are not ours, left alone.
     """
@@ -99,7 +99,7 @@ class ManagerResult:
 
     @property
     def diffs(self) -> list[dict[str, str]]:
-        """In the shape that Ansible's --diff prints; keys are not in it."""
+        """Return the changes in the form that Ansible's --diff prints, without keys."""
         hidden = [
             replace(file, before=_hidden(file, file.before, "secret"), after=_hidden(file, file.after, "planned secret"))
             for file in self.files
@@ -116,7 +116,7 @@ def _hidden(file: FileChange, text: str | None, word: str) -> str | None:
 
 @dataclass(frozen=True)
 class _Plan:
-    """One instance that may be changed, and how."""
+    """One instance that may be changed, and the step for it."""
 
     instance: Instance
     unit: str
@@ -125,7 +125,7 @@ class _Plan:
 
 
 class _Host:
-    """The subnet managers of a host, one run. allowed: the effects of EFFECTS that the user allows."""
+    """The subnet managers of a host, in one run. allowed: the effects of EFFECTS that the user allows."""
 
     def __init__(
         self, flavour: str, host: ManagerHost, fleet: Fleet, allowed: Sequence[str], *, sharp: bool = False, check_mode: bool
@@ -137,9 +137,9 @@ class _Host:
     def withhold(
         self, effect: str, plane: str, reasons: Sequence[str], busy: Mapping[str, str] | None = None, refusal: str | None = None
     ) -> bool:
-        """True where an effect is not allowed, or refused although it is: because a host is in use, or for another reason.
+        """Return True if an effect is not allowed, or is refused although it is: because a host is in use, or for another reason.
 
-        busy: of the hosts that it touches; None: of all.
+        busy: the affected hosts that are in use; None: all hosts in use.
         """
         touched = self.fleet.busy if busy is None else busy
         refusals = [f"refused, also if it is allowed: {refusal}"] if refusal is not None else []
@@ -151,7 +151,7 @@ class _Host:
         return True
 
     def plan(self, instance: Instance) -> _Plan | None:
-        """What to do for one instance; None where nothing of it may be touched. A converged instance reads nothing of the fabric."""
+        """Return what to do for one instance; None if it must not be touched. A converged instance does not read the fabric."""
         unit = instance.unit(self.flavour)
         paths = (instance.config_path, instance.partitions_path, drop_in_path(unit))
         there = Texts(*(self.host.sys.read(path) for path in paths))
@@ -174,9 +174,9 @@ class _Host:
         return _Plan(instance, unit, step, reasons)
 
     def _port_settings_allowed(self, instance: Instance, service: Service, there: Texts) -> Instance:
-        """The instance with the M_Key and the virtual lanes of the present file where a change of these is withheld.
+        """Return the instance with the present file's M_Key and virtual lanes if a change of these is withheld.
 
-        A running opensm reads its file again in any heavy sweep, so that a value which is withheld must not be written.
+        A running opensm reads its file again in any heavy sweep, so a withheld value must not be written.
         """
         if not service.active or there.drop_in is None or there.config is None:
             return instance
@@ -187,19 +187,19 @@ class _Host:
         return replace(instance, config=with_port_settings_of(instance.config, there.config), diags=diags)
 
     def _guarded(self, instance: Instance, service: Service, there: Texts) -> Instance | None:
-        """The instance as far as it may be changed now; None: not at all."""
+        """Return the instance as far as it may be changed now; None if it may not be changed at all."""
         ours = there.drop_in is not None
         if service.active and not ours and self._runs_elsewhere(instance, service):
             return None
         if not ours and instance.diags is not None and not self.check_mode:
-            # Ports with an M_Key answer only who has it, so that without this file nothing below could be read.
+            # Ports with an M_Key answer only those who have it, so without this file nothing below could be read.
             self.result.files += ensure_files([keys_file(instance)], check_mode=False)
         guard = Guard(instance, self.fleet, self.host.runner, self.host.sys)
         reading = guard.read_master()
         foreign = guard.takeover_reasons(reading, active=service.active, ours=ours)
         if foreign and self.withhold(TAKEOVER, instance.plane, foreign):
             return None
-        # Our file is what the plane has as long as no other subnet manager is the master.
+        # Our file is the plane's current one as long as no other subnet manager is the master.
         if ours and there.partitions is not None and not foreign:
             return self._partitions_allowed(instance, guard.losses_between(there.partitions), there.partitions)
         lost = self._losses_from_tables(guard, reading, retry=not foreign)
@@ -213,7 +213,7 @@ class _Host:
         return self._partitions_allowed(instance, lost, None)
 
     def _losses_from_tables(self, guard: Guard, reading: MasterReading, *, retry: bool) -> Losses:
-        """A master that was started a moment ago, as on the other host of the plane, may not have written all tables yet."""
+        """Return the losses. Read again if a just started master, for example on the other host, has not written all tables yet."""
         lost = guard.losses_from_tables(reading)
         for _again in range(TABLE_READS - 1):
             mixed = lost.limited and lost.full and not guard.instance.default_given
@@ -224,7 +224,7 @@ class _Host:
         return lost
 
     def _with_present_default(self, instance: Instance, lost: Losses) -> Instance | None:
-        """The instance with the limited default partition that the fabric has; None where its ports differ."""
+        """Return the instance with the fabric's limited default partition; None if the fabric's ports differ."""
         if not lost.full:
             return replace(instance, partitions=with_limited_default(instance.partitions))
         some, others = (f"{len(each)} ports ({', '.join(each[:3])}{', …' if len(each) > 3 else ''})" for each in (lost.limited, lost.full))
@@ -238,7 +238,7 @@ class _Host:
         return None
 
     def _runs_elsewhere(self, instance: Instance, service: Service) -> bool:
-        """Whether the distribution's single unit runs an opensm that is not ours on another port, or on one that is not known."""
+        """Return whether the distribution's single unit runs an opensm that is not ours on another or an unknown port."""
         if self.flavour == "debian":
             return False
         guid = running_guid(service, self.host.sys)
@@ -254,7 +254,7 @@ class _Host:
         )
 
     def _partitions_allowed(self, instance: Instance, lost: Losses, present: str | None) -> Instance | None:
-        """present: the partitions that the plane may keep while ours are withheld; None: ours does not start without its own."""
+        """Return the instance with the partitions to use. present: those to keep while ours are withheld; None: ours are required."""
         if not lost.words and not lost.unknown:
             return instance
         words = [*lost.words, *lost.unknown]
@@ -265,7 +265,7 @@ class _Host:
         return None if present is None else replace(instance, partitions=present)
 
     def apply(self, plans: Sequence[_Plan], held: Sequence[Instance]) -> None:
-        """Files first, then units that run our files no more, then the services. held: instances that are not to be touched."""
+        """Stop units that no longer run our files, write the files, then apply the services. held: instances that must not be touched."""
         result, host = self.result, self.host
         gone = self._stale_units([*(plan.unit for plan in plans), *(each.unit(self.flavour) for each in held)])
         kept = {*(plan.instance.plane for plan in plans), *(each.plane for each in held)}
@@ -305,13 +305,13 @@ class _Host:
         return self.withhold(STOP, plane, [f"{unit} {why}, and rdma_fabric no longer gives plane {plane} to this host"])
 
     def run_sharp(self) -> None:
-        """The mark comes first: without it, sharp_am counts as its admin's own."""
+        """Enable and start sharp_am. The mark is written first: without it, sharp_am counts as the admin's own."""
         if not read_service(self.host.runner, SHARP_UNIT).enabled:
             self.result.files += ensure_files([sharp_mark()], check_mode=self.check_mode)
         self.enable(SHARP_UNIT, wished=True, run=True)
 
     def _stop_sharp(self, plane: str) -> None:
-        """Only if this role enabled it and no plane of this host needs it."""
+        """Stop sharp_am, only if this role enabled it and no plane of this host needs it."""
         mark = sharp_mark()
         if self.sharp or self.host.sys.read(mark.path) is None:
             return
@@ -322,7 +322,7 @@ class _Host:
         self.result.files += ensure_files([replace(mark, content=None)], check_mode=self.check_mode)
 
     def _stale_units(self, wanted: Sequence[str]) -> list[tuple[str, str, bool]]:
-        """Our units that are no longer planned: unit, plane, and whether it runs."""
+        """Return our units that are no longer planned: unit, plane, and whether it runs."""
         found = []
         for path in sorted(Path(UNIT_FOLDER).glob(f"opensm*.d/{DROP_IN}")):
             unit, plane = path.parent.name[: -len(".d")], plane_of(self.host.sys.read(str(path)))
@@ -331,20 +331,20 @@ class _Host:
         return found
 
     def report_foreign(self, ours: Sequence[str]) -> None:
-        """The running units of opensm that are not ours; they may be the managers of other planes."""
+        """Report the running units of opensm that are not ours; they may manage other planes."""
         argv = ["systemctl", "list-units", "--plain", "--no-legend", "--state=active", *PATTERNS[self.flavour]]
         running = [line.split()[0] for line in run_checked(self.host.runner, *argv).splitlines() if line.strip()]
         self.result.foreign = [unit for unit in running if unit not in ours and plane_of(self.host.sys.read(drop_in_path(unit))) is None]
 
     def _enable_single(self, units: Sequence[str], stopped: Sequence[str]) -> None:
-        """Where the distribution has one service for opensm, that service at boot; Debian's instances are wanted by our own file."""
+        """Enable the distribution's single service for opensm at boot, if it has one; Debian's instances are wanted by our own file."""
         if self.flavour == "debian":
             return
         for unit, wished in (*((unit, True) for unit in units), *((unit, False) for unit in stopped)):
             self.enable(unit, wished=wished)
 
     def enable(self, unit: str, *, wished: bool, run: bool = False) -> None:
-        """At boot; run: and now as well."""
+        """Enable or disable a unit at boot; run: and start or stop it now as well."""
         state = read_service(self.host.runner, unit)
         if state.enabled == wished and (not run or state.active == wished):
             return
@@ -373,7 +373,7 @@ def _planned(instance: Instance) -> Texts:
 
 
 def _written_seconds(paths: Sequence[str]) -> float | None:
-    """When the youngest of the files was written, in seconds since the machine booted; None if none is there."""
+    """Return when the youngest of the files was written, in seconds since the machine booted; None if none exists."""
     times = []
     for path in paths:
         with contextlib.suppress(FileNotFoundError):
@@ -392,7 +392,7 @@ def _do(step: str, instance: Instance, unit: str, host: ManagerHost) -> None:
 
 
 def _settle(instance: Instance, unit: str, host: ManagerHost) -> None:
-    """Its own port is the first that a subnet manager makes active, also one that stands by: then the master has."""
+    """Wait for the port to become active. Every subnet manager activates its own port first; for a standby, the master has done it."""
     path = f"/sys/class/infiniband/{instance.device}/ports/{instance.number}/state"
     deadline = time.monotonic() + SETTLE_SECONDS
     while (state := host.sys.value(path, parse_state)) != "ACTIVE":
@@ -407,7 +407,7 @@ def _settle(instance: Instance, unit: str, host: ManagerHost) -> None:
 
 
 def _why_ended(instance: Instance, unit: str, host: ManagerHost) -> str:
-    """A unit whose condition is not met is skipped, and systemctl calls that a success; it leaves no log and no failure."""
+    """Return why a unit ended. If its condition is not met it is skipped: systemctl reports success, and there is no log and no failure."""
     paths = needed_paths(run_checked(host.runner, "systemctl", "cat", unit))
     missing = [path for path in paths if not host.sys.exists(path)]
     if not missing:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an opensm that is started or changed on a live fabric would do to others: who is master now, and which ports would lose P_Keys."""
+"""The effects on others of starting or changing opensm on a live fabric: who is master now, and which ports would lose P_Keys."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.parti
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.service import Instance
 
-#: For this long a port must stay in INIT without a master's LID. A master sweeps every 10 s unless it is configured otherwise.
+#: How long a port must stay in INIT without a master's LID. A master sweeps every 10 s by default.
 NO_MASTER_SECONDS = 12.0
-#: How often and at which interval the subnet managers are read while the master answers and its records do not.
+#: How often, and at which interval, to read the subnet managers while the master answers and its records do not.
 MANAGER_READS, MANAGER_SECONDS = 3, 5.0
 TOOL_SECONDS = 120.0
 #: Stands for all ports that neither a file nor the facts name.
@@ -43,22 +43,22 @@ OTHERS = "every other port of the fabric"
 
 @dataclass(frozen=True)
 class Fleet:
-    """The hosts of the inventory. ports: a port's GUID → "node3 mlx5_0"; busy: host → what runs there, or why that is not known."""
+    """The hosts of the inventory. ports: a port's GUID → "node3 mlx5_0"; busy: host → what runs there, or why that is unknown."""
 
     ports: Mapping[str, str] = field(default_factory=dict)
     busy: Mapping[str, str] = field(default_factory=dict)
 
     def busy_of(self, lost: Losses) -> dict[str, str]:
-        """Those of busy that lose something, or may: a port of no known host may be one of a host whose ports are not known."""
+        """Return those of busy that lose or may lose something: an unknown port may belong to a host whose ports are unknown."""
         known = {port.split()[0] for port in self.ports.values()}
         return {name: words for name, words in self.busy.items() if name in lost.hosts or (lost.outside and name not in known)}
 
 
 @dataclass(frozen=True)
 class MasterReading:
-    """The subnet manager that the port knows as its master. others: further ones that say that they are master.
+    """The subnet manager that the port knows as its master. others: further ones that claim to be master.
 
-    why_unknown: why these could not all be read. Both None: there is none.
+    why_unknown: why these could not all be read. Both None: there is no master.
     """
 
     master: SmInfo | None
@@ -68,7 +68,7 @@ class MasterReading:
 
 @dataclass(frozen=True)
 class FoundHostPort:
-    """A port of a host on the fabric. path: its direct route from ours; lid: None where no subnet manager gave it one."""
+    """A port of a host on the fabric. path: its direct route from ours; lid: None if no subnet manager assigned one."""
 
     guid: str
     number: int
@@ -79,10 +79,10 @@ class FoundHostPort:
 
 @dataclass(frozen=True)
 class Losses:
-    """Which ports would lose what, as sentences; hosts: those of the inventory among them; outside: ports that belong to no known host.
+    """Which ports would lose what, as sentences; hosts: the affected hosts of the inventory; outside: affected ports of unknown hosts.
 
-    unknown: why some could not be compared. limited, full: the ports beside subnet managers, by their present membership in the default
-    partition, where that was read.
+    unknown: why some could not be compared. limited, full: the ports besides subnet managers, by their present membership in the default
+    partition, where it was read.
     """
 
     words: Sequence[str] = ()
@@ -94,7 +94,7 @@ class Losses:
 
 
 class Guard:
-    """Reads the fabric for one instance of opensm, from the port that it is to run on."""
+    """Reads the fabric for one instance of opensm, from the port that it will run on."""
 
     def __init__(self, instance: Instance, fleet: Fleet, runner: Runner, sys: SysRoot) -> None:
         self.instance, self.fleet, self.sys = instance, fleet, sys
@@ -102,14 +102,14 @@ class Guard:
         self.tools = Tools(runner, sys, asked)
 
     def read_master(self) -> MasterReading:
-        """Who is master now. No master is a positive reading only: of the own port, and of the fabric that it sees."""
+        """Return the current master. "No master" requires positive evidence: from the own port, and from the fabric that it sees."""
         state, sm_lid = self._state(), self._lid("sm_lid")
         if state not in ("INIT", "ARMED", "ACTIVE"):
             return MasterReading(None, f"port {self.instance.device}/{self.instance.number} is {state or 'in an unknown state'}")
         if state == "INIT" and sm_lid == 0 and self._stays_without():
             return MasterReading(None, self._trace_of_a_master())
         managers = read_managers(self.tools, identify=True)
-        # One that was started a moment ago, as on the other host of the plane, answers sminfo before it keeps records.
+        # A master that was just started, for example on the other host of the plane, answers sminfo before it keeps records.
         for _again in range(MANAGER_READS - 1):
             if managers.master is None or managers.why_not is None:
                 break
@@ -125,9 +125,9 @@ class Guard:
         return MasterReading(None, why)
 
     def _trace_of_a_master(self, dead_lid: int | None = None) -> str | None:
-        """What of the fabric shows that it may have a master that the own port does not know; None if nothing does.
+        """Return what suggests that the fabric has a master that the own port does not know; None if nothing does.
 
-        dead_lid: the LID of a master that does not answer, which the ports of the fabric still have; None: no port may have a LID.
+        dead_lid: the LID of a master that does not answer, which the fabric's ports still have; None: no port may have a LID.
         """
         before = len(self.tools.problems)
         discovery = self.tools.run("ibnetdiscover", [], parse_ibnetdiscover)
@@ -154,7 +154,7 @@ class Guard:
         return self.sys.value(f"{self._folder}/state", parse_state)
 
     def _lid(self, name: str) -> int | None:
-        """0 where no subnet manager has set it; None where it cannot be read."""
+        """Return the LID; 0 if no subnet manager has set it; None if it cannot be read."""
         try:
             text = self.sys.text(f"{self._folder}/{name}")
             return None if text is None else parse_lid(text) or 0
@@ -174,7 +174,7 @@ class Guard:
         return True
 
     def takeover_reasons(self, reading: MasterReading, *, active: bool, ours: bool) -> list[str]:
-        """Why this opensm would act against a subnet manager that the intent does not name; empty if it would not.
+        """Return why this opensm would act against a subnet manager that the intent does not name; empty if it would not.
 
         active: whether the unit runs; ours: whether it runs with our files.
         """
@@ -201,7 +201,7 @@ class Guard:
         return reasons
 
     def losses_between(self, present: str | None) -> Losses:
-        """What ports lose if opensm reads our partitions instead of the present file; None: it has none."""
+        """Return what ports lose if opensm reads our partitions instead of the present file; None: there is no present file."""
         if present == self.instance.partitions:
             return Losses()
         after = parse_partitions(self.instance.partitions)
@@ -229,9 +229,9 @@ class Guard:
         return self._losses(compare([*guids, *others]), descriptions)
 
     def losses_from_tables(self, reading: MasterReading) -> Losses:
-        """What ports lose of the P_Keys that they have now, if opensm starts with our partitions.
+        """Return what ports lose of their current P_Keys if opensm starts with our partitions.
 
-        A port without a LID belongs to no fabric yet, and loses nothing. Without a master an unread table counts as the usual one.
+        A port without a LID belongs to no fabric yet, and loses nothing. Without a master, an unread table counts as the usual one.
         """
         after = parse_partitions(self.instance.partitions)
         found = self._discover()
@@ -281,7 +281,7 @@ class Guard:
 
 
 def _port_with_lid(discovery: Discovery, own_guid: str) -> str | None:
-    """The first node beside our port to which a subnet manager gave a LID, in words."""
+    """Return the first node other than our port to which a subnet manager assigned a LID, in words."""
     for node in discovery.nodes:
         lids = [node.lid] if node.kind == "switch" else [port.lid for port in node.ports if port.guid != own_guid]
         lid = next((each for each in lids if each is not None), None)
@@ -291,7 +291,7 @@ def _port_with_lid(discovery: Discovery, own_guid: str) -> str | None:
 
 
 def host_ports(discovery: Discovery, start_port: int) -> Iterator[FoundHostPort]:
-    """The linked ports of hosts and routers, each with its direct route from the port that asked (breadth first, so a shortest one)."""
+    """Yield the linked ports of hosts and routers, each with its shortest direct route from the querying port (breadth first)."""
     nodes = {node.guid: node for node in discovery.nodes}
     start = nodes.get(discovery.start or "")
     if start is None:

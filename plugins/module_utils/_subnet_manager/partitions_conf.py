@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""partitions.conf of opensm, as osm_prtn_config.c of 3.3.24 reads it: written, parsed, and what a change takes from which port.
+"""partitions.conf of opensm, as osm_prtn_config.c of 3.3.24 reads it: rendered, parsed, and the losses of each port by a change.
 
-A line is at most 4094 bytes there, and the rest is taken for another line: so each port has its own. A file with one bad line counts as
-no file at all: then every port is a full member of the default partition, and nobody is apart from anybody.
+A line has at most 4094 bytes; opensm reads the rest as another line. So each port has its own line. A file with one bad line counts as
+no file at all: then every port is a full member of the default partition, and no hosts are isolated from each other.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ MTU_CODES = {256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5}
 _UNSAFE = re.compile(r"[^ -~]")
 _GUID = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _KEY = re.compile(r"0x[0-9a-fA-F]{1,4}|0[0-7]{0,6}|[1-9][0-9]{0,4}")
-#: opensm's words for several ports, with the kind of node that each one means; None: of any kind.
+#: opensm's words for several ports, with the kind of node that each means; None: any kind.
 _GROUPS = {"ALL": None, "ALL_CAS": "host", "ALL_SWITCHES": "switch", "ALL_ROUTERS": "router"}
 _SELF = "SELF"
 _MEMBERSHIPS = ("full", "limited", "both")
-#: Flags of a partition → what they are for a person; those of its interface of IP over InfiniBand; opensm's own values.
+#: Flags of a partition → their names for people; those of its IP over InfiniBand interface; opensm's defaults.
 _FLAGS = {"indx0": "index 0", "ipoib": "IP over InfiniBand", "sl": "service level", "mtu": "MTU", "rate": "rate code", "scope": "scope"}
 _IPOIB_FLAGS = ("mtu", "rate", "scope")
 _FLAG_DEFAULTS = {"sl": "0", "mtu": str(MTU_CODES[2048]), "rate": "3", "scope": "2"}
@@ -40,7 +40,7 @@ _GROUP_FLAGS = ("mgid", "mtu", "rate", "scope", "sl", "Q_Key", "TClass", "FlowLa
 
 @dataclass(frozen=True)
 class PartitionPort:
-    """guid: of the port, "0x" and 16 digits, or one of opensm's words (ALL, SELF); membership: full or limited; label: for a person."""
+    """guid: of the port, "0x" and 16 digits, or one of opensm's words (ALL, SELF); membership: full or limited; label: for people."""
 
     guid: str
     membership: str
@@ -61,17 +61,17 @@ class Partition:
 
 
 def everybody(membership: str) -> list[PartitionPort]:
-    """All ports; the subnet manager's own is a full member in any case, or nobody could ask it."""
+    """Return all ports; the subnet manager's own is always a full member, or no port could query it."""
     return [PartitionPort("ALL", membership), *([PartitionPort("SELF", "full")] if membership == "limited" else [])]
 
 
 def default_partition(membership: str = "full") -> Partition:
-    """The default partition where rdma_partitions does not name it: everybody is a full member, as without a file."""
+    """Return the default partition if rdma_partitions does not name it: every port is a full member, as without a file."""
     return Partition(DEFAULT_NAME, DEFAULT_KEY, everybody(membership), ipoib=True)
 
 
 def render_partitions(plane: str, partitions: Sequence[Partition], default_membership: str = "full") -> str:
-    """The file, the default partition first. Raises ValueError for a key that is no key, or an MTU that InfiniBand does not have."""
+    """Return the file, the default partition first. Raises ValueError for an invalid key, or an MTU that InfiniBand does not have."""
     ordered = sorted(partitions, key=lambda each: (each.key != DEFAULT_KEY, each.name))
     if not any(each.key == DEFAULT_KEY for each in ordered):
         ordered.insert(0, default_partition(default_membership))
@@ -86,13 +86,13 @@ def _block(partition: Partition) -> list[str]:
 
 
 def with_limited_default(text: str) -> str:
-    """A rendered file whose default partition is made limited, if it is the full one of default_partition."""
+    """Return a rendered file with its default partition made limited, if it is the full one of default_partition."""
     full, limited = ("\n".join(_block(default_partition(each))) for each in ("full", "limited"))
     return text.replace(full, limited)
 
 
 def with_default_of(text: str, present: str) -> str:
-    """A rendered file whose default partition is the limited one of the present file; the same text if that one is not limited."""
+    """Return a rendered file with the limited default partition of the present file; the same text if that one is not limited."""
     return with_limited_default(text) if "\n".join(_block(default_partition("limited"))) in present else text
 
 
@@ -119,7 +119,7 @@ def _ports(ports: Sequence[PartitionPort]) -> list[str]:
 
 
 def table_key(key: int, membership: str) -> int:
-    """A partition as a port's table has it: 0x8101 for a full member of 0x0101."""
+    """Return a partition as a port's table has it: 0x8101 for a full member of 0x0101."""
     return key | FULL_BIT if membership == "full" else key
 
 
@@ -138,7 +138,7 @@ class FabricPort:
 
 @dataclass(frozen=True)
 class Loss:
-    """What a port loses of one partition: all of it (after is None), or full membership."""
+    """A port's loss in one partition: all of it (after is None), or full membership."""
 
     guid: str
     key: int
@@ -151,7 +151,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class Change:
-    """What changes for a port in a partition that it keeps."""
+    """A port's change in a partition that it keeps."""
 
     guid: str
     key: int
@@ -162,9 +162,9 @@ class Change:
 
 
 def parse_partitions(text: str) -> list[tuple[int, list[PartitionPort]]]:
-    """A partitions.conf: each definition's key and its members, in order. guid: "0x" and 16 digits, or one of opensm's words.
+    """Parse a partitions.conf: each definition's key and its members, in order. guid: "0x" and 16 digits, or one of opensm's words.
 
-    Raises ParseError for what opensm would not read, and for a partition without a key, to which opensm gives one of its own.
+    Raises ParseError for text that opensm would not read, and for a partition without a key, to which opensm assigns one.
     """
     found = []
     for header, body in _statements(text):
@@ -177,9 +177,9 @@ def parse_partitions(text: str) -> list[tuple[int, list[PartitionPort]]]:
 
 
 def parse_settings(text: str) -> dict[int, dict[str, str]]:
-    """Each key of a partitions.conf → what else its definition says: index 0, IP over InfiniBand, service level, MTU, rate, scope.
+    """Return each key of a partitions.conf → its other settings: index 0, IP over InfiniBand, service level, MTU, rate, scope.
 
-    A value that is opensm's own is as if it were not given. Raises ParseError as parse_partitions does.
+    A value that equals opensm's default counts as missing. Raises ParseError as parse_partitions does.
     """
     found: dict[int, dict[str, str]] = {}
     for header, _body in _statements(text):
@@ -192,14 +192,14 @@ def parse_settings(text: str) -> dict[int, dict[str, str]]:
 
 
 def _without_defaults(settings: Mapping[str, str]) -> dict[str, str]:
-    """Without an interface of IP over InfiniBand there is nothing that has its MTU, rate or scope."""
+    """Return the settings without defaults. MTU, rate and scope apply only to an interface of IP over InfiniBand."""
     named = {name: value for name, value in settings.items() if "ipoib" in settings or name not in _IPOIB_FLAGS}
     numbers = {name: str(int(value, 0)) if _NUMBER.fullmatch(value) else value for name, value in named.items()}
     return {name: value for name, value in numbers.items() if name not in _FLAG_DEFAULTS or value != _FLAG_DEFAULTS[name]}
 
 
 def setting_changes(before: Mapping[int, Mapping[str, str]], after: Mapping[int, Mapping[str, str]]) -> dict[int, str]:
-    """Keys that two files define with other settings → what changes, in words."""
+    """Return keys that two files define with different settings → the differences, in words."""
     return {
         key: ", ".join(
             f"{_FLAGS[name]} {_setting(before[key], name)} → {_setting(then, name)}"
@@ -221,7 +221,7 @@ def _setting(settings: Mapping[str, str], name: str) -> str:
 
 
 def _statements(text: str) -> Iterator[tuple[str, str]]:
-    """The definitions: what is before the colon, and the ports behind it."""
+    """Yield the definitions: the text before the colon, and the ports after it."""
     statements = "\n".join(line.partition("#")[0] for line in text.splitlines()).split(";")
     for statement in (each.strip() for each in statements):
         if not statement:
@@ -233,7 +233,7 @@ def _statements(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _parsed_header(text: str) -> tuple[int, dict[str, str]]:
-    """The key of 15 bits, and the flags with their values."""
+    """Return the key of 15 bits, and the flags with their values."""
     first, *flags = ([part.strip() for part in word.partition("=")[::2]] for word in text.split(","))
     number = first[1] or first[0]
     key = _as_strtoul(number) if _KEY.fullmatch(number) else 0
@@ -243,7 +243,7 @@ def _parsed_header(text: str) -> tuple[int, dict[str, str]]:
 
 
 def _as_strtoul(number: str) -> int:
-    """A number of base 0 as C reads it: octal if it begins with 0."""
+    """Return a number of base 0 as C reads it: octal if it begins with 0."""
     return int(number, 8 if number.isdigit() and number.startswith("0") else 0)
 
 
@@ -262,10 +262,10 @@ def _parsed_ports(text: str, default: str) -> Iterator[PartitionPort]:
 
 
 def keys_of(partitions: Sequence[tuple[int, Sequence[PartitionPort]]] | None, port: FabricPort) -> dict[int, str]:
-    """What opensm gives a port by a parsed file; None: there is no file. The last word on a port counts (osm_prtn_add_port)."""
+    """Return opensm's partitions for a port by a parsed file; None: there is no file. The last entry of a port wins (osm_prtn_add_port)."""
     if partitions is None:
         return {DEFAULT_KEY: "full"}
-    # With a file, opensm begins with everybody as a limited member of the default partition and itself as a full one.
+    # With a file, opensm starts with every port as a limited member of the default partition and itself as a full one.
     found = {DEFAULT_KEY: "full" if port.is_manager else "limited"}
     for key, members in partitions:
         for member in members:
@@ -276,6 +276,6 @@ def keys_of(partitions: Sequence[tuple[int, Sequence[PartitionPort]]] | None, po
 
 
 def losses(guid: str, before: Keys, after: Keys) -> list[Loss]:
-    """What a port has before a change and has no longer after it."""
+    """Return what a port has before a change and lacks after it."""
     gone = [(key, have, after.get(key)) for key, have in sorted(before.items())]
     return [Loss(guid, key, have, then) for key, have, then in gone if then is None or (have, then) == ("full", "limited")]

@@ -2,12 +2,12 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where a distribution keeps opensm, and the files that make its own service run ours: one a plane.
+"""Where a distribution keeps opensm, and the files that make its own service run our instances: one per plane.
 
 debian: opensm.service starts opensm@GUID.service for each port in /etc/default/opensm (opensm 3.3.23-2; ALL as installed, and nothing
-for NONE). That file belongs to the host's admin: ours says NONE and exists only where this role installed the package. multi-user.target
+for NONE). That file belongs to the host's admin: ours contains NONE and exists only if this role installed the package. multi-user.target
 wants our instances of opensm@.service directly.
-rhel: opensm.service; ofed: opensmd.service (NVIDIA's): one, so one plane a host. Neither of these two was seen by us on a machine.
+rhel: opensm.service; ofed: opensmd.service (NVIDIA's): one unit, so one plane per host. Neither was tested by us on a machine.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ SHARP_UNIT = "sharp_am.service"
 class Instance:
     """opensm of one plane on this host. guid: of its port, "0x" and 16 digits; device and number: the port in sysfs.
 
-    priority: 0 to 15, the highest is the master; config, partitions: the texts of its files; diags: of the tools' file of keys, None
+    priority: 0 to 15, the highest is the master; config, partitions: the texts of its files; diags: that of the tools' file of keys, None
     for none. managers: the GUIDs of the ports of the hosts that the intent names → the host; lids: their LIDs as text; unread: those of
-    these hosts whose ports are not known; unconfigured: those without our files for this plane, so that an opensm there is not ours.
-    default_given: the intent says what membership the default partition has.
+    these hosts whose ports are unknown; unconfigured: those without our files for this plane, so that an opensm there is not ours.
+    default_given: whether the intent sets the membership of the default partition.
     """
 
     plane: str
@@ -83,7 +83,7 @@ def partitions_path(plane: str) -> str:
 
 
 def sharp_mark() -> ManagedFile:
-    """Its name is that of a file of ours for opensm, so that a host on which nothing else is left is still looked at."""
+    """Return a mark whose name is that of our files for opensm, so that a host with nothing else left is still checked."""
     return ManagedFile(f"{FOLDER}/opensm-sharp_am", f"{MARK} this role enabled {SHARP_UNIT}, which was not enabled before.\n")
 
 
@@ -92,7 +92,7 @@ def drop_in_path(unit: str) -> str:
 
 
 def drop_in(instance: Instance) -> str:
-    """What our service is beside the distribution's: our file, a reload, and a new start after a crash, which Debian's unit lacks."""
+    """Return our changes to the distribution's service: our file, a reload, and a restart after a crash, which Debian's unit lacks."""
     command = (
         f"/usr/sbin/opensm --config {instance.config_path} --guid {instance.guid} --priority {instance.priority} "
         f"--log_file /var/log/opensm.{instance.guid}.log"
@@ -118,18 +118,18 @@ def at_boot_path() -> str:
 
 
 def plane_of(drop_in_text: str | None) -> str | None:
-    """The plane of a unit's drop-in, None for one that is not ours."""
+    """Return the plane of a unit's drop-in, None for one that is not ours."""
     match = _PLANE.search(drop_in_text or "")
     return match.group(1) if match is not None else None
 
 
 def at_boot(units: Sequence[str]) -> ManagedFile:
-    """Without it the units do not start at boot where nothing requires network-online.target."""
+    """Return the file that starts the units at boot even if nothing requires network-online.target."""
     return ManagedFile(at_boot_path(), f"{MARK} subnet managers run from boot on.\n[Unit]\nWants={' '.join(units)}\n")
 
 
 def ports_file() -> ManagedFile:
-    """/etc/default/opensm, written before the package is installed: without it, opensm starts on every port of the host."""
+    """Return /etc/default/opensm, written before the package is installed: without it, opensm starts on every port of the host."""
     return ManagedFile(PORTS_FILE, f'{MARK} the package starts no opensm by itself.\nPORTS="NONE"\n')
 
 
@@ -138,7 +138,7 @@ def keys_file(instance: Instance) -> ManagedFile:
 
 
 def instance_files(instance: Instance, flavour: str) -> list[ManagedFile]:
-    """The files of one instance. Only root reads those that have keys."""
+    """Return the files of one instance. Only root can read those with keys."""
     return [
         ManagedFile(instance.config_path, instance.config, 0o600),
         ManagedFile(instance.partitions_path, instance.partitions),

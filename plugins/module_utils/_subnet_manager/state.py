@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a running opensm has read its files, and what makes it do so: nothing, a signal, or a new start.
+"""Whether a running opensm has read its files, and which step makes it do so: none, a signal, or a restart.
 
-A heavy sweep reads partitions.conf and most of opensm.conf again (osm_state_mgr.c, osm_pkey_mgr.c of 3.3.24), and SIGHUP begins one
-(opensm(8)). What was signalled is remembered in /run, by the start of the service it was told to.
+A heavy sweep rereads partitions.conf and most of opensm.conf (osm_state_mgr.c, osm_pkey_mgr.c of 3.3.24), and SIGHUP starts one
+(opensm(8)). A record in /run has the files at the last signal, and the start of the service that received it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.conf 
 START, RESTART, RELOAD, NOTHING = "start", "restart", "reload", "nothing"
 PROPERTIES = "Id,ActiveState,UnitFileState,MainPID,InvocationID,ExecMainStartTimestampMonotonic"
 MEMORY = "/run/rdma-cluster"
-#: Which file opensm reads unless it is given another one.
+#: The file that opensm reads by default.
 DEFAULT_CONFIG = "/etc/opensm/opensm.conf"
 _PORT_GUID = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _NEEDED = re.compile(r"^ConditionPathExists=(/.*)$", re.MULTILINE)
@@ -34,9 +34,9 @@ _NEEDED = re.compile(r"^ConditionPathExists=(/.*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Service:
-    """A unit now. invocation: which start of it runs, None for one that does not; started_seconds: when, since the machine booted.
+    """A unit now. invocation: the id of its current start, None if it does not run; started_seconds: when, since the machine booted.
 
-    ended: it neither runs nor is about to. main_pid: its process, None for one that has none.
+    ended: it neither runs nor is about to. main_pid: its process, None if it has none.
     """
 
     active: bool
@@ -49,7 +49,7 @@ class Service:
 
 @dataclass(frozen=True)
 class Texts:
-    """The files of an instance: config, partitions, and the unit's drop-in; None for one that is not there."""
+    """The files of an instance: config, partitions, and the unit's drop-in; None for a missing one."""
 
     config: str | None
     partitions: str | None
@@ -61,7 +61,7 @@ class Texts:
 
 
 def parse_service(text: str) -> Service:
-    """`systemctl show --property=PROPERTIES UNIT`."""
+    """Parse `systemctl show --property=PROPERTIES UNIT`."""
     said = dict(line.partition("=")[::2] for line in text.strip().splitlines())
     if "Id" not in said:
         raise ParseError(f"systemctl show names no unit in {text[:200]!r}")
@@ -80,7 +80,7 @@ def parse_service(text: str) -> Service:
 
 
 def needed_paths(text: str) -> list[str]:
-    """The paths without which a unit is not started, of `systemctl cat`; those behind "!" or "|" are another matter."""
+    """Return the paths without which a unit is not started, from `systemctl cat`; those after "!" or "|" do not count."""
     return [match.rstrip() for match in _NEEDED.findall(text)]
 
 
@@ -89,7 +89,7 @@ def read_service(runner: Runner, unit: str) -> Service:
 
 
 def running_guid(service: Service, sys: SysRoot) -> str | None:
-    """The GUID of the port that a running opensm was given by its command line or its file; None if neither gives one."""
+    """Return the GUID of the port that a running opensm uses by its command line or its file; None if neither has one."""
     words = (sys.text(f"/proc/{service.main_pid}/cmdline") or "").split("\0") if service.main_pid is not None else []
     if not words or PurePosixPath(words[0]).name != "opensm":
         return None
@@ -100,7 +100,7 @@ def running_guid(service: Service, sys: SysRoot) -> str | None:
 
 
 def _option(words: Sequence[str], short: str, name: str) -> str | None:
-    """The value of a program's option, as getopt_long takes it."""
+    """Return the value of a program's option, as getopt_long reads it."""
     for word, following in zip(words, [*words[1:], ""]):
         if word in (f"-{short}", f"--{name}"):
             return following
@@ -115,14 +115,14 @@ def memory_path(plane: str) -> str:
 
 
 def memory_text(service: Service, texts: Texts) -> str:
-    """What is remembered after opensm was started or signalled."""
+    """Return the record to keep after opensm was started or signalled."""
     return json.dumps({"invocation": service.invocation, **texts.sums}) + "\n"
 
 
 def read_sums(service: Service, memory: str | None, there: Texts, changed_seconds: float | None) -> Mapping[str, str] | None:
-    """The sums of the files that the running opensm has read; None if nothing tells.
+    """Return the checksums of the files that the running opensm has read; None if unknown.
 
-    memory: what is remembered; there: the files now; changed_seconds: when the youngest of them was written, since the machine booted.
+    memory: the record; there: the files now; changed_seconds: when the youngest of them was written, since the machine booted.
     """
     try:
         known = json.loads(memory or "{}")
@@ -136,7 +136,7 @@ def read_sums(service: Service, memory: str | None, there: Texts, changed_second
 
 
 def next_step(service: Service, sums: Mapping[str, str] | None, there: Texts, wished: Texts) -> tuple[str, list[str]]:
-    """START, RESTART, RELOAD or NOTHING, and for a RESTART why a signal is not enough."""
+    """Return START, RESTART, RELOAD or NOTHING, and for a RESTART why a signal is not enough."""
     if not service.active:
         return START, []
     if sums is None:
@@ -148,7 +148,7 @@ def next_step(service: Service, sums: Mapping[str, str] | None, there: Texts, wi
 
 
 def _reasons(sums: Mapping[str, str], there: Texts, wished: Texts) -> list[str]:
-    """Why a signal is not enough."""
+    """Return why a signal is not enough."""
     if sums["drop_in"] != wished.sums["drop_in"]:
         return ["its command line"]
     if sums["config"] == wished.sums["config"]:
