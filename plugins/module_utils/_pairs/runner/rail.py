@@ -344,7 +344,7 @@ class Rail:
                 threading.Thread(target=self._ask_back, args=(wire, number, other, objection), daemon=True).start()
                 return True
             wire.send(objection.told())  # first, for this may be the last that our own round waits for
-            if due and authentic and objection.error_class != "refused":  # that may be a call of another rail, sent here by anybody
+            if due and authentic and objection.error_class != "refused":  # it may be a call of another rail, sent here by anyone
                 self._park(number, objection)
         return False
 
@@ -377,7 +377,7 @@ class Rail:
         kind = message.get("kind")
         if other is None or kind not in ("ping", "hello" if serving else "ping") or message.get("rail") != self.name_in_plan:
             return MeetingError("refused", f"{here} has no such meeting with {host} on {self.name_in_plan}")
-        if not self.sweep.results.resumed:  # else it may be a call of before this host was started again, which anybody can send
+        if not self.sweep.results.resumed:  # else it may be a call from before this host was restarted, which anyone can send
             self.sweep.saw(other)
             self.sweep.hear_rumours(message)
         return None
