@@ -9,7 +9,7 @@ rm -rf "$site"
 mkdir -p "$site/source/reference"
 chmod 755 "$site/source/reference"
 # What the documents link to is there too.
-git ls-files -z --cached --others --exclude-standard README.md SECURITY.md CONTRIBUTING.md docs inventories plugins roles/\*/README.md |
+git ls-files -z --cached --others --exclude-standard README.md SECURITY.md CONTRIBUTING.md docs inventories plugins |
     xargs --null cp --parents --target-directory "$site/source"
 antsibull-docs collection --use-current --squash-hierarchy --fail-on-error --dest-dir "$site/source/reference" rdma.cluster
 python -m sphinx --quiet --fail-on-warning --keep-going --builder html --conf-dir tests/tools/sphinx "$site/source" "$site/html"
