@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, described, with_block
+from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import host_program
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import render_nccl_conf
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
 
@@ -30,6 +32,12 @@ def described_file(file: ManagedFile) -> dict[str, Any]:
     return {**described(with_block("", file.text), file.mode), "block": block, "others": {}}
 
 
+@cache
+def soft_links_program() -> dict[str, Any]:
+    """What facts say of today's program of the Soft-RoCE devices; a recorded one differs by every change of a docstring."""
+    return described(host_program("_rdma.soft_links_runner"), 0o755)
+
+
 def lab_facts(node: int = 1) -> dict[str, Any]:
     """A fresh copy of the facts of node1. Another node's have its own names, addresses, MACs and GUIDs; its files are node1's."""
     text = (FIXTURES / "facts/lab-node1.json").read_text(encoding="utf-8")
@@ -45,6 +53,7 @@ def lab_facts(node: int = 1) -> dict[str, Any]:
     # The recorded facts are older than the managed block, too.
     block = ManagedFile("/etc/nccl.conf", render_nccl_conf(facts["nccl_files"]["/etc/nccl.conf"]), block=True)
     facts["files"][block.path] = described_file(block)
+    facts["files"]["/usr/local/lib/rdma-cluster/soft_links.pyz"] = dict(soft_links_program())
     facts.update(host_parts(facts))
     if node != 1:
         facts["boot"].update(hostname=f"node{node}", machine_id=f"{node:032x}")
