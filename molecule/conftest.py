@@ -10,6 +10,7 @@ import random
 import pytest
 
 from lab.cluster import Lab
+from tests.verify.driver import Driver, Hosts
 from tests.verify.failures import pytest_runtest_call, pytest_runtest_setup
 from tests.verify.site import Site
 
@@ -27,3 +28,13 @@ def seed() -> int:
     drawn = int(os.environ.get("RDMA_TEST_SEED") or random.SystemRandom().randrange(10**6))
     print(f"\nRDMA_TEST_SEED={drawn}")
     return drawn
+
+
+@pytest.fixture(scope="session")
+def hosts(lab: Lab) -> Hosts:
+    return Hosts(lab)
+
+
+@pytest.fixture(scope="session")
+def driver(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Driver:
+    return Driver(site, tmp_path_factory.mktemp("driver"))

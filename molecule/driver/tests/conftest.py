@@ -10,21 +10,9 @@ import pytest
 
 from lab import cluster
 from lab.cluster import Lab
-from tests.verify.driver import Driver, Hosts
-from tests.verify.site import Site
 
 
 @pytest.fixture(scope="session")
 def lab() -> Lab:
     """The scenario's own; RDMA_TEST_LAB names another one that is up and prepared, to try a test by hand."""
     return cluster.load(os.environ.get("RDMA_TEST_LAB", "mdriver"))
-
-
-@pytest.fixture(scope="session")
-def driver(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Driver:
-    return Driver(site, tmp_path_factory.mktemp("driver"))
-
-
-@pytest.fixture(scope="session")
-def hosts(lab: Lab) -> Hosts:
-    return Hosts(lab)

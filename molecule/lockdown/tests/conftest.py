@@ -10,7 +10,7 @@ import pytest
 
 from lab import cluster
 from lab.cluster import Lab
-from tests.verify.driver import Driver, Hosts
+from tests.verify.driver import Driver
 from tests.verify.site import Site
 
 
@@ -24,8 +24,3 @@ def lab() -> Lab:
 def runs(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Driver:
     """The findings of the last run."""
     return Driver(site, tmp_path_factory.mktemp("runs"))
-
-
-@pytest.fixture(scope="session")
-def hosts(lab: Lab) -> Hosts:
-    return Hosts(lab)

@@ -11,7 +11,6 @@ import pytest
 
 from lab import cluster
 from lab.cluster import Lab
-from tests.verify.driver import Hosts
 from tests.verify.site import Site
 
 VARIABLES = Path(__file__).parents[1] / "vars/main.yml"
@@ -32,8 +31,3 @@ def site(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Site:
 @pytest.fixture(scope="session")
 def everyone(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Site:
     return Site(lab.folder.inventory, tmp_path_factory.mktemp("everyone"), ["-e", f"@{VARIABLES}"])
-
-
-@pytest.fixture(scope="session")
-def hosts(lab: Lab) -> Hosts:
-    return Hosts(lab)
