@@ -7,6 +7,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 import shutil
 import time
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from lab import cables, container, image, machine, namespace, paths, preflight, 
 from lab.errors import LabError
 from lab.image import Image
 from lab.paths import LabFolder
-from lab.plan import Node, Plan, inventory, make_plan
+from lab.plan import NIC_PREFIXES, Node, Plan, inventory, make_plan
 from lab.shell import log
 
 PORT_BASE = 22000
@@ -65,7 +66,8 @@ def load(name: str) -> Lab:
     state = _state(name)
     if state is None or state["phase"] != "up":
         raise LabError(f"There is no lab '{name}'. Make one with: lab up" + ("" if name == "lab" else f" --name {name}"))
-    plan = make_plan(name, state["kind"], state["nodes"], state["port_base"], state.get("kernel_arguments", ""))
+    parts = {key: state[key] for key in ("kernel_arguments", "nic_prefix") if key in state}
+    plan = make_plan(name, state["kind"], state["nodes"], state["port_base"], **parts)
     return Lab(plan, LabFolder.of(name), Image(paths.images() / state["image"]))
 
 
@@ -80,6 +82,7 @@ def _write_state(lab: Lab, phase: str) -> None:
     state = {
         "phase": phase, "kind": lab.plan.kind, "nodes": len(lab.plan.nodes), "port_base": lab.plan.port_base,
         "image": lab.image.path.name, "kernel_arguments": lab.plan.kernel_arguments,
+        "nic_prefix": lab.plan.nic_prefix,
     }  # fmt: skip
     new = lab.folder.state.with_suffix(".new")
     new.write_text(json.dumps(state) + "\n")
@@ -103,7 +106,7 @@ def up(name: str, kind: str, nodes: int, port_base: int | None, kernel_arguments
         preflight.check(make_plan(name, kind, nodes, port_base or _free_port_base(nodes), kernel_arguments))
         made = image.ensure()
         # The ports are chosen again, because another program can take one while the image is built.
-        plan = make_plan(name, kind, nodes, port_base or _free_port_base(nodes), kernel_arguments)
+        plan = make_plan(name, kind, nodes, port_base or _free_port_base(nodes), kernel_arguments, secrets.choice(NIC_PREFIXES))
         lab = Lab(plan, LabFolder.of(name), made)
         try:
             _bring_up(lab)

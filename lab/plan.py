@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The plan of a lab: names, ports, MACs, PCI and IP addresses, all derived from the lab's name and size.
+"""The plan of a lab: names, ports, MACs, PCI and IP addresses, all derived from the lab's name, size and NIC prefix.
 
 Pure: nothing here reads the machine.
 """
@@ -20,6 +20,9 @@ MTU_BYTES = 9000
 #: The PCI bus number of each rail's expander bridge; its root port is there, and the NIC is on the next bus.
 PCI_BUSES = (0x20, 0x40)
 KINDS = ("machine", "container")
+#: The third and fourth byte of the MAC addresses of a lab's rails, unless `up` draws others; those of management begin with 52:54:00:fe.
+NIC_PREFIX = 0x001A
+NIC_PREFIXES = range(0x0100, 0x10000)
 #: rdma_pairs of a lab. Its machines are emulated on few cores: the results of a pair show only that the path works.
 PAIRS = {
     "size_bytes": 65536,
@@ -64,13 +67,18 @@ class Node:
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole lab. `kernel_arguments`: for the command line of each machine's kernel, after the lab's own."""
+    """A whole lab.
+
+    `kernel_arguments`: for the command line of each machine's kernel, after the lab's own. `nic_prefix`: see NIC_PREFIX; every new lab has
+    another one, as new hosts have other NICs, so that proofs of an earlier lab do not hold for it.
+    """
 
     name: str
     kind: str
     port_base: int
     nodes: tuple[Node, ...]
     kernel_arguments: str = ""
+    nic_prefix: int = NIC_PREFIX
 
     @property
     def namespace(self) -> str:
@@ -83,7 +91,7 @@ class Plan:
         raise LabError(f"Lab '{self.name}' has no node '{name}'; it has {', '.join(n.name for n in self.nodes)}.")
 
 
-def make_plan(name: str, kind: str, nodes: int, port_base: int, kernel_arguments: str = "") -> Plan:
+def make_plan(name: str, kind: str, nodes: int, port_base: int, kernel_arguments: str = "", nic_prefix: int = NIC_PREFIX) -> Plan:
     """Return the whole plan. Raises LabError for an invalid name, kind or size."""
     if not re.fullmatch(r"[a-z][a-z0-9]{0,9}", name):
         raise LabError(f"A lab's name is 1 to 10 lower-case letters and digits, beginning with a letter; got '{name}'.")
@@ -97,10 +105,11 @@ def make_plan(name: str, kind: str, nodes: int, port_base: int, kernel_arguments
         raise LabError("Only a machine has a kernel of its own to give arguments to; a container has this computer's.")
     if not re.fullmatch(r"[!-~ ]{0,512}", kernel_arguments):
         raise LabError("Kernel arguments are at most 512 printable ASCII characters.")
-    return Plan(name, kind, port_base, tuple(_node(name, i, port_base) for i in range(1, nodes + 1)), kernel_arguments)
+    made = tuple(_node(name, index, port_base, nic_prefix) for index in range(1, nodes + 1))
+    return Plan(name, kind, port_base, made, kernel_arguments, nic_prefix)
 
 
-def _node(lab: str, index: int, port_base: int) -> Node:
+def _node(lab: str, index: int, port_base: int, nic_prefix: int) -> Node:
     name = f"node{index}"
     return Node(
         index=index,
@@ -108,14 +117,14 @@ def _node(lab: str, index: int, port_base: int) -> Node:
         ssh_port=port_base + index,
         machine_id=hashlib.sha256(f"{lab}/{name}".encode()).hexdigest()[:32],
         management_mac=f"52:54:00:fe:00:{index:02x}",
-        rails=tuple(_rail(index, rail) for rail in range(RAILS)),
+        rails=tuple(_rail(index, rail, nic_prefix) for rail in range(RAILS)),
     )
 
 
-def _rail(node: int, rail: int) -> Rail:
+def _rail(node: int, rail: int, nic_prefix: int) -> Rail:
     return Rail(
         index=rail,
-        mac=f"52:54:00:1a:{rail:02x}:{node:02x}",
+        mac=f"52:54:{nic_prefix >> 8:02x}:{nic_prefix & 0xFF:02x}:{rail:02x}:{node:02x}",
         pci=f"0000:{PCI_BUSES[rail] + 1:02x}:00.0",
         address=f"192.168.{100 + rail}.{node}/24",
         cable=f"n{node}r{rail}",

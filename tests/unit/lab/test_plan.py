@@ -13,8 +13,9 @@ import yaml
 
 from lab import cluster
 from lab.errors import LabError
+from lab.image import Image
 from lab.paths import LabFolder
-from lab.plan import Plan, inventory, make_plan
+from lab.plan import NIC_PREFIX, NIC_PREFIXES, Plan, inventory, make_plan
 
 EXAMPLE = Path(__file__).parents[3] / "inventories/lab/hosts.yml"
 
@@ -28,13 +29,29 @@ def test_a_node_of_the_default_lab() -> None:
     ]
 
 
-def test_nothing_is_given_out_twice() -> None:
-    nodes = make_plan("lab", "container", 200, 22000).nodes
+@pytest.mark.parametrize("nic_prefix", [NIC_PREFIX, NIC_PREFIXES[0], NIC_PREFIXES[-1]])
+def test_nothing_is_given_out_twice(nic_prefix: int) -> None:
+    nodes = make_plan("lab", "container", 200, 22000, nic_prefix=nic_prefix).nodes
     rails = [rail for node in nodes for rail in node.rails]
     for values in ([rail.mac for rail in rails] + [node.management_mac for node in nodes], [rail.address for rail in rails]):
         assert len(set(values)) == len(values)
     assert len({node.machine_id for node in nodes}) == 200
     assert all(len(rail.cable) <= 15 for rail in rails), "an interface's name has 15 characters at most"
+
+
+def test_a_new_lab_has_other_nics_and_keeps_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Otherwise the proofs of an earlier lab of this name would hold for machines that were never measured."""
+    monkeypatch.setenv("RDMA_LAB_DIR", str(tmp_path))
+    macs = []
+    for nic_prefix in (NIC_PREFIXES[0], NIC_PREFIXES[-1]):
+        made = cluster.Lab(make_plan("lab", "machine", 2, 22000, nic_prefix=nic_prefix), LabFolder.of("lab"), Image(tmp_path / "images/x"))
+        made.folder.path.mkdir(parents=True, exist_ok=True)
+        cluster._write_state(made, "up")
+        loaded = cluster.load("lab").plan
+        assert loaded == made.plan
+        macs += [rail.mac for node in loaded.nodes for rail in node.rails]
+    assert len(set(macs)) == 8
+    assert [macs[0], macs[-1]] == ["52:54:01:00:00:01", "52:54:ff:ff:01:02"]
 
 
 WRONG = [
