@@ -61,7 +61,7 @@ class ActionModule(RunAction):
         return CollectivePlan(fleet, proofs, time.time(), self.proof_max_age_hours)
 
     def _whole(self) -> CollectivePlan:
-        return self._plan(Fleet.of(measurable_hosts(self.folder, STAGE)))
+        return self._plan(Fleet.of(measurable_hosts(self.folder, self.folder.hosts_of(STAGE))))
 
     def _plan_scope(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The hosts to run. An invalid `measure` is an error, because a misunderstood value must not put load on a fabric."""

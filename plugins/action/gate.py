@@ -10,13 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
 from typing import Any, ClassVar
 
-from ansible.errors import AnsibleError
-from ansible.module_utils.parsing.convert_bool import boolean
-
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding, stopping, worst
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.gate import CollectiveGate
@@ -36,13 +31,11 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.isolatio
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.spines import check_spines
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import PLANE, is_plane, run_id
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.policy import REPORT, STOP, apply_rules, decide
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.policy import REPORT, STOP, apply_rules, decide, shared_rules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import is_under_way, lost, mark_symptoms, up_to
 
 #: The policy if hosts have different policies, or none of them has an intent.
 STRICTEST = {"policy": STOP, "max_failed_percent": None}
-#: The effects whose permission EFFECT_allowed changes the expectation of a check.
-ALLOWED = ("reboot", "pcie_mrrs", "pcie_acs_write")
 
 
 class ActionModule(RunAction):
@@ -64,7 +57,7 @@ class ActionModule(RunAction):
         judges = {"pairs": self._judge_pairs, "fabric": self._judge_fabric, "collectives": self._judge_collectives}
         if stage not in judges and stage not in FLEET_CHECKS:
             return {"msg": f"{stage} gate: nothing to compare between hosts."}
-        known = (known_hosts if stage in FLEET_CHECKS else measurable_hosts)(self.folder, stage)
+        known = (known_hosts if stage in FLEET_CHECKS else measurable_hosts)(self.folder, self.folder.hosts_of(stage))
         by_host = judges[stage](known) if stage in judges else compared(stage, known, self.folder)
         for host, each in known.items():
             if each.problem:
@@ -75,7 +68,7 @@ class ActionModule(RunAction):
 
     def _judge_fabric(self, known: Mapping[str, Known]) -> dict[str, list[Finding]]:
         """Judge the graph of each plane. Findings about a whole plane belong to no host, so they are recorded here."""
-        found = FabricGate(self.folder, known, run_id(), self._plan_text).judge()
+        found = FabricGate(self.folder, known, run_id(), self.plan_text).judge()
         self._write_planes("fabric", found.planes)
         return found.hosts
 
@@ -95,8 +88,7 @@ class ActionModule(RunAction):
         def of(host: str) -> Mapping[str, Any]:
             if not is_plane(host):
                 return dict((self.intent_of(host) or {"checks": {}})["checks"])
-            first, *others = [intent["checks"] for intent in self._intents(stage).values()] or [{}]
-            return {check: rule for check, rule in first.items() if all(other.get(check) == rule for other in others)}
+            return shared_rules(self._intents(stage).values())
 
         return of
 
@@ -104,13 +96,6 @@ class ActionModule(RunAction):
         """The intents of all hosts that have begun a stage."""
         intents = {host: self.intent_of(host) for host in self.folder.hosts_of(stage)}
         return {host: intent for host, intent in intents.items() if intent is not None}
-
-    def _plan_text(self, name: str) -> str:
-        """A cable plan on the control node as text. A relative path is searched in the playbook's folder and files/. Raises ParseError."""
-        try:
-            return Path(self._find_needle("files", name)).read_text(encoding="utf-8")  # type: ignore[no-untyped-call]
-        except (AnsibleError, OSError, UnicodeDecodeError) as error:
-            raise ParseError(f"{name} cannot be read: {' '.join(str(error).split())[:300]}") from error
 
     def _judge_pairs(self, known: Mapping[str, Known]) -> dict[str, list[Finding]]:
         """Judge measurements and proofs, also for hosts that were lost while they were measured."""
@@ -174,8 +159,7 @@ class ActionModule(RunAction):
         compared = self.folder.read_findings(stage, self.host, of="fleet")
         if stage not in HOST_CHECKS:
             return compared or [lost(stage, self.host, "the hosts were not compared: scope fleet of the gate has not run")]
-        allowed = {effect: boolean(self._setting(f"{effect}_allowed", False)) for effect in ALLOWED}  # type: ignore[no-untyped-call]
-        return [*compared, *host_findings(stage, self.host, {**self.intent, "allowed": allowed}, self.all_facts)]
+        return [*compared, *host_findings(stage, self.host, {**self.intent, "allowed": self.allowed}, self.all_facts)]
 
     def _decide(self, stage: str) -> dict[str, Any]:
         """Decide whether the build goes on, from all hosts of the play and those that are still in it and pass this stage."""

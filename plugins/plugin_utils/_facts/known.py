@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
@@ -26,8 +26,8 @@ class Known:
     problem: str = ""
 
 
-def known_hosts(folder: RunFolder, stage: str, use: Callable[[Mapping[str, Known]], object] | None = None) -> dict[str, Known]:
-    """Return intent and facts of every host that has begun a stage, one file of the run at a time.
+def known_hosts(folder: RunFolder, hosts: Iterable[str], use: Callable[[Mapping[str, Known]], object] | None = None) -> dict[str, Known]:
+    """Return intent and facts of hosts, one file of the run at a time.
 
     use: the processing of all hosts at once, which is first tried on each host alone.
     """
@@ -35,7 +35,7 @@ def known_hosts(folder: RunFolder, stage: str, use: Callable[[Mapping[str, Known
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        return {host: _known(folder, host, use) for host in folder.hosts_of(stage)}
+        return {host: _known(folder, host, use) for host in hosts}
     finally:
         if was_enabled:
             gc.enable()

@@ -45,7 +45,7 @@ class PairAction(RunAction):
 
     def prepare(self) -> None:
         """Read the known facts and the proofs of the hosts."""
-        self.fleet = Fleet.of(measurable_hosts(self.folder, "pairs"))
+        self.fleet = Fleet.of(measurable_hosts(self.folder, self.folder.hosts_of("pairs")))
         self.proofs = proofs.read(self.folder.read_if_there(proofs.FILE))
         self.standings = self.fleet.standings(self.proofs, time.time(), self.proof_max_age_hours)
 

@@ -113,6 +113,6 @@ class Fleet:
         return {host: {rail: of_rail(host, rail) for rail in of} for host, of in self.endpoints.items()}
 
 
-def measurable_hosts(folder: RunFolder, stage: str) -> dict[str, Known]:
-    """Return the known facts of each host, after a trial with the code that plans and judges measurements."""
-    return known_hosts(folder, stage, lambda known: Fleet.of(known).bases)
+def measurable_hosts(folder: RunFolder, hosts: Iterable[str]) -> dict[str, Known]:
+    """Return the known facts of hosts, after a trial with the code that plans and judges measurements."""
+    return known_hosts(folder, hosts, lambda known: Fleet.of(known).bases)

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, ClassVar
 
 from ansible import constants as C  # noqa: N812 (as Ansible itself calls it)
@@ -18,6 +19,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.plugins.action.normal import ActionModule as Normal
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Load, busy_words
@@ -32,6 +34,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run.forged import (
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.own_names import NOTED
 
+#: The effects whose permission EFFECT_allowed changes the expectation of a check.
+CHECKED_EFFECTS = ("reboot", "pcie_mrrs", "pcie_acs_write")
 #: The folder of the variables that the intent action recorded.
 SETTINGS = "settings"
 
@@ -129,6 +133,18 @@ class RunAction(CleanAnswers):
     def facts_max_age_seconds(self) -> float:
         """How long facts are valid within a run."""
         return float(self._setting("rdma_facts_max_age_seconds", 300))
+
+    @property
+    def allowed(self) -> dict[str, bool]:
+        """The effects that change the expectation of a check → whether this run allows them."""
+        return {effect: boolean(self._setting(f"{effect}_allowed", False)) for effect in CHECKED_EFFECTS}  # type: ignore[no-untyped-call]
+
+    def plan_text(self, name: str) -> str:
+        """A cable plan on the control node as text. A relative path is searched in the playbook's folder and files/. Raises ParseError."""
+        try:
+            return Path(self._find_needle("files", name)).read_text(encoding="utf-8")  # type: ignore[no-untyped-call]
+        except (AnsibleError, OSError, UnicodeDecodeError) as error:
+            raise ParseError(f"{name} cannot be read: {' '.join(str(error).split())[:300]}") from error
 
     def _setting(self, name: str, default: Any) -> Any:
         """A variable of the run (docs/intent.md); the value that the intent action recorded if the host's facts set it."""

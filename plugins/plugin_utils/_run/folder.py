@@ -212,6 +212,12 @@ class RunFolder:
                     return run, found
         return None
 
+    def newest_with(self, *names: str) -> RunFolder | None:
+        """The newest earlier run with any of these files or folders."""
+        runs = sorted((path for path in self.path.parent.iterdir() if RUN_ID.fullmatch(path.name)), reverse=True)
+        found = (run for run in runs if run.name < self.path.name and any((run / name).exists() for name in names))
+        return next((RunFolder(run) for run in found), None)
+
     def of_run(self, run: str, name: str, parse: Callable[[Any], T] = dict) -> T | None:  # type: ignore[assignment]
         """A file of another run, or None if it is missing or damaged. parse: as in `earlier`."""
         return if_sound(self.path.parent / run / name, parse)

@@ -92,7 +92,7 @@ class FabricRun:
 
     @property
     def fleet(self) -> Fleet:
-        return Fleet.of(measurable_hosts(self.folder, "pairs"))
+        return Fleet.of(measurable_hosts(self.folder, self.folder.hosts_of("pairs")))
 
     def sweep(
         self, slow: Iterable[str] = (), *, finished: bool = True, schedule: Any = None, gpu: Mapping[str, float | None] | None = None
@@ -184,7 +184,7 @@ class FabricRun:
 
     def judged(self, check: str = "pair.oversubscription") -> list[Finding]:
         """What the gate of the pairs stage says of a whole rail, of hosts and then of planes."""
-        by_host = self._action(gate)._judge_pairs(measurable_hosts(self.folder, "pairs"))
+        by_host = self._action(gate)._judge_pairs(measurable_hosts(self.folder, self.folder.hosts_of("pairs")))
         planes = [finding for plane in self.folder.planes_of("pairs") for finding in self.folder.read_findings("pairs", plane)]
         return [each for each in (*(each for of in by_host.values() for each in of), *planes) if each.check == check]
 

@@ -261,6 +261,9 @@ RUN: dict[str, Key] = {
         HOST,
         text("A host of the inventory.", HOST),
     ),
+    "rdma_symptom": text(
+        "Symptom for the playbook `troubleshoot`: `slow`, `hang`, `gdr`, `ecmp`, `flap`, `drops`, `mesh`, `library` or `registration`."
+    ),
     "rdma_stage": text("Stage of a playbook; the playbooks set it."),
 }
 #: Other variables of a host that begin with rdma_: the fact of this schema, those of plays, and a role's own.

@@ -49,7 +49,7 @@ class Run:
 
     def measure(self, slow: tuple[str, ...] = (), *, finished: bool = True) -> Run:
         """Let it have measured all pairs; slow: hosts that reach a tenth."""
-        fleet = Fleet.of(measurable_hosts(self.folder, "pairs"))
+        fleet = Fleet.of(measurable_hosts(self.folder, self.folder.hosts_of("pairs")))
         tests = plan_plan.tests_of(self.intent)
         plan = plan_plan.make_plan("S1", hosts=fleet.hosts, rails=fleet.rails, of=fleet.endpoints, tests=tests, schedule={"kind": "full"})
         self.folder.write_json("pairs/plan.json", plan)

@@ -109,8 +109,8 @@ class Cluster:
 
     def gates(self) -> dict[str, Said]:
         """Stage → host → what its gate says, of comparing hosts and of each alone."""
-        said = {stage: _brief(compared(stage, known_hosts(self.folder, stage), self.folder)) for stage in FLEET_CHECKS}
-        known = measurable_hosts(self.folder, "pairs")
+        said = {stage: _brief(compared(stage, known_hosts(self.folder, self.folder.hosts_of(stage)), self.folder)) for stage in FLEET_CHECKS}
+        known = measurable_hosts(self.folder, self.folder.hosts_of("pairs"))
         fleet = Fleet.of(known)
         said["fabric"] = _brief(FabricGate(self.folder, known, "run", lambda _name: "").judge().hosts)
         said["pairs"] = _brief(PairGate(self.folder, fleet, {}, self.intent["pairs"], 168.0, False, 0.0, len(HOSTS), []).judge())
@@ -241,7 +241,7 @@ def test_facts_that_break_a_comparison_are_found_and_left_out(clusters: dict[str
     """Alone, or only together with those of others."""
     cluster = clusters["roce"]
     cluster.write({**cluster.raw, "boot": {**cluster.raw["boot"], "hostname": "odd"}})
-    usual = _brief(compared("preflight", known_hosts(cluster.folder, "preflight"), cluster.folder))
+    usual = _brief(compared("preflight", known_hosts(cluster.folder, cluster.folder.hosts_of("preflight")), cluster.folder))
     for least in (1, 3):
 
         def breaks(hosts: Any, least: int = least) -> Any:
@@ -251,7 +251,7 @@ def test_facts_that_break_a_comparison_are_found_and_left_out(clusters: dict[str
             return check_fleet(hosts)
 
         monkeypatch.setitem(FLEET_CHECKS, "preflight", breaks)
-        found = compared("preflight", known_hosts(cluster.folder, "preflight"), cluster.folder)
+        found = compared("preflight", known_hosts(cluster.folder, cluster.folder.hosts_of("preflight")), cluster.folder)
         (problem,) = [each for each in found[ODD] if each.check == "host.facts"]
         assert problem.status == UNKNOWN
         assert problem.observed.startswith("ZeroDivisionError")
@@ -264,7 +264,7 @@ def test_damaged_facts_in_the_folder_are_one_hosts_unknown(clusters: dict[str, C
     cluster = clusters["roce"]
     cluster.write(cluster.raw)
     cluster.folder.write(f"facts/{ODD}.json", '{"devices": 5}')
-    known = known_hosts(cluster.folder, "link")
+    known = known_hosts(cluster.folder, cluster.folder.hosts_of("link"))
     assert known[ODD].facts is None
     assert known[ODD].problem.startswith("KeyError at plugin_utils/_facts/digest.py:")
     assert [name for name in HOSTS if known[name].problem] == [ODD]

@@ -200,7 +200,7 @@ def test_the_hosts_of_a_stage_are_known_by_the_files_of_the_run(tmp_path: Path) 
     for node in (1, 2, 4):
         folder.write_json(f"intent/node{node}.json", {"rails": lab_rails(node)})
     folder.write_json("facts/node1.json", lab_facts())
-    known = known_hosts(folder, "link")
+    known = known_hosts(folder, folder.hosts_of("link"))
     assert list(known) == ["node1", "node2", "node3"]
     assert known["node1"] == Known({"rails": lab_rails()}, from_dict(comparable(lab_facts())))
     assert known["node2"] == Known({"rails": lab_rails(2)}, None)
