@@ -206,7 +206,7 @@ def used_in(*patterns: str) -> dict[str, str]:
 
 def test_each_variable_that_playbooks_roles_actions_and_docs_name_is_known() -> None:
     code = used_in("playbooks/**/*.yml", "roles/*/tasks/**/*.yml", "roles/*/vars/*.yml", "roles/*/defaults/*.yml", "roles/*/templates/*")
-    docs = used_in("docs/*.md", "README.md", "CONTRIBUTING.md", "inventories/**/*.yml", "plugins/action/*.py")
+    docs = used_in("docs/**/*.md", "README.md", "CONTRIBUTING.md", "inventories/**/*.yml", "plugins/action/*.py")
     assert {"rdma_hosts", "rdma_stage", "rdma_job_log", "rdma_job_hosts", "rdma_serial", "rdma_measure"} <= code.keys()
     assert docs.keys() | code.keys() >= NO_VARIABLES, "a name that no page has any more"
     known = {*SECTIONS, *RUN, *OURS, *NO_VARIABLES}
