@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
 from ansible.errors import AnsibleError
@@ -57,7 +56,7 @@ class ActionModule(RunAction):
     def _key(self, place: Mapping[str, str], wanted: str) -> str:
         """The key's text. Raises AnsibleError if its checksum is not the one in the intent."""
         name = place.get("file") or place["url"]
-        data = Path(self._find_needle("files", name)).read_bytes() if "file" in place else _fetch(name)  # type: ignore[no-untyped-call]
+        data = self.local_file(name).read_bytes() if "file" in place else _fetch(name)
         found = hashlib.sha256(data).hexdigest()
         if found != wanted:
             raise AnsibleError(

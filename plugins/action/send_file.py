@@ -32,7 +32,7 @@ class ActionModule(RunAction):
         expected = sorted({checksum for file, checksum in named_files(self.intent) if file == name})
         if not expected:
             raise AnsibleError(f"{self.host}: nothing was sent. The intent in the inventory names no file {name!r} with a checksum.")
-        path = self._find_needle("files", name)  # type: ignore[no-untyped-call]
+        path = str(self.local_file(name))
         found = sha256_of(Path(self._loader.get_real_file(path)))
         if found not in expected:
             raise AnsibleError(

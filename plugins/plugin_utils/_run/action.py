@@ -139,10 +139,19 @@ class RunAction(CleanAnswers):
         """The effects that change the expectation of a check → whether this run allows them."""
         return {effect: boolean(self._setting(f"{effect}_allowed", False)) for effect in CHECKED_EFFECTS}  # type: ignore[no-untyped-call]
 
+    def local_file(self, name: str) -> Path:
+        """A file on the control node. Raises AnsibleError if there is none.
+
+        A relative path starts at the folder of the host's inventory. If there is no such file, at the playbook's folder or its files/.
+        """
+        inventory = "" if "inventory_dir" in self._raw_facts(self.variables) else self.variables.get("inventory_dir")
+        beside = Path(inventory, name) if inventory else None
+        return beside if beside and beside.is_file() else Path(self._find_needle("files", name))  # type: ignore[no-untyped-call]
+
     def plan_text(self, name: str) -> str:
-        """A cable plan on the control node as text. A relative path is searched in the playbook's folder and files/. Raises ParseError."""
+        """A cable plan on the control node (local_file) as text. Raises ParseError."""
         try:
-            return Path(self._find_needle("files", name)).read_text(encoding="utf-8")  # type: ignore[no-untyped-call]
+            return self.local_file(name).read_text(encoding="utf-8")
         except (AnsibleError, OSError, UnicodeDecodeError) as error:
             raise ParseError(f"{name} cannot be read: {' '.join(str(error).split())[:300]}") from error
 

@@ -19,7 +19,7 @@ MEASURED = ("pairs", "collectives")
 #: rdma_measure: also what has a valid proof.
 MEASURE_PAIRS = "ansible-playbook rdma.cluster.pairs -e rdma_measure=true"
 MEASURE_COLLECTIVES = "ansible-playbook rdma.cluster.collectives -e rdma_measure=true"
-MEASURE_ALL = "ansible-playbook rdma.cluster.validate -e rdma_measure=true"
+MEASURE_SPINES = "ansible-playbook rdma.cluster.fabric rdma.cluster.pairs -e rdma_measure=true"
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ TREES: dict[str, Tree] = {
             "some paths across the spines are overloaded while others are idle",
             (HOSTS, LINKS, ROUTES, CLEAN_LINKS, LOSSLESS, NCCL, SCOPE),
             (
-                f"Measure all pairs across the spines at once, while no job runs: `{MEASURE_ALL}`.",
+                f"Measure all pairs across the spines at once, while no job runs: `{MEASURE_SPINES}`.",
                 "On the leaf switches, compare the bytes of all uplinks during the load: they may differ by 20 %.",
                 "Give the hash more flows: `NCCL_IB_QPS_PER_CONNECTION=4` in `rdma_nccl.variables`; or enable adaptive routing on the switches.",
             ),
@@ -200,7 +200,7 @@ TREES: dict[str, Tree] = {
             "a link goes down and comes up again",
             (HOSTS, CLEAN_LINKS, LINKS, SUBNET_MANAGER, ROUTES),
             (
-                "Read the times on the host: `journalctl -k | grep -iE 'link (up|down)|mlx5'`.",
+                "Read the times on the host: `journalctl -k | grep -iE 'link (is )?(up|down)'`.",
                 "Exchange cable or optic with a good neighbor, and see whether the failure moves with it.",
                 f"Compare the counters before and after a load, while no job runs: `{MEASURE_PAIRS}`.",
             ),

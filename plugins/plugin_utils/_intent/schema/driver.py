@@ -50,7 +50,7 @@ def one_place(meaning: str, **places: Key) -> Key:
     return Key((dict,), meaning, one_of=True, keys=places)
 
 
-ON_CONTROL_NODE = text("A file on the control node. A relative path starts at the playbook's folder.", FILE)
+ON_CONTROL_NODE = text("A file on the control node. A relative path starts at the folder of the inventory.", FILE)
 SECTIONS: dict[str, Section] = {
     "rdma_driver": Section(
         keys(

@@ -30,7 +30,12 @@ DOCA = {"doca": {"repository": URL}, "hook": True, "hook_dkms": True, "files": T
 
 
 def ask(
-    monkeypatch: pytest.MonkeyPatch, plan: dict[str, Any], files: dict[str, Any], key: dict[str, str] | None = None, checksum: str = SUM
+    monkeypatch: pytest.MonkeyPatch,
+    plan: dict[str, Any],
+    files: dict[str, Any],
+    key: dict[str, str] | None = None,
+    checksum: str = SUM,
+    **variables: Any,
 ) -> dict[str, str | None] | None:
     """The files that the host is asked for: path → content; None if it is not asked."""
     asked: list[dict[str, Any]] = []
@@ -39,7 +44,7 @@ def ask(
     facts["files"] = files
     facts["stack"]["distribution"]["family"] = "debian"
     driver = {"stack": "doca", "version": "3.2.0", "repository": {"key": key or {"file": "key.pub"}, "key_checksum": f"sha256:{checksum}"}}
-    action.variables = {"inventory_hostname": "node1"}
+    action.variables = {"inventory_hostname": "node1", **variables}
     monkeypatch.setattr(driver_files.ActionModule, "all_facts", facts)
     monkeypatch.setattr(action, "intent_of", {"node1": lab_intent(driver=driver)}.get, raising=False)
 
@@ -100,6 +105,22 @@ def test_a_repository_that_nobody_knows_is_not_written(monkeypatch: pytest.Monke
 def test_another_key_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AnsibleError, match=f"has the SHA-256 {SUM}; .*key_checksum is {'0' * 64}: it is another key"):
         ask(monkeypatch, DOCA, {}, checksum="0" * 64)
+
+
+def test_a_relative_file_is_beside_the_inventory(monkeypatch: pytest.MonkeyPatch, key_file: Path, tmp_path: Path) -> None:
+    inventory = tmp_path / "inventory"
+    inventory.mkdir()
+    key_file.rename(inventory / "key.pub")
+    asked = ask(monkeypatch, DOCA, {}, inventory_dir=str(inventory)) or {}
+    assert asked[doca.APT_KEY] == KEY.decode()
+
+
+def test_a_host_does_not_choose_the_folder_of_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/key.pub").write_bytes(b"another key")
+    forged = str(tmp_path / "elsewhere")
+    asked = ask(monkeypatch, DOCA, {}, inventory_dir=forged, ansible_facts={"inventory_dir": forged}) or {}
+    assert asked[doca.APT_KEY] == KEY.decode()
 
 
 def test_a_key_that_is_no_text_is_refused(monkeypatch: pytest.MonkeyPatch, key_file: Path) -> None:
