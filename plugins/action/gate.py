@@ -29,6 +29,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.gate impo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.fabric import judge_load
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.isolation import check_isolation
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.spines import check_spines
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.path_mtu import check_path_mtu
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import PLANE, is_plane, run_id
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.policy import REPORT, STOP, apply_rules, decide, shared_rules
@@ -104,6 +105,7 @@ class ActionModule(RunAction):
         settings = {**self.intent["pairs"], **self._thresholds()}
         check_mode, planned = bool(self._task.check_mode), len(self.variables["ansible_play_hosts_all"])
         loads = [*judge_load(self.folder, known), *check_spines(self.folder, fleet), *check_isolation(self.folder, fleet)]
+        loads += check_path_mtu(self.folder, fleet)
         doubts = [each for each in loads if stopping(self._ruled("pairs", [each.finding]))]
         found = PairGate(self.folder, fleet, proofs, settings, self.proof_max_age_hours, check_mode, time.time(), planned, doubts).judge()
         planes: dict[str, list[Finding]] = {}

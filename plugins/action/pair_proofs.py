@@ -10,16 +10,23 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.action import PairAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.path_mtu import PLAN, path_mtu_plan
 
 
 class ActionModule(PairAction):
-    ARGUMENTS: ClassVar[Mapping[str, Any]] = {"measure": {"type": "raw", "default": "auto"}}
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {
+        "measure": {"type": "raw", "default": "auto"},
+        "path_mtu": {"type": "bool", "default": False},
+    }
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         self.prepare()
         standings = [each for of in self.standings.values() for each in of.values()]
         valid = sum(each.valid for each in standings)
         choice = self.choice(self.measure(options["measure"]), self.outside())
+        probes = choice is not None or options["path_mtu"]
+        if probes:
+            self.folder.write_json(PLAN, path_mtu_plan(self.fleet))
         hosts, outside = (list(choice.hosts), list(choice.outside)) if choice else ([], [])
         words = f"{valid} of {len(standings)} ports have a valid proof; hosts to measure: {len(hosts)}."
-        return {"hosts": [host for host in hosts if host not in outside], "outside": outside, "msg": words}
+        return {"hosts": [host for host in hosts if host not in outside], "outside": outside, "path_mtu": probes, "msg": words}

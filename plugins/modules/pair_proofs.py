@@ -15,6 +15,7 @@ description:
   - Returns the hosts to measure. Without any proof these are all hosts. Later they are new and changed hosts, and a few proven partners;
     with C(--limit) the partners may be outside the play.
   - Runs on the control node, once for all hosts, and contacts none.
+  - Plans the probe of the path MTU between all hosts of the play if hosts are to be measured.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -29,6 +30,10 @@ options:
     description: V(auto) measures only what has no valid proof, V(true) measures everything, and V(false) measures nothing.
     type: raw
     default: auto
+  path_mtu:
+    description: Plan the probe of the path MTU (M(rdma.cluster.path_mtu)) also if nothing is measured.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -43,6 +48,10 @@ hosts:
   description: The hosts of the play to measure.
   type: list
   elements: str
+  returned: success
+path_mtu:
+  description: Whether the probe of the path MTU is planned.
+  type: bool
   returned: success
 outside:
   description: The proven hosts outside the play that serve as partners.

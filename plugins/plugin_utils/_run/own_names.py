@@ -34,6 +34,7 @@ ROLE_VARIABLES = (
     "network_change_allowed",
     "nic_rings_reset_allowed",
     "pairs_measure",
+    "pairs_path_mtu",
     "pairs_qos_load_sources",
     "pcie_acs_write_allowed",
     "pcie_mrrs_allowed",
@@ -61,6 +62,7 @@ NOTED = (
     "rdma_facts_max_age_seconds",
     "rdma_measure",
     "pairs_measure",
+    "pairs_path_mtu",
     "collectives_measure",
     "pairs_qos_load_sources",
 )

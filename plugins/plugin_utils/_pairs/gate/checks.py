@@ -40,7 +40,8 @@ declare(
             "check MTU, flow control, cable or optic, PCIe, NUMA, in this order; [the pairs](pairs.md) explains how the cause is found",
             "the fraction of the limit of link, MTU and PCIe path below which it is an error, instead of `rdma_pairs.fail_below`; for "
             "software devices the fraction of the fleet's level, instead of `rdma_pairs.software_fail_below`",
-            follows=(*NO_DEVICE, "link.state", "network.gid"),
+            follows=(*NO_DEVICE, "link.state", "network.gid", "network.path_mtu"),
+            repeats=("network.path_mtu",),
             sources=(reads.SWEEP,),
         ),
         "pair.latency": Check(

@@ -32,6 +32,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.sources im
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.gate import FabricGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import Seen, check_managers
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.qos_proof import check_traffic
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.path_mtu import FOLDER as PATH_MTU
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.path_mtu import check_path_mtu
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import planned_meetings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from tests.unit.builders.blind_hosts import FAILING, GARBAGE, GARBLED, MISSING, TIMEOUT, Damage, TableRunner
@@ -47,6 +49,8 @@ from tests.unit.plugins.plugin_utils._pairs.loads.test_fabric import Run, said
 from tests.unit.plugins.plugin_utils._pairs.loads.test_qos import STILL, counters
 from tests.unit.plugins.plugin_utils._pairs.loads.test_qos import judged as judged_load
 from tests.unit.plugins.plugin_utils._pairs.plan.test_pair_gpu import measured as measured_from_gpus
+from tests.unit.plugins.plugin_utils._pairs.test_path_mtu import fleet as lab_fleet
+from tests.unit.plugins.plugin_utils._pairs.test_path_mtu import probed
 
 TRUNCATED = "truncated"
 FILE_WAYS = (MISSING, GARBLED, TRUNCATED)
@@ -168,6 +172,13 @@ def isolation(source: str, way: str, folder: Path) -> list[Finding]:
     return run.judged("pair.isolation")
 
 
+def path_mtu(source: str, way: str, folder: Path) -> list[Finding]:
+    run = probed(folder, 4, {})
+    if source:
+        hurt(run.path / run.host_file(PATH_MTU, "node1"), way)
+    return [each.finding for each in check_path_mtu(run, lab_fleet(4))]
+
+
 def spines(source: str, way: str, folder: Path) -> list[Finding]:
     run = FabricRun(folder / "R1", leafspine()).sweep()
     run.plan()
@@ -253,6 +264,7 @@ SCENES = (
     Told(sweep, dict.fromkeys(("sweep", "port counters"), FILE_WAYS)),
     Told(sweep_from_gpus, {"sweep from GPUs": FILE_WAYS}),
     Told(isolation, {"attempts between partitions": FILE_WAYS}),
+    Told(path_mtu, {"path MTU": FILE_WAYS}),
     Told(spines, {"load across spines": FILE_WAYS}),
     Told(under_load, {"graph under load": FILE_WAYS}),
     Told(ladder, {"ladder": FILE_WAYS}),

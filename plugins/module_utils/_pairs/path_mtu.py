@@ -1,0 +1,270 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Probes which packet sizes get from one host to others: ICMP echo that no router may fragment, to many addresses at once.
+
+Sources: RFC 792 and 4443 (echo, unreachable), RFC 1191 and 8201 (path MTU), ip(7) and ipv6(7) for IP_PMTUDISC_PROBE: the kernel sets "do
+not fragment" and ignores the path MTU that it has learned.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import socket
+import struct
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.probes import checksum
+
+ATTEMPTS = 3
+#: How long an attempt waits for its last answer.
+ANSWER_SECONDS = 0.3
+#: Packets sent before answers are read, and the pause after them: a receiver is not flooded by all of its partners at once.
+BATCH, PAUSE_SECONDS = 32, 0.001
+#: A packet that every path carries (RFC 791 requires 68 bytes, RFC 8200 requires 1280).
+SMALL_BYTES = {socket.AF_INET: 68, socket.AF_INET6: 1280}
+#: The IP header and that of ICMP or UDP, in bytes.
+HEADER_BYTES = {socket.AF_INET: 28, socket.AF_INET6: 48}
+#: A UDP port without a listener: the receiver's kernel answers with a small "port unreachable", which shows that the packet arrived.
+CLOSED_PORT = 33434
+#: At most so many failing peers are probed in one direction alone, each for so long.
+MOST_DIRECTIONS, DIRECTION_SECONDS = 64, 1.2
+SO_RCVBUFFORCE = 33
+IP_MTU_DISCOVER, IPV6_MTU_DISCOVER, PMTUDISC_PROBE = 10, 23, 3
+RECEIVE_BUFFER_BYTES = 8 * 2**20
+
+Sizes = dict[str, int]
+"""Address → the size of an IP packet in bytes."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A partner on a rail. bytes: the planned size of an IP packet to it."""
+
+    host: str
+    address: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Short:
+    """A peer that the planned size does not reach and return from.
+
+    bytes: the largest size that does, 0 if even the smallest packet has no answer. sent: whether a packet of the planned size arrives at
+    the peer; None if that could not be found out. hop: the router that reported a smaller MTU, and that MTU in bytes.
+    """
+
+    bytes: int
+    sent: bool | None
+    hop: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class Probed:
+    """The result of a rail. bad: host → what was found, for each peer that the planned size does not reach. error: why nothing was probed."""
+
+    peers: int
+    bad: dict[str, Short] = field(default_factory=dict)
+    error: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Prober:
+    """Sends echo requests from one address of one interface. Needs the capability CAP_NET_RAW."""
+
+    def __init__(self, netdev: str, address: str) -> None:
+        """Open the socket. Raises OSError, for example without CAP_NET_RAW, or if the interface lacks the address."""
+        self.netdev, self.address = netdev, address
+        self.family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        self.hops: dict[str, tuple[str, int]] = {}
+        self._mark = os.urandom(8)
+        self._ident = int.from_bytes(os.urandom(2), "big")
+        with ExitStack() as stack:
+            protocol = socket.IPPROTO_ICMPV6 if self.family == socket.AF_INET6 else socket.IPPROTO_ICMP
+            self._sock = stack.enter_context(socket.socket(self.family, socket.SOCK_RAW, protocol))
+            self._bind(self._sock)
+            with suppress(OSError):
+                self._sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
+            self._sock.setblocking(False)
+            stack.pop_all()
+
+    def close(self) -> None:
+        self._sock.close()
+
+    def _bind(self, sock: socket.socket) -> None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, self.netdev.encode() + b"\0")
+        if self.family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, IPV6_MTU_DISCOVER, PMTUDISC_PROBE)
+        else:
+            sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, PMTUDISC_PROBE)
+        sock.bind((self.address, 0))
+
+    def answering(self, sizes: Sizes) -> set[str]:
+        """Return the addresses that answer an echo request of their size with an equal reply."""
+        order = list(sizes)
+        silent = dict(enumerate(order))
+        answered: set[str] = set()
+        for _attempt in range(ATTEMPTS):
+            for at in range(0, len(order), BATCH):
+                batch = [number for number in range(at, min(at + BATCH, len(order))) if number in silent]
+                for number in batch:
+                    self._send(order[number], number, sizes[order[number]])
+                if batch:
+                    time.sleep(PAUSE_SECONDS)
+                    self._hear(silent, answered, 0.0)
+            self._hear(silent, answered, ANSWER_SECONDS)
+            if not silent:
+                break
+        return answered
+
+    def _send(self, address: str, number: int, size: int) -> None:
+        """Send one request. What cannot be sent has no answer."""
+        data = self._mark + bytes(size - HEADER_BYTES[self.family] - len(self._mark))
+        kind = 128 if self.family == socket.AF_INET6 else 8
+        head = struct.pack("!BBHHH", kind, 0, 0, self._ident, number & 0xFFFF)
+        if self.family == socket.AF_INET:
+            # The zeros behind the mark do not change the sum. For IPv6 the kernel computes it.
+            head = struct.pack("!BBHHH", kind, 0, checksum(head + self._mark), self._ident, number & 0xFFFF)
+        for _again in range(ATTEMPTS):
+            try:
+                self._sock.sendto(head + data, (address, 0))
+            except OSError as error:
+                if error.errno not in (errno.ENOBUFS, errno.EAGAIN):
+                    return
+                time.sleep(PAUSE_SECONDS)
+            else:
+                return
+
+    def _hear(self, silent: dict[int, str], answered: set[str], seconds: float) -> None:
+        """Read answers until none is missing or the time is over."""
+        deadline = time.monotonic() + seconds
+        while silent:
+            ready = select.select([self._sock], [], [], max(0.0, deadline - time.monotonic()))[0]
+            if not ready:
+                return
+            with suppress(BlockingIOError):
+                packet, sender = self._sock.recvfrom(65535)
+                self._take(packet, str(sender[0]), silent, answered)
+
+    def _take(self, packet: bytes, sender: str, silent: dict[int, str], answered: set[str]) -> None:
+        body = packet if self.family == socket.AF_INET6 else packet[4 * (packet[0] & 0xF) :]
+        if len(body) < 8:
+            return
+        kind, code, _sum, ident, number = struct.unpack_from("!BBHHH", body)
+        reply, too_big = ((129, 0), (2, 0)) if self.family == socket.AF_INET6 else ((0, 0), (3, 4))
+        if (kind, code) == reply and ident == self._ident and body[8:16] == self._mark:
+            if silent.get(number) == sender:
+                answered.add(silent.pop(number))
+        elif (kind, code) == too_big:
+            quoted = quoted_destination(body[8:], self.family, self._ident)
+            if quoted is not None:
+                form, place = ("!I", 4) if self.family == socket.AF_INET6 else ("!H", 6)
+                self.hops[quoted] = sender, int(struct.unpack_from(form, body, place)[0])
+
+    def arriving(self, sizes: Sizes) -> dict[str, bool | None]:
+        """Return for each address whether a UDP packet of its size arrives; None if even a small one shows nothing."""
+        small = self._refused(dict.fromkeys(sizes, SMALL_BYTES[self.family]))
+        large = self._refused({address: size for address, size in sizes.items() if address in small})
+        return {address: address in large if address in small else None for address in sizes}
+
+    def _refused(self, sizes: Sizes) -> set[str]:
+        """Return the addresses whose kernel answers a packet of the size with "port unreachable"."""
+        found: set[str] = set()
+        with ExitStack() as stack:
+            waiting: dict[int, tuple[str, socket.socket]] = {}
+            for address in sizes:
+                with suppress(OSError):
+                    sock = stack.enter_context(socket.socket(self.family, socket.SOCK_DGRAM))
+                    self._bind(sock)
+                    sock.setblocking(False)
+                    sock.connect((address, CLOSED_PORT))
+                    waiting[sock.fileno()] = address, sock
+            # Linux limits these answers to one a second for each asker, with a small reserve.
+            for _attempt in range(2):
+                for address, sock in waiting.values():
+                    with suppress(OSError):
+                        sock.send(bytes(sizes[address] - HEADER_BYTES[self.family]))
+                found |= _refusing(waiting, DIRECTION_SECONDS / 2)
+        return found
+
+
+def _refusing(waiting: dict[int, tuple[str, socket.socket]], seconds: float) -> set[str]:
+    """Return the addresses whose sockets report a refused connection within the time, and remove them."""
+    found: set[str] = set()
+    deadline = time.monotonic() + seconds
+    while waiting:
+        poll = select.poll()
+        for descriptor in waiting:
+            poll.register(descriptor, select.POLLERR)
+        events = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
+        if not events:
+            break
+        for descriptor, _event in events:
+            address, sock = waiting[descriptor]
+            if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNREFUSED:
+                found.add(address)
+                del waiting[descriptor]
+    return found
+
+
+def quoted_destination(quoted: bytes, family: int, ident: int) -> str | None:
+    """Return the destination of our echo request that an ICMP error quotes; None if it quotes another packet.
+
+    quoted: the bytes behind the header of the error, from the IP header of the quoted packet on.
+    """
+    length = 40 if family == socket.AF_INET6 else 4 * (quoted[0] & 0xF) if quoted else 0
+    if len(quoted) < length + 8 or length < 20:
+        return None
+    kind, _code, _sum, found = struct.unpack_from("!BBHH", quoted, length)
+    if kind != (128 if family == socket.AF_INET6 else 8) or found != ident:
+        return None
+    place = quoted[24:40] if family == socket.AF_INET6 else quoted[16:20]
+    return socket.inet_ntop(family, place)
+
+
+def largest(prober: Prober, sizes: Sizes) -> Sizes:
+    """Return the largest size that each address answers, 0 if it answers none. sizes: those that it does not answer."""
+    smallest = SMALL_BYTES[prober.family]
+    lows = dict.fromkeys(prober.answering(dict.fromkeys(sizes, smallest)), smallest)
+    highs = {address: sizes[address] for address in lows}
+    while middle := {address: (lows[address] + highs[address]) // 2 for address in lows if highs[address] - lows[address] > 1}:
+        passed = prober.answering(middle)
+        for address, size in middle.items():
+            (lows if address in passed else highs)[address] = size
+    return {address: lows.get(address, 0) for address in sizes}
+
+
+def probe_rail(netdev: str, address: str, peers: Sequence[Peer]) -> Probed:
+    """Probe all peers of one rail. An OSError of the socket becomes the error of the result."""
+    try:
+        prober = Prober(netdev, address)
+    except OSError as error:
+        return Probed(len(peers), error=f"cannot send from {address} on {netdev}: {error}")
+    try:
+        sizes = {peer.address: peer.bytes for peer in peers}
+        passed = prober.answering(sizes)
+        failed = {address: size for address, size in sizes.items() if address not in passed}
+        reached = largest(prober, failed) if failed else {}
+        # The peers that answer nothing are not a matter of sizes.
+        directed = [address for address, size in reached.items() if size][:MOST_DIRECTIONS]
+        sent = prober.arriving({address: failed[address] for address in directed}) if directed else {}
+        found = {peer.host: peer.address for peer in peers if peer.address in failed}
+        bad = {host: Short(reached[address], sent.get(address), prober.hops.get(address)) for host, address in found.items()}
+        return Probed(len(peers), bad)
+    finally:
+        prober.close()
+
+
+def probe(rails: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Probed]]:
+    """Yield the name and the result of each rail. rails: {"name", "netdev", "address", "peers": [{"host", "address", "bytes"}]}."""
+    for rail in rails:
+        yield str(rail["name"]), probe_rail(rail["netdev"], rail["address"], [Peer(**peer) for peer in rail["peers"]])
