@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cable that is slow or loses packets, a machine that loses its power: each is named, and nothing else is."""
+"""A cable that is slow or loses packets, a switch port with a small MTU, a machine that loses its power: each is named, and nothing else is."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from lab.cluster import Lab
 from tests.verify.patience import until
 from tests.verify.site import Site
 
+#: Between the planned MTU and 1500, and too small for RoCE packets of 4096 bytes.
+SMALL_MTU = 4000
 #: One measurement: 200 messages of 64 KiB.
 A_PAIR_BYTES = 200 * 65536
 Cable = tuple[str, int, dict[str, Any]]
@@ -48,6 +50,26 @@ def test_a_bad_cable_is_named_and_nothing_else(site: Site, bad_cable: Cable) -> 
     (verdict,) = blamed(done.stdout)
     assert verdict.startswith(f"  {node}, rail{rail}: 3 of 3 partners "), done.stdout
     assert "confirmed" in verdict
+
+
+def test_a_switch_port_with_a_small_mtu_is_named_as_that(lab: Lab, site: Site) -> None:
+    """Only what is sent to the node is dropped, as by a port of a switch. Measurements fail too, and follow from it."""
+    cluster.cable(lab.plan.name, "node2", 0, {"mtu": SMALL_MTU})
+    try:
+        done = site.run("pairs", "-e", "rdma_measure=true")
+    finally:
+        cluster.cable(lab.plan.name, "node2", 0, {"restore": True})
+    assert done.returncode != 0, done.stdout
+    assert stopping(site) == {("node2", "rail0")}, done.stdout
+    found = {line["check"]: line for line in site.lines("findings.jsonl") if line["status"] in ("error", "unknown")}
+    said = re.fullmatch(
+        r"packets of 9000 bytes from node1, node3, node4 do not arrive; the largest that passes has (\d+) bytes",
+        found["network.path_mtu"]["observed"],
+    )
+    assert said is not None, found["network.path_mtu"]
+    # A port of Linux's bridge leaves room for a VLAN tag.
+    assert int(said[1]) == SMALL_MTU + 4
+    assert {line["caused_by"] for check, line in found.items() if check != "network.path_mtu"} <= {"network.path_mtu on rail0"}, done.stdout
 
 
 def test_a_machine_that_loses_its_power_in_mid_sweep(lab: Lab, site: Site) -> None:
