@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
@@ -40,6 +41,8 @@ PLAN = f"{FOLDER}/plan.json"
 #: The share of its partners from, or to, which a host must lose packets before its own port is named.
 SHARE = 0.8
 
+Way = tuple[str, str]
+"""A direction: from a host, to a host."""
 Plan = dict[str, dict[str, dict[str, Any]]]
 """Rail → host → {"netdev", "address", "bytes"}: the interface, its address, and its MTU in bytes. network: only for a mesh."""
 
@@ -78,16 +81,16 @@ def rails_to_probe(plan: Plan, host: str) -> list[dict[str, Any]]:
 
 @dataclass
 class _Rail:
-    """The results of a rail. lost: (from, to) → the largest size that passes, in bytes. quiet: (from, to) without any answer.
+    """The results of a rail. lost: (from, to) → the largest size that passes, in bytes. quiet: host → its partners without any answer.
 
     unclear: those of lost whose direction is not known. hops: (from, to) → the router that reported a smaller MTU.
     """
 
     hosts: Mapping[str, Mapping[str, Any]]
-    lost: dict[tuple[str, str], int] = field(default_factory=dict)
-    quiet: set[tuple[str, str]] = field(default_factory=set)
-    unclear: set[tuple[str, str]] = field(default_factory=set)
-    hops: dict[tuple[str, str], str] = field(default_factory=dict)
+    lost: dict[Way, int] = field(default_factory=dict)
+    quiet: dict[str, list[str]] = field(default_factory=dict)
+    unclear: set[Way] = field(default_factory=set)
+    hops: dict[Way, str] = field(default_factory=dict)
     partners: dict[str, int] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
 
@@ -100,7 +103,7 @@ class _Rail:
         for other, short in result["bad"].items():
             there, back = (host, other), (other, host)
             if short["bytes"] == 0:
-                self.quiet.add(there)
+                self.quiet.setdefault(host, []).append(other)
                 continue
             directions = {True: (back,), False: (there,)}.get(short["sent"], (there, back))
             for way in directions:
@@ -110,13 +113,28 @@ class _Rail:
             if short["hop"]:
                 self.hops[there] = f"{short['hop'][0]} reports an MTU of {short['hop'][1]} bytes"
 
-    def ends(self, host: str, end: int) -> list[tuple[str, str]]:
-        """Return the lost directions that begin (0) or end (1) at a host."""
-        return [way for way in self.lost if way[end] == host]
+    @cached_property
+    def ends(self) -> Mapping[tuple[str, int], list[Way]]:
+        """(host, 0) → the lost directions that begin at a host; (host, 1) → those that end there. Only after the last `add`."""
+        found: dict[tuple[str, int], list[Way]] = {}
+        for way in self.lost:
+            for end in (0, 1):
+                found.setdefault((way[end], end), []).append(way)
+        return found
 
-    def is_culprit(self, host: str, end: int) -> bool:
-        lost = len(self.ends(host, end))
-        return lost >= 2 and lost >= SHARE * (len(self.hosts) - 1)
+    @cached_property
+    def culprits(self) -> frozenset[tuple[str, int]]:
+        """The ends, as in `ends`, that lose packets with nearly all partners."""
+
+        def possible(host: str) -> int:
+            return len(self.hosts) - 1 if host in self.partners else len(self.partners)
+
+        return frozenset((host, end) for (host, end), ways in self.ends.items() if len(ways) >= max(2.0, SHARE * possible(host)))
+
+    @cached_property
+    def is_whole_rail(self) -> bool:
+        """Whether more than half of the hosts are culprits."""
+        return 2 * len({host for host, _end in self.culprits}) > len(self.hosts)
 
 
 def check_path_mtu(folder: RunFolder, fleet: Fleet) -> Iterator[Doubt]:
@@ -139,18 +157,19 @@ def _judged(host: str, rail: _Rail) -> tuple[str, str, str, str]:
     """Return (status, observed, expected, remedy)."""
     size = int(rail.hosts[host]["bytes"])
     expected = f"packets of {size} bytes pass between all hosts of the rail"
-    own = [way for end in (0, 1) for way in rail.ends(host, end) if _is_reported_at(host, way, rail)]
+    concerned = [way for end in (0, 1) for way in rail.ends.get((host, end), ())]
+    own = [way for way in concerned if _is_reported_at(host, way, rail)]
     if own:
         return ERROR, _observed(host, own, size, rail), expected, _remedy(host, own, size, rail)
     if host in rail.errors:
         return UNKNOWN, rail.errors[host], expected, f"Run the pairs stage again for {host}."
     partners = rail.partners[host]
-    quiet = [other for one, other in rail.quiet if one == host]
+    quiet = rail.quiet.get(host, [])
     if partners and len(quiet) == partners:
         remedy = f"1. Allow ICMP echo on the rail: check the firewall of {host} and its partners. 2. Run `ansible-playbook rdma.cluster.validate`."
         return WARNING, f"none of {partners} hosts answers ICMP echo of any size, so the path MTU is not known", expected, remedy
     words = [f"packets of {size} bytes pass to and from {partners} hosts"]
-    elsewhere = sorted({way[1 - way.index(host)] for way in rail.lost if host in way})
+    elsewhere = sorted({way[1 - way.index(host)] for way in concerned})
     if elsewhere:
         words = [f"packets of {size} bytes pass, but not with {some(elsewhere)}: the finding there explains it"]
     if quiet:
@@ -158,14 +177,13 @@ def _judged(host: str, rail: _Rail) -> tuple[str, str, str, str]:
     return OK, "; ".join(words), expected, ""
 
 
-def _is_reported_at(host: str, way: tuple[str, str], rail: _Rail) -> bool:
+def _is_reported_at(host: str, way: Way, rail: _Rail) -> bool:
     """Whether a lost direction is reported at this end: at the host whose port loses nearly everything, else at both ends."""
-    sender, receiver = way
-    culprits = {end for end, is_one in ((sender, rail.is_culprit(sender, 0)), (receiver, rail.is_culprit(receiver, 1))) if is_one}
-    return host in (culprits or {sender, receiver})
+    culprits = {way[end] for end in (0, 1) if (way[end], end) in rail.culprits}
+    return host in (culprits or set(way))
 
 
-def _observed(host: str, own: Sequence[tuple[str, str]], size: int, rail: _Rail) -> str:
+def _observed(host: str, own: Sequence[Way], size: int, rail: _Rail) -> str:
     words = []
     for end, what in ((1, "from {} do not arrive"), (0, "to {} do not arrive")):
         ways = [way for way in own if way[end] == host and way not in rail.unclear]
@@ -179,10 +197,10 @@ def _observed(host: str, own: Sequence[tuple[str, str]], size: int, rail: _Rail)
     return "; ".join([f"packets of {size} bytes {', and those '.join(words)}", f"the largest that passes has {passes} bytes", *hops])
 
 
-def _remedy(host: str, own: Iterable[tuple[str, str]], size: int, rail: _Rail) -> str:
+def _remedy(host: str, own: Iterable[Way], size: int, rail: _Rail) -> str:
     others = {way[1 - way.index(host)] for way in own}
     port = f"the switch port of {host}" if len(others) > 1 else f"each switch port on the path between {host} and {next(iter(others))}"
-    if len([each for each in rail.hosts if rail.is_culprit(each, 0) or rail.is_culprit(each, 1)]) > len(rail.hosts) / 2:
+    if rail.is_whole_rail:
         port = "every switch port of the rail"
     return (
         f"1. On the switch, read and correct the MTU of {port}: it needs room for {size} bytes and the Ethernet header (usually 9216). "
