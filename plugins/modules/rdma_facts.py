@@ -614,6 +614,13 @@ ansible_facts:
               C(huge_bytes) (reserved for huge pages) and C(huge_free_bytes) (unused huge pages).
           type: dict
           returned: success
+        planes:
+          description:
+            - The C(default_routes), each with C(netdev), C(gateway) and C(metric); the C(name_servers), each with C(address) and the
+              C(netdev) that leads to it; whether IPv4 C(forwarding) is on; the addresses on which C(ssh) (port 22) listens.
+              V(null) for a captured tree.
+          type: dict
+          returned: success
         session:
           description: The C(address) and the interface (C(netdev)) of the host that our own SSH session uses.
           type: dict

@@ -54,6 +54,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.installed impor
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import EthtoolPort
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool_ioctl import IoctlPort
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Interface, Netdev, read_interfaces, read_netdevs
+from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import Planes, read_planes
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session, read_session
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.distance import read_distances
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PCI_DEVICES, Iommu, PciFunction, PciReader, read_iommu
@@ -67,7 +68,7 @@ SCHEMA = 1
 SUBSETS = {
     "counters": "the counters of ports, and of interfaces if they are asked",
     "gpus": "GPUs, their distance to each NIC, GPUDirect, IOMMU",
-    "host": "limits, kernel settings, files, units, load, time, CPUs, memory, file systems, our own session",
+    "host": "limits, kernel settings, files, units, load, time, CPUs, memory, file systems, our own session, default routes and name servers",
     "netdevs": "what only the running system tells of interfaces: addresses, who manages them, ethtool; the MTU of ports",
     "optics": "the modules in the cages of interfaces and InfiniBand ports",
     "qos": "RoCE quality of service of interfaces: DCBX, trust, PFC, ETS, congestion control, traffic class, RDMA-CM's defaults",
@@ -137,6 +138,7 @@ class Facts:
     filesystems: dict[str, Filesystem] | None = None
     memory: Memory | None = None
     session: Session | None = None
+    planes: Planes | None = None
 
 
 def parse_subset(words: Sequence[str]) -> frozenset[str]:
@@ -234,6 +236,7 @@ def _host(sys: SysRoot, runner: Runner | None, asked: Asked, addresses: Mapping[
         "filesystems": read_filesystems(sys, runner),
         "memory": read_memory(sys),
         "session": read_session(sys, runner, addresses),
+        "planes": read_planes(sys, running=runner is not None),
     }
 
 

@@ -96,6 +96,10 @@ TESTS = {
     "checksum": f"sha256:{64 * '1'}",
     "mpi_home": "/usr/lib/mpi",
 }
+#: A default route and the management network, both of eno1; sshd on all addresses.
+ROUTES = "Iface Destination Gateway Flags RefCnt Use Metric Mask\\neno1 00000000 010200C0 0003 0 0 100 00000000"
+ROUTES += "\\neno1 000200C0 00000000 0001 0 0 100 00FFFFFF"
+LISTENERS = "sl local_address rem_address st\\n0: 00000000:0016 00000000:0000 0A"
 MODULES = ("ib_core", "ib_uverbs", "ib_umad", "ib_cm", "iw_cm", "rdma_cm", "rdma_ucm", "ib_ipoib", "mlx5_core", "mlx5_ib")
 #: It is no variable of the plan.
 LINE_OF_OTHERS = "NCCL_DEBUG=WARN\n"
@@ -259,6 +263,11 @@ def _system(kernel: str, release: str, packages: str, lockdown: str = "[none] in
         /sys/devices/system/clocksource/clocksource0/current_clocksource: tsc
         /sys/devices/system/clocksource/clocksource0/available_clocksource: tsc hpet acpi_pm
         /sys/kernel/security/lockdown: {lockdown}
+        /proc/net/route: {ROUTES}
+        /proc/net/tcp: {LISTENERS}
+        /proc/net/tcp6: {LISTENERS}
+        /proc/sys/net/ipv4/ip_forward: 0
+        /etc/resolv.conf: nameserver 192.0.2.53
         /proc/1/comm: systemd
         /proc/cpuinfo: processor : 0\\nflags\t\t: fpu vme\\n\\n
         /etc/machine-id: 0123456789abcdef0123456789abcdef

@@ -1,0 +1,179 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a host needs for its management, and through which interface: default routes, name servers, forwarding, the SSH daemon.
+
+Sources: /proc/net/route and /proc/net/ipv6_route (net/ipv4/fib_trie.c, net/ipv6/route.c) show the main table; policy rules are not read.
+/proc/net/tcp and tcp6 (proc(5)) show listeners; resolv.conf(5).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Union
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+
+ROUTES, ROUTES6 = "/proc/net/route", "/proc/net/ipv6_route"
+LISTENERS = ("/proc/net/tcp", "/proc/net/tcp6")
+FORWARDING = "/proc/sys/net/ipv4/ip_forward"
+#: The file that programs read, and the one that systemd-resolved writes with the real servers.
+RESOLV_CONF, RESOLVED_CONF = "/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"
+SSH_PORT = 22
+_UP, _REJECT = 0x0001, 0x0200
+_TCP_LISTEN = "0A"
+_HEADER = "Iface"
+_SERVER = re.compile(r"^[ \t]*nameserver[ \t]+(\S+)", re.MULTILINE)
+_ROUTE6 = re.compile(r"^([0-9a-f]{32}) ([0-9a-f]{2}) [0-9a-f]{32} [0-9a-f]{2} ([0-9a-f]{32}) ([0-9a-f]{8}) [0-9a-f]{8} [0-9a-f]{8} ([0-9a-f]{8}) +(\S+)$")
+
+Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
+Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
+
+
+@dataclass(frozen=True)
+class Route:
+    """One route of the main table. gateway: None for a directly connected network."""
+
+    network: Network
+    netdev: str
+    gateway: str | None
+    metric: int
+
+
+@dataclass(frozen=True)
+class DefaultRoute:
+    """A default route of a host; the lowest metric wins."""
+
+    netdev: str
+    gateway: str | None
+    metric: int
+
+
+@dataclass(frozen=True)
+class NameServer:
+    """A name server, and the interface through which the main table reaches it; None for a loopback address, or without a route."""
+
+    address: str
+    netdev: str | None
+
+
+@dataclass(frozen=True)
+class Planes:
+    """forwarding: whether IPv4 packets are forwarded between interfaces. ssh: the addresses on which a program listens on port 22.
+
+    "0.0.0.0" and "::" mean all addresses.
+    """
+
+    default_routes: list[DefaultRoute]
+    name_servers: list[NameServer]
+    forwarding: bool | None
+    ssh: list[str]
+
+
+def parse_routes(text: str) -> list[Route]:
+    """Parse /proc/net/route. Raises ParseError for another form."""
+    head, *lines = text.splitlines() or [""]
+    if not head.startswith(_HEADER):
+        raise ParseError(f"{ROUTES}: not a table of routes: {head[:200]!r}")
+    return [route for line in lines if line.strip() and (route := _route(line)) is not None]
+
+
+def _route(line: str) -> Route | None:
+    words = line.split()
+    try:
+        netdev, destination, gateway, flags = words[:4]
+        metric, mask = int(words[6]), words[7]
+        network = ipaddress.IPv4Network((_ipv4(destination), ipaddress.IPv4Address(_ipv4(mask)).compressed))
+        if not int(flags, 16) & _UP or int(flags, 16) & _REJECT:
+            return None
+        return Route(network, netdev, None if int(gateway, 16) == 0 else _ipv4(gateway), metric)
+    except (ValueError, IndexError, struct.error) as exc:
+        raise ParseError(f"{ROUTES}: not a route: {line[:200]!r}") from exc
+
+
+def _ipv4(text: str) -> str:
+    """Convert "0164A8C0", as a little-endian kernel writes 192.168.100.1, to the address."""
+    return socket.inet_ntoa(struct.pack("=I", int(text, 16)))
+
+
+def parse_routes6(text: str) -> list[Route]:
+    """Parse /proc/net/ipv6_route, without routes of the loopback interface. Raises ParseError for another form."""
+    found = []
+    for line in text.splitlines():
+        match = _ROUTE6.match(line)
+        if match is None:
+            raise ParseError(f"{ROUTES6}: not a route: {line[:200]!r}")
+        destination, length, gateway, metric, flags, netdev = match.groups()
+        if netdev == "lo" or not int(flags, 16) & _UP or int(flags, 16) & _REJECT:
+            continue
+        network = ipaddress.IPv6Network((int(destination, 16), int(length, 16)), strict=False)
+        hop = None if int(gateway, 16) == 0 else str(ipaddress.IPv6Address(int(gateway, 16)))
+        found.append(Route(network, netdev, hop, int(metric, 16)))
+    return found
+
+
+def parse_listeners(text: str, port: int) -> Iterator[str]:
+    """Yield the addresses of /proc/net/tcp or tcp6 on which something listens on a port. Raises ParseError for another form."""
+    head, *lines = text.splitlines() or [""]
+    if "local_address" not in head:
+        raise ParseError(f"/proc/net/tcp: not a table of sockets: {head[:200]!r}")
+    for line in lines:
+        words = line.split()
+        address, _colon, number = words[1].partition(":") if len(words) > 3 else ("", "", "")
+        try:
+            if words[3] == _TCP_LISTEN and int(number, 16) == port:
+                packed = b"".join(struct.pack("=I", int(address[at : at + 8], 16)) for at in range(0, len(address), 8))
+                yield str(ipaddress.ip_address(packed))
+        except (ValueError, IndexError) as exc:
+            raise ParseError(f"/proc/net/tcp: not a socket: {line[:200]!r}") from exc
+
+
+def netdev_towards(address: str, routes: Sequence[Route]) -> str | None:
+    """Return the interface of the most specific route to an address, the one with the lowest metric; None without a route."""
+    wanted = ipaddress.ip_address(address)
+    having = [route for route in routes if route.network.version == wanted.version and wanted in route.network]
+    best = max(having, key=lambda route: (route.network.prefixlen, -route.metric), default=None)
+    return None if best is None else best.netdev
+
+
+def read_planes(sys: SysRoot, *, running: bool) -> Planes | None:
+    """Return the planes of the running system; None for a captured tree, and for a kernel without IPv4."""
+    text = sys.read(ROUTES) if running else None
+    if text is None:
+        return None
+    routes = [*parse_routes(text), *parse_routes6(sys.read(ROUTES6) or "")]
+    defaults = [DefaultRoute(each.netdev, each.gateway, each.metric) for each in routes if each.network.prefixlen == 0]
+    forwarding = sys.text(FORWARDING)
+    listening = {address for path in LISTENERS for address in parse_listeners(sys.read(path) or "local_address", SSH_PORT)}
+    return Planes(
+        sorted(defaults, key=lambda route: route.metric),
+        [NameServer(address, netdev_towards(address, routes)) for address in _name_servers(sys)],
+        None if forwarding is None else forwarding != "0",
+        sorted(listening),
+    )
+
+
+def _name_servers(sys: SysRoot) -> list[str]:
+    """Return the addresses of the name servers; behind a resolver of the host itself (systemd-resolved), its own."""
+    found = _addresses(sys.read(RESOLV_CONF) or "")
+    if found and all(ipaddress.ip_address(address).is_loopback for address in found):
+        found = _addresses(sys.read(RESOLVED_CONF) or "") or found
+    return found
+
+
+def _addresses(text: str) -> list[str]:
+    """Return the valid addresses of name servers in a resolv.conf, without zones; the resolver ignores others too."""
+    found = []
+    for word in _SERVER.findall(text):
+        try:
+            found.append(str(ipaddress.ip_address(word.partition("%")[0])))
+        except ValueError:
+            continue
+    return found
