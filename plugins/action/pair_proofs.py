@@ -23,10 +23,11 @@ class ActionModule(PairAction):
         self.prepare()
         standings = [each for of in self.standings.values() for each in of.values()]
         valid = sum(each.valid for each in standings)
-        choice = self.choice(self.measure(options["measure"]), self.outside())
+        near = self.outside()
+        choice = self.choice(self.measure(options["measure"]), near)
         probes = choice is not None or options["path_mtu"]
         if probes:
-            self.folder.write_json(PLAN, path_mtu_plan(self.fleet))
+            self.folder.write_json(PLAN, path_mtu_plan(self.fleet, near))
         hosts, outside = (list(choice.hosts), list(choice.outside)) if choice else ([], [])
         words = f"{valid} of {len(standings)} ports have a valid proof; hosts to measure: {len(hosts)}."
         return {"hosts": [host for host in hosts if host not in outside], "outside": outside, "path_mtu": probes, "msg": words}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.path_mtu import Probed
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.path_mtu import FOLDER, PLAN, rails_to_probe
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
@@ -17,11 +18,14 @@ class ActionModule(RunAction):
     ARGUMENTS: ClassVar[Mapping[str, Any]] = {}
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        rails = rails_to_probe(self.folder.read_if_there(PLAN) or {}, self.host)
-        if not rails:
+        plan = self.folder.read_if_there(PLAN) or {}
+        planned = [rail for rail, hosts in plan.items() if self.host in hosts]
+        if not planned:
             return {"rails": {}}
-        done = self.module("path_mtu", rails=rails)
+        rails = rails_to_probe(plan, self.host)
+        done = self.module("path_mtu", rails=rails) if rails else {"rails": {}}
         if done.get("failed") or done.get("unreachable") or self._task.check_mode:
             return done
-        self.folder.write_json(self.folder.host_file(FOLDER, self.host), done["rails"])
+        alone = {rail: Probed(0).to_dict() for rail in planned}
+        self.folder.write_json(self.folder.host_file(FOLDER, self.host), {**alone, **done["rails"]})
         return {"rails": done["rails"]}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import NO_DEVICE, Check, declare
@@ -44,11 +44,17 @@ SHARE = 0.8
 Way = tuple[str, str]
 """A direction: from a host, to a host."""
 Plan = dict[str, dict[str, dict[str, Any]]]
-"""Rail → host → {"netdev", "address", "bytes"}: the interface, its address, and its MTU in bytes. network: only for a mesh."""
+"""Rail → host → {"netdev", "address", "bytes"}: the interface, its address, and its MTU in bytes. network: only for a mesh.
+
+A host outside of the play has only an address.
+"""
 
 
-def path_mtu_plan(fleet: Fleet) -> Plan:
-    """Return what is probed: every host with an address on a RoCE rail that at least one other host has."""
+def path_mtu_plan(fleet: Fleet, outside: Mapping[str, Mapping[str, Any]]) -> Plan:
+    """Return what is probed: every host with an address on a RoCE rail that at least one other host has.
+
+    outside: host → rail → endpoint of the hosts that are not in the play, but are probed by it.
+    """
     plan: Plan = {}
     for host in fleet.hosts:
         for rail in resolve(fleet.intents[host]["rails"], fleet.facts[host]):
@@ -60,6 +66,9 @@ def path_mtu_plan(fleet: Fleet) -> Plan:
             network = {"network": str(ipaddress.ip_interface(rail.rail["address"]).network)} if is_mesh else {}
             entry = {"netdev": rail.netdev, "address": endpoint["address"], "bytes": mtu_bytes, **network}
             plan.setdefault(rail.name, {})[host] = entry
+    for host, of in outside.items():
+        for name in of.keys() & plan.keys():
+            plan[name][host] = {"address": of[name]["address"]}
     return {rail: hosts for rail, hosts in plan.items() if len(hosts) > 1}
 
 
@@ -69,11 +78,12 @@ def rails_to_probe(plan: Plan, host: str) -> list[dict[str, Any]]:
     for rail, hosts in plan.items():
         own = hosts.get(host)
         order = list(hosts)
-        if own is None:
+        if own is None or "netdev" not in own:
             continue
         at = order.index(host)
-        others = [name for name in order[at + 1 :] + order[:at] if hosts[name].get("network") == own.get("network")]
-        peers = [{"host": name, "address": hosts[name]["address"], "bytes": min(own["bytes"], hosts[name]["bytes"])} for name in others]
+        others = [name for name in order[at + 1 :] + order[:at] if hosts[name].get("network", own.get("network")) == own.get("network")]
+        sizes = {name: min(own["bytes"], hosts[name].get("bytes", own["bytes"])) for name in others}
+        peers = [{"host": name, "address": hosts[name]["address"], "bytes": size} for name, size in sizes.items()]
         if peers:
             found.append({"name": rail, "netdev": own["netdev"], "address": own["address"], "peers": peers})
     return found
@@ -127,7 +137,7 @@ class _Rail:
         """The ends, as in `ends`, that lose packets with nearly all partners."""
 
         def possible(host: str) -> int:
-            return len(self.hosts) - 1 if host in self.partners else len(self.partners)
+            return self.partners.get(host, len(self.partners))
 
         return frozenset((host, end) for (host, end), ways in self.ends.items() if len(ways) >= max(2.0, SHARE * possible(host)))
 
@@ -165,7 +175,9 @@ def _judged(host: str, rail: _Rail) -> tuple[str, str, str, str]:
         return UNKNOWN, rail.errors[host], expected, f"Run the pairs stage again for {host}."
     partners = rail.partners[host]
     quiet = rail.quiet.get(host, [])
-    if partners and len(quiet) == partners:
+    if not partners:
+        return NOT_APPLICABLE, "no other host is in the subnet of this rail", expected, ""
+    if len(quiet) == partners:
         remedy = f"1. Allow ICMP echo on the rail: check the firewall of {host} and its partners. 2. Run `ansible-playbook rdma.cluster.validate`."
         return WARNING, f"none of {partners} hosts answers ICMP echo of any size, so the path MTU is not known", expected, remedy
     words = [f"packets of {size} bytes pass to and from {partners} hosts"]

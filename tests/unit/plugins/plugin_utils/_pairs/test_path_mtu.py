@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.path_mtu import (
@@ -41,7 +41,7 @@ def fleet(nodes: int, **fabric: Any) -> Fleet:
 def probed(path: Path, nodes: int, lost: Lost, *, udp: bool = True, silent: tuple[int, ...] = (), hops: Mapping[int, Any] = {}) -> RunFolder:  # noqa: B006
     """A run whose hosts have probed rail0. udp: whether the direction is known; silent: hosts that answer nothing."""
     folder, here = RunFolder(path), fleet(nodes)
-    folder.write_json(PLAN, path_mtu_plan(here))
+    folder.write_json(PLAN, path_mtu_plan(here, {}))
     numbers = range(1, nodes + 1)
     for one in numbers:
         bad: dict[str, Any] = {}
@@ -71,25 +71,32 @@ def from_all(host: int, nodes: int, size: int = 4000) -> dict[tuple[int, int], i
 
 
 def test_each_rail_is_planned_with_the_interface_its_address_and_its_mtu() -> None:
-    plan = path_mtu_plan(fleet(2))
+    plan = path_mtu_plan(fleet(2), {})
     assert plan["rail1"]["node2"] == {"netdev": "ens2", "address": "192.168.101.2", "bytes": SIZE}
     assert list(plan) == ["rail0", "rail1"]
 
 
 def test_one_host_has_nobody_to_probe() -> None:
-    assert path_mtu_plan(fleet(1)) == {}
+    assert path_mtu_plan(fleet(1), {}) == {}
 
 
 def test_each_host_begins_with_another_partner_and_the_smaller_mtu_counts() -> None:
-    plan = path_mtu_plan(fleet(3))
+    plan = path_mtu_plan(fleet(3), {})
     plan["rail0"]["node3"]["bytes"] = 1500
     rail0, _rail1 = rails_to_probe(plan, "node2")
     assert [(peer["host"], peer["bytes"]) for peer in rail0["peers"]] == [("node3", 1500), ("node1", SIZE)]
     assert rails_to_probe(plan, "node9") == []
 
 
+def test_proven_hosts_outside_of_the_play_are_probed_and_do_not_probe() -> None:
+    plan = path_mtu_plan(fleet(1), {"node8": {"rail0": {"address": "192.168.100.8"}}, "node9": {"rail7": {"address": "192.168.107.9"}}})
+    assert list(plan) == ["rail0"]
+    assert rails_to_probe(plan, "node1")[0]["peers"] == [{"host": "node8", "address": "192.168.100.8", "bytes": SIZE}]
+    assert rails_to_probe(plan, "node8") == []
+
+
 def test_in_a_mesh_only_the_other_end_of_the_cable_is_probed() -> None:
-    plan = path_mtu_plan(fleet(3, topology="mesh"))
+    plan = path_mtu_plan(fleet(3, topology="mesh"), {})
     assert {peer["host"] for peer in rails_to_probe(plan, "node1")[0]["peers"]} == {"node2", "node3"}
     plan["rail0"]["node3"]["network"] = "192.168.7.0/24"
     assert [peer["host"] for peer in rails_to_probe(plan, "node1")[0]["peers"]] == ["node2"]
@@ -178,6 +185,13 @@ def test_a_host_that_did_not_probe_is_unknown_and_still_named_by_others(tmp_path
     assert found["node2"].observed == "it was not probed"
     # Both partners that probed have seen it.
     assert {host for host, finding in found.items() if finding.status == ERROR} == {"node3"}
+
+
+def test_a_host_without_a_neighbor_on_the_rail_has_nothing_to_probe(tmp_path: Path) -> None:
+    folder = probed(tmp_path, 2, {})
+    nothing = {"peers": 0, "bad": {}, "error": ""}
+    folder.write_json(folder.host_file(FOLDER, "node1"), {"rail0": nothing, "rail1": nothing})
+    assert judged(folder, 2)["node1"].status == NOT_APPLICABLE
 
 
 def test_an_error_of_the_socket_is_unknown(tmp_path: Path) -> None:
