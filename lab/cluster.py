@@ -106,7 +106,7 @@ def up(name: str, kind: str, nodes: int, port_base: int | None, kernel_arguments
         preflight.check(make_plan(name, kind, nodes, port_base or _free_port_base(nodes), kernel_arguments))
         made = image.ensure()
         # The ports are chosen again, because another program can take one while the image is built.
-        plan = make_plan(name, kind, nodes, port_base or _free_port_base(nodes), kernel_arguments, secrets.choice(NIC_PREFIXES))
+        plan = make_plan(name, kind, nodes, port_base or _free_port_base(nodes), kernel_arguments, nic_prefix=secrets.choice(NIC_PREFIXES))
         lab = Lab(plan, LabFolder.of(name), made)
         try:
             _bring_up(lab)

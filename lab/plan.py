@@ -91,7 +91,7 @@ class Plan:
         raise LabError(f"Lab '{self.name}' has no node '{name}'; it has {', '.join(n.name for n in self.nodes)}.")
 
 
-def make_plan(name: str, kind: str, nodes: int, port_base: int, kernel_arguments: str = "", nic_prefix: int = NIC_PREFIX) -> Plan:
+def make_plan(name: str, kind: str, nodes: int, port_base: int, kernel_arguments: str = "", *, nic_prefix: int = NIC_PREFIX) -> Plan:
     """Return the whole plan. Raises LabError for an invalid name, kind or size."""
     if not re.fullmatch(r"[a-z][a-z0-9]{0,9}", name):
         raise LabError(f"A lab's name is 1 to 10 lower-case letters and digits, beginning with a letter; got '{name}'.")

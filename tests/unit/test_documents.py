@@ -78,7 +78,9 @@ def test_a_playbook_and_its_variables_are_there(command: Shown) -> None:
             assert word.removeprefix("rdma.cluster.") in PLAYBOOKS | {"X", "PLAYBOOK", "STAGE"}, word
         elif word.startswith(("playbooks/", "molecule/", "inventories/")):
             assert (ROOT / word).exists(), word
-    known = {*RUN, *OURS, *SECTIONS} | {name for role in ROOT.glob("roles/*/defaults/main.yml") for name in yaml.safe_load(role.read_text())}
+    known = {*RUN, *OURS, *SECTIONS} | {
+        name for role in ROOT.glob("roles/*/defaults/main.yml") for name in yaml.safe_load(role.read_text())
+    }
     assert [name for name in variables(words) if name not in known and not PLACEHOLDER.search(name)] == []
 
 

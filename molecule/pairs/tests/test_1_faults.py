@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cable that is slow or loses packets, a switch port with a small MTU, a machine that loses its power: each is named, and nothing else is."""
+"""A cable that is slow or loses packets, a port with a small MTU, a machine that loses its power: each is named, and nothing else is."""
 
 from __future__ import annotations
 

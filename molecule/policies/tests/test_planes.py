@@ -46,7 +46,9 @@ def planes(lab: Lab, folder: Path) -> dict[str, tuple[str, str]]:
     site = Site(lab.folder.inventory, folder)
     done = site.run("validate", "--limit", HOST, "-e", REPORT)
     assert "PLAY RECAP" in done.stdout, done.stdout
-    found = {line["check"]: (line["status"], line["observed"]) for line in site.lines("findings.jsonl") if line["check"].startswith("planes.")}
+    found = {
+        line["check"]: (line["status"], line["observed"]) for line in site.lines("findings.jsonl") if line["check"].startswith("planes.")
+    }
     assert len(found) == 4, done.stdout
     return found
 

@@ -68,7 +68,7 @@ SCHEMA = 1
 SUBSETS = {
     "counters": "the counters of ports, and of interfaces if they are asked",
     "gpus": "GPUs, their distance to each NIC, GPUDirect, IOMMU",
-    "host": "limits, kernel settings, files, units, load, time, CPUs, memory, file systems, our own session, default routes and name servers",
+    "host": "limits, kernel settings, files, units, load, time, CPUs, memory, file systems, our own session, routes and name servers",
     "netdevs": "what only the running system tells of interfaces: addresses, who manages them, ethtool; the MTU of ports",
     "optics": "the modules in the cages of interfaces and InfiniBand ports",
     "qos": "RoCE quality of service of interfaces: DCBX, trust, PFC, ETS, congestion control, traffic class, RDMA-CM's defaults",

@@ -22,7 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import P
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 
 ROUTES, ROUTES6 = "/proc/net/route", "/proc/net/ipv6_route"
-LISTENERS = ("/proc/net/tcp", "/proc/net/tcp6")
+IPV4_LISTENERS, IPV6_LISTENERS = "/proc/net/tcp", "/proc/net/tcp6"
 FORWARDING = "/proc/sys/net/ipv4/ip_forward"
 #: The file that programs read, and the one that systemd-resolved writes with the real servers.
 RESOLV_CONF, RESOLVED_CONF = "/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"
@@ -31,10 +31,11 @@ _UP, _REJECT = 0x0001, 0x0200
 _TCP_LISTEN = "0A"
 _HEADER = "Iface"
 _SERVER = re.compile(r"^[ \t]*nameserver[ \t]+(\S+)", re.MULTILINE)
-_ROUTE6 = re.compile(r"^([0-9a-f]{32}) ([0-9a-f]{2}) [0-9a-f]{32} [0-9a-f]{2} ([0-9a-f]{32}) ([0-9a-f]{8}) [0-9a-f]{8} [0-9a-f]{8} ([0-9a-f]{8}) +(\S+)$")
+_ROUTE6 = re.compile(
+    r"^([0-9a-f]{32}) ([0-9a-f]{2}) [0-9a-f]{32} [0-9a-f]{2} ([0-9a-f]{32}) ([0-9a-f]{8}) [0-9a-f]{8} [0-9a-f]{8} ([0-9a-f]{8}) +(\S+)$"
+)
 
 Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
-Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 
 
 @dataclass(frozen=True)
@@ -68,20 +69,20 @@ class NameServer:
 class Planes:
     """forwarding: whether IPv4 packets are forwarded between interfaces. ssh: the addresses on which a program listens on port 22.
 
-    "0.0.0.0" and "::" mean all addresses.
+    "0.0.0.0" and "::" mean all addresses. None: not read.
     """
 
     default_routes: list[DefaultRoute]
     name_servers: list[NameServer]
     forwarding: bool | None
-    ssh: list[str]
+    ssh: list[str] | None
 
 
 def parse_routes(text: str) -> list[Route]:
     """Parse /proc/net/route. Raises ParseError for another form."""
     head, *lines = text.splitlines() or [""]
     if not head.startswith(_HEADER):
-        raise ParseError(f"{ROUTES}: not a table of routes: {head[:200]!r}")
+        raise ParseError(f"not a table of routes: {head[:200]!r}")
     return [route for line in lines if line.strip() and (route := _route(line)) is not None]
 
 
@@ -95,7 +96,7 @@ def _route(line: str) -> Route | None:
             return None
         return Route(network, netdev, None if int(gateway, 16) == 0 else _ipv4(gateway), metric)
     except (ValueError, IndexError, struct.error) as exc:
-        raise ParseError(f"{ROUTES}: not a route: {line[:200]!r}") from exc
+        raise ParseError(f"not a route: {line[:200]!r}") from exc
 
 
 def _ipv4(text: str) -> str:
@@ -109,7 +110,7 @@ def parse_routes6(text: str) -> list[Route]:
     for line in text.splitlines():
         match = _ROUTE6.match(line)
         if match is None:
-            raise ParseError(f"{ROUTES6}: not a route: {line[:200]!r}")
+            raise ParseError(f"not a route: {line[:200]!r}")
         destination, length, gateway, metric, flags, netdev = match.groups()
         if netdev == "lo" or not int(flags, 16) & _UP or int(flags, 16) & _REJECT:
             continue
@@ -119,20 +120,27 @@ def parse_routes6(text: str) -> list[Route]:
     return found
 
 
-def parse_listeners(text: str, port: int) -> Iterator[str]:
-    """Yield the addresses of /proc/net/tcp or tcp6 on which something listens on a port. Raises ParseError for another form."""
+def parse_listeners(text: str) -> Iterator[tuple[str, int]]:
+    """Yield address and port of each listener in /proc/net/tcp or tcp6. Raises ParseError for another form."""
     head, *lines = text.splitlines() or [""]
     if "local_address" not in head:
-        raise ParseError(f"/proc/net/tcp: not a table of sockets: {head[:200]!r}")
+        raise ParseError(f"not a table of sockets: {head[:200]!r}")
     for line in lines:
         words = line.split()
         address, _colon, number = words[1].partition(":") if len(words) > 3 else ("", "", "")
         try:
-            if words[3] == _TCP_LISTEN and int(number, 16) == port:
+            if words[3] == _TCP_LISTEN:
                 packed = b"".join(struct.pack("=I", int(address[at : at + 8], 16)) for at in range(0, len(address), 8))
-                yield str(ipaddress.ip_address(packed))
-        except (ValueError, IndexError) as exc:
-            raise ParseError(f"/proc/net/tcp: not a socket: {line[:200]!r}") from exc
+                yield str(ipaddress.ip_address(packed)), int(number, 16)
+        except (ValueError, IndexError, struct.error) as exc:
+            raise ParseError(f"not a socket: {line[:200]!r}") from exc
+
+
+def parse_forwarding(text: str) -> bool:
+    """Parse net.ipv4.ip_forward. Raises ParseError for anything but 0 and 1."""
+    if text.strip() not in ("0", "1"):
+        raise ParseError(f"neither 0 nor 1: {text[:200]!r}")
+    return text.strip() == "1"
 
 
 def netdev_towards(address: str, routes: Sequence[Route]) -> str | None:
@@ -145,19 +153,25 @@ def netdev_towards(address: str, routes: Sequence[Route]) -> str | None:
 
 def read_planes(sys: SysRoot, *, running: bool) -> Planes | None:
     """Return the planes of the running system; None for a captured tree, and for a kernel without IPv4."""
-    text = sys.read(ROUTES) if running else None
-    if text is None:
+    routes = sys.value(ROUTES, parse_routes) if running else None
+    if routes is None:
         return None
-    routes = [*parse_routes(text), *parse_routes6(sys.read(ROUTES6) or "")]
+    routes += sys.value(ROUTES6, parse_routes6) or []
     defaults = [DefaultRoute(each.netdev, each.gateway, each.metric) for each in routes if each.network.prefixlen == 0]
-    forwarding = sys.text(FORWARDING)
-    listening = {address for path in LISTENERS for address in parse_listeners(sys.read(path) or "local_address", SSH_PORT)}
     return Planes(
         sorted(defaults, key=lambda route: route.metric),
         [NameServer(address, netdev_towards(address, routes)) for address in _name_servers(sys)],
-        None if forwarding is None else forwarding != "0",
-        sorted(listening),
+        sys.value(FORWARDING, parse_forwarding),
+        _ssh_addresses(sys),
     )
+
+
+def _ssh_addresses(sys: SysRoot) -> list[str] | None:
+    """Return the addresses of the SSH daemon, None without a table for IPv4. A kernel without IPv6 has no table for it."""
+    tables = [sys.value(path, lambda text: list(parse_listeners(text))) for path in (IPV4_LISTENERS, IPV6_LISTENERS)]
+    if tables[0] is None:
+        return None
+    return sorted({address for table in tables for address, port in table or () if port == SSH_PORT})
 
 
 def _name_servers(sys: SysRoot) -> list[str]:

@@ -68,7 +68,7 @@ class Short:
 
 @dataclass(frozen=True)
 class Probed:
-    """The result of a rail. bad: host → what was found, for each peer that the planned size does not reach. error: why nothing was probed."""
+    """The result of a rail. bad: host → the finding, for each peer that the planned size does not reach. error: why nothing was probed."""
 
     peers: int
     bad: dict[str, Short] = field(default_factory=dict)

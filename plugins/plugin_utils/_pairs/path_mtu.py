@@ -25,8 +25,8 @@ declare(
     {
         "network.path_mtu": Check(
             "pairs",
-            "whether packets of the planned MTU get from each host to each other host of a RoCE rail without being fragmented, before pairs "
-            "are measured and in `validate`; the finding names host and direction, and the largest size that passes",
+            "whether packets of the planned MTU get from each host to each other host of a RoCE rail unfragmented, before pairs are "
+            "measured and in `validate`; the finding names host and direction, and the largest size that passes",
             'ICMP echo and UDP with the bit "do not fragment"; the interfaces\' MTU',
             "set the MTU of the switch port that the finding names to 9216, or lower `mtu_bytes` on all hosts of the rail",
             follows=(*NO_DEVICE, "link.state"),
@@ -178,7 +178,10 @@ def _judged(host: str, rail: _Rail) -> tuple[str, str, str, str]:
     if not partners:
         return NOT_APPLICABLE, "no other host is in the subnet of this rail", expected, ""
     if len(quiet) == partners:
-        remedy = f"1. Allow ICMP echo on the rail: check the firewall of {host} and its partners. 2. Run `ansible-playbook rdma.cluster.validate`."
+        remedy = (
+            f"1. Allow ICMP echo on the rail: check the firewall of {host} and its partners. "
+            "2. Run `ansible-playbook rdma.cluster.validate` on the control node."
+        )
         return WARNING, f"none of {partners} hosts answers ICMP echo of any size, so the path MTU is not known", expected, remedy
     words = [f"packets of {size} bytes pass to and from {partners} hosts"]
     elsewhere = sorted({way[1 - way.index(host)] for way in concerned})
@@ -216,5 +219,6 @@ def _remedy(host: str, own: Iterable[Way], size: int, rail: _Rail) -> str:
         port = "every switch port of the rail"
     return (
         f"1. On the switch, read and correct the MTU of {port}: it needs room for {size} bytes and the Ethernet header (usually 9216). "
-        f"2. If it is right, read the MTU of routers and VLANs on the path. 3. Run `ansible-playbook rdma.cluster.pairs` on the control node."
+        "2. If it is right, read the MTU of routers and VLANs on the path. 3. Run `ansible-playbook rdma.cluster.pairs` on the control "
+        "node."
     )

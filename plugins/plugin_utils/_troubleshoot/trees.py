@@ -4,8 +4,8 @@
 
 """The decision tree of each symptom: questions in the order in which an engineer asks them, each answered by checks of the catalogue.
 
-A question is phrased so that "yes" is healthy. Sources: the debugging procedures of operators for low all-reduce throughput, GPUDirect RDMA,
-ECMP, flapping links, discards, libraries, memory registration and meshes, with the corrections of docs/errata.md.
+A question is phrased so that "yes" is healthy. Sources: the debugging procedures of operators for low all-reduce throughput, GPUDirect
+RDMA, ECMP, flapping links, discards, libraries, memory registration and meshes, with the corrections of docs/errata.md.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ MEASURE_SPINES = "ansible-playbook rdma.cluster.fabric rdma.cluster.pairs -e rdm
 
 @dataclass(frozen=True)
 class Step:
-    """One question. checks: the IDs that answer it. why: how a bad answer explains the symptom. measure: what to run if it was not measured.
+    """One question. checks: the IDs that answer it. why: how a bad answer explains the symptom.
 
-    unknown_explains: whether an answer that could not be read is itself the explanation.
+    measure: what to run if it was not measured. unknown_explains: whether an answer that could not be read is itself the explanation.
     """
 
     question: str
@@ -84,8 +84,23 @@ ROUTES = Step(
 )
 LOSSLESS = Step(
     "On RoCE, do PFC, ECN, trust and DSCP agree on every host?",
-    ("qos.trust", "qos.dscp", "qos.pfc", "qos.pause", "qos.ecn", "qos.cnp", "qos.dcqcn", "qos.ets", "qos.buffers", "qos.dcbx", "qos.overwritten")
-    + ("qos.rdma_cm", "qos.traffic_class", "qos.backend", "qos.boot"),
+    (
+        "qos.trust",
+        "qos.dscp",
+        "qos.pfc",
+        "qos.pause",
+        "qos.ecn",
+        "qos.cnp",
+        "qos.dcqcn",
+        "qos.ets",
+        "qos.buffers",
+        "qos.dcbx",
+        "qos.overwritten",
+        "qos.rdma_cm",
+        "qos.traffic_class",
+        "qos.backend",
+        "qos.boot",
+    ),
     "If RDMA is outside the lossless priority on one host, its packets are discarded under load and repeated after a timeout.",
 )
 LOSSLESS_LOAD = Step(
@@ -96,7 +111,17 @@ LOSSLESS_LOAD = Step(
 )
 NCCL = Step(
     "Do the NCCL variables name the right devices, with valid and equal values on all hosts?",
-    ("nccl.hca", "nccl.pkey", "nccl.gid_index", "nccl.socket_ifname", "nccl.lint", "nccl.user_lines", "nccl.file", "nccl.topology", "nccl.alike"),
+    (
+        "nccl.hca",
+        "nccl.pkey",
+        "nccl.gid_index",
+        "nccl.socket_ifname",
+        "nccl.lint",
+        "nccl.user_lines",
+        "nccl.file",
+        "nccl.topology",
+        "nccl.alike",
+    ),
     "A wrong or left-over variable makes NCCL use sockets, fewer NICs, or another algorithm on one host.",
 )
 GPU_DRIVER = Step(
@@ -158,7 +183,21 @@ TREES: dict[str, Tree] = {
         Tree(
             "slow",
             "a job, or all-reduce, is slower than expected",
-            (HOSTS, SCOPE, STRAGGLERS, LINKS, CLEAN_LINKS, SLOTS, ROUTES, LOSSLESS, LOSSLESS_LOAD, NCCL, GPUDIRECT, PEER_TO_PEER, GPU_MEASURED),
+            (
+                HOSTS,
+                SCOPE,
+                STRAGGLERS,
+                LINKS,
+                CLEAN_LINKS,
+                SLOTS,
+                ROUTES,
+                LOSSLESS,
+                LOSSLESS_LOAD,
+                NCCL,
+                GPUDIRECT,
+                PEER_TO_PEER,
+                GPU_MEASURED,
+            ),
             (
                 f"Measure the pairs of hosts while no job runs: `{MEASURE_PAIRS}`.",
                 f"Measure NCCL on growing sets of hosts: `{MEASURE_COLLECTIVES}`.",
@@ -192,7 +231,7 @@ TREES: dict[str, Tree] = {
             (
                 f"Measure all pairs across the spines at once, while no job runs: `{MEASURE_SPINES}`.",
                 "On the leaf switches, compare the bytes of all uplinks during the load: they may differ by 20 %.",
-                "Give the hash more flows: `NCCL_IB_QPS_PER_CONNECTION=4` in `rdma_nccl.variables`; or enable adaptive routing on the switches.",
+                "Give the hash more flows: `NCCL_IB_QPS_PER_CONNECTION=4` in `rdma_nccl.variables`. Or enable adaptive routing on switches.",
             ),
         ),
         Tree(

@@ -89,7 +89,10 @@ def _answer(step: Step, checks: Mapping[str, Check], findings: Findings) -> Answ
 def text(walked: Walk, hosts: int, measured: str) -> str:
     """Return the walk as plain text without a final line break. measured: where measured results are from, "" if there are none."""
     tree = walked.tree
-    parts = ["\n".join(_head(tree, hosts, measured)), section("PATH", *(_lines(number, each) for number, each in enumerate(walked.path, 1)))]
+    parts = [
+        "\n".join(_head(tree, hosts, measured)),
+        section("PATH", *(_lines(number, each) for number, each in enumerate(walked.path, 1))),
+    ]
     number = walked.explained_by
     if number is not None:
         last = walked.path[-1]

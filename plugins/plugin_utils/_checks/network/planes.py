@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
-from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import LISTENERS, SSH_PORT, Planes
+from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import IPV4_LISTENERS, IPV6_LISTENERS, SSH_PORT, Planes
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
@@ -32,11 +32,14 @@ declare(
             "name servers: none is reached through a compute rail",
             "`/etc/resolv.conf`, behind systemd-resolved its own list; `/proc/net/route`",
             "use a name server on the management network; `resolvectl status` shows which interface sets it",
-            sources=(_ROUTES, reads.file("/etc/resolv.conf", absent_means="no name server is configured", garbled_means="no line names one")),
+            sources=(
+                _ROUTES,
+                reads.file("/etc/resolv.conf", absent_means="no name server is configured", garbled_means="no line names one"),
+            ),
         ),
         "planes.forward": Check(
             "network",
-            "whether a host with compute rails forwards IPv4 packets between interfaces; only a warning, because container engines enable it",
+            "whether a host with compute rails forwards IPv4 packets; only a warning, because container engines enable it",
             "`/proc/sys/net/ipv4/ip_forward`",
             "`sysctl net.ipv4.ip_forward=0`, if no container engine needs it",
             sources=(_ROUTES, reads.file("/proc/sys/net/ipv4/ip_forward")),
@@ -46,7 +49,7 @@ declare(
             "the SSH daemon (port 22): it must not listen on a rail's address alone",
             "`/proc/net/tcp`, `/proc/net/tcp6`",
             "remove the rail's address from `ListenAddress` in `/etc/ssh/sshd_config`, then reload sshd",
-            sources=(_ROUTES, *(reads.file(path) for path in LISTENERS)),
+            sources=(_ROUTES, reads.file(IPV4_LISTENERS), reads.file(IPV6_LISTENERS, absent_means="the kernel has no IPv6")),
         ),
     }
 )
@@ -110,7 +113,7 @@ def _forward(host: str, planes: Planes, compute: Mapping[str, ResolvedRail]) -> 
     elif planes.forwarding and compute:
         words = "net.ipv4.ip_forward is 1, so packets can pass between management network and rails"
         remedy = (
-            f"1. If {host} runs Docker, Podman or Kubernetes, they need it: add a rule that drops packets between rails and other interfaces. "
+            f"1. If {host} runs Docker, Podman or Kubernetes, they need it: drop packets between rails and other interfaces. "
             f"2. Otherwise run `sysctl net.ipv4.ip_forward=0` there, and find the file that sets it: `grep -r ip_forward /etc/sysctl.d`."
         )
         yield Finding(STAGE, "planes.forward", host, SUBJECT, WARNING, words, _NO_FORWARD, remedy)
@@ -119,6 +122,10 @@ def _forward(host: str, planes: Planes, compute: Mapping[str, ResolvedRail]) -> 
 
 
 def _ssh(host: str, planes: Planes, rails: Sequence[ResolvedRail]) -> Iterator[Finding]:
+    if planes.ssh is None:
+        remedy = f"Run `cat /proc/net/tcp` on {host}."
+        yield Finding(STAGE, "planes.ssh", host, SUBJECT, UNKNOWN, "the listeners were not read", _NO_SSH, remedy)
+        return
     addresses = {address: rail for rail in rails if (address := rail_ip(rail.rail)) is not None}
     listening = [address for address in planes.ssh if not ipaddress.ip_address(address).is_loopback]
     on_rails = [address for address in listening if address in addresses]

@@ -115,7 +115,7 @@ PLANE = keys(
         64,
     ),
     plan=text(
-        "File on the control node with the planned cabling ([the fabric](fabric.md)); a relative path starts at the folder of the inventory.",
+        "File on the control node with the planned cabling ([the fabric](fabric.md)). A relative path starts at the inventory's folder.",
         FILE,
     ),
 )

@@ -19,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import (
     DefaultRoute,
     NameServer,
     netdev_towards,
+    parse_forwarding,
     parse_listeners,
     parse_routes,
     parse_routes6,
@@ -33,10 +34,11 @@ enp0s2\t0002000A\t00000000\t0001\t0\t0\t1024\t00FFFFFF\t0\t0\t0
 ens1\t0064A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0                                                                              
 ens1\t0000000A\t00000000\t0200\t0\t0\t0\t000000FF\t0\t0\t0                                                                              
 """  # noqa: W291
-ROUTES6 = """\
-fec00000000000000000000000000000 40 00000000000000000000000000000000 00 00000000000000000000000000000000 00000400 00000001 00000000 00000001   enp0s2
-00000000000000000000000000000000 00 00000000000000000000000000000000 00 fe800000000000000000000000000002 00000400 00000001 00000000 00000003   enp0s2
-00000000000000000000000000000000 00 00000000000000000000000000000000 00 00000000000000000000000000000000 ffffffff 00000001 00000000 00200200       lo
+ZEROS = 32 * "0"
+ROUTES6 = f"""\
+fec00000000000000000000000000000 40 {ZEROS} 00 {ZEROS} 00000400 00000001 00000000 00000001   enp0s2
+{ZEROS} 00 {ZEROS} 00 fe800000000000000000000000000002 00000400 00000001 00000000 00000003   enp0s2
+{ZEROS} 00 {ZEROS} 00 {ZEROS} ffffffff 00000001 00000000 00200200       lo
 """
 TCP = """\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -92,8 +94,8 @@ def test_the_most_specific_route_with_the_lowest_metric_leads() -> None:
 
 
 def test_listeners_of_a_port() -> None:
-    assert list(parse_listeners(TCP, 22)) == ["0.0.0.0", "192.168.100.1"]
-    assert list(parse_listeners(TCP6, 22)) == ["::", "2001:db8::1"]
+    assert list(parse_listeners(TCP)) == [("0.0.0.0", 22), ("192.168.100.1", 22), ("127.0.0.1", 53)]
+    assert list(parse_listeners(TCP6)) == [("::", 22), ("2001:db8::1", 22)]
 
 
 def test_a_host(tmp_path: Path) -> None:
@@ -124,19 +126,39 @@ def test_lines_without_an_address_are_no_servers(tmp_path: Path, text: str) -> N
     assert planes.name_servers == []
 
 
-@pytest.mark.parametrize("text", ["", "nothing\n", "Iface\nens1\n", "Iface\nens1 zz 0 1 0 0 0 0\n", "Iface\nens1 01000000 0 1 0 0 0 000000FF\n"])
+@pytest.mark.parametrize(
+    "text", ["", "nothing\n", "Iface\nens1\n", "Iface\nens1 zz 0 1 0 0 0 0\n", "Iface\nens1 01000000 0 1 0 0 0 000000FF\n"]
+)
 def test_another_form_of_routes_is_refused(text: str) -> None:
-    with pytest.raises(ParseError, match="/proc/net/route"):
+    with pytest.raises(ParseError, match=r"not a (table of )?routes?"):
         parse_routes(text)
 
 
 def test_another_form_of_other_tables_is_refused() -> None:
-    with pytest.raises(ParseError, match="ipv6_route"):
+    with pytest.raises(ParseError, match="not a route"):
         parse_routes6("fec0 40\n")
     with pytest.raises(ParseError, match="not a table of sockets"):
-        list(parse_listeners("nothing", 22))
+        list(parse_listeners("nothing"))
     with pytest.raises(ParseError, match="not a socket"):
-        list(parse_listeners("local_address\n 0: 00000000:0016\n", 22))
+        list(parse_listeners("local_address\n 0: 00000000:0016\n"))
+
+
+def test_forwarding_is_a_switch() -> None:
+    assert (parse_forwarding("1\n"), parse_forwarding("0\n")) == (True, False)
+    with pytest.raises(ParseError, match="neither 0 nor 1"):
+        parse_forwarding("yes")
+
+
+def test_without_ipv6_the_table_of_ipv4_counts_alone(tmp_path: Path) -> None:
+    planes = read_planes(host(tmp_path, **{"/proc/net/tcp6": "", "/proc/net/ipv6_route": ""}), running=True)
+    assert planes is not None
+    assert planes.ssh == ["0.0.0.0", "192.168.100.1"]
+
+
+def test_without_a_table_of_listeners_they_are_not_known(tmp_path: Path) -> None:
+    planes = read_planes(host(tmp_path, **{"/proc/net/tcp": ""}), running=True)
+    assert planes is not None
+    assert planes.ssh is None
 
 
 def test_this_machine_has_the_routes_that_ip_shows() -> None:
@@ -146,4 +168,4 @@ def test_this_machine_has_the_routes_that_ip_shows() -> None:
     assert planes is not None
     ours = {(route.netdev, route.gateway) for route in planes.default_routes if route.gateway and "." in route.gateway}
     assert ours == expected
-    assert all(ipaddress.ip_address(address) for address in planes.ssh)
+    assert all(ipaddress.ip_address(address) for address in planes.ssh or ())

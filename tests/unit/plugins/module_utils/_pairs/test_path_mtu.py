@@ -20,7 +20,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.path_mtu import Peer, probe_rail, quoted_destination
 
-#: host a (here) – switch – hosts b, c, d, e. The switch drops large frames to b, from c, and in both directions of e; d is well.
+#: Host a (here), a switch, hosts b, c, d, e. The switch drops large frames to b, from c, and in both directions of e; d is well.
 NETWORK = """
 ns() { unshare -n sleep 120 & eval "$1=$!"; pids="$pids $!"
        until [ "$(readlink /proc/$!/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.05; done; }

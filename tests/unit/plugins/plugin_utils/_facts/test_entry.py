@@ -109,7 +109,9 @@ class Cluster:
 
     def gates(self) -> dict[str, Said]:
         """Stage → host → what its gate says, of comparing hosts and of each alone."""
-        said = {stage: _brief(compared(stage, known_hosts(self.folder, self.folder.hosts_of(stage)), self.folder)) for stage in FLEET_CHECKS}
+        said = {
+            stage: _brief(compared(stage, known_hosts(self.folder, self.folder.hosts_of(stage)), self.folder)) for stage in FLEET_CHECKS
+        }
         known = measurable_hosts(self.folder, self.folder.hosts_of("pairs"))
         fleet = Fleet.of(known)
         said["fabric"] = _brief(FabricGate(self.folder, known, "run", lambda _name: "").judge().hosts)

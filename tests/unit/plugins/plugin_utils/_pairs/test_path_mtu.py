@@ -38,7 +38,9 @@ def fleet(nodes: int, **fabric: Any) -> Fleet:
     return Fleet.of(known_of(hosts))
 
 
-def probed(path: Path, nodes: int, lost: Lost, *, udp: bool = True, silent: tuple[int, ...] = (), hops: Mapping[int, Any] = {}) -> RunFolder:  # noqa: B006
+def probed(
+    path: Path, nodes: int, lost: Lost, *, udp: bool = True, silent: tuple[int, ...] = (), hops: Mapping[int, Any] = {}
+) -> RunFolder:
     """A run whose hosts have probed rail0. udp: whether the direction is known; silent: hosts that answer nothing."""
     folder, here = RunFolder(path), fleet(nodes)
     folder.write_json(PLAN, path_mtu_plan(here, {}))

@@ -118,7 +118,9 @@ def test_a_host_that_does_not_answer_explains_every_symptom(status: str) -> None
 
 def test_the_text_shows_the_path_the_reason_and_the_remedy() -> None:
     said = text(walked("flap", finding("link.flaps", ERROR, observed="5 failures in 2 hours")), 4, "the run 20261126T054156Z-1")
-    assert said == """\
+    assert (
+        said
+        == """\
 flap: a link goes down and comes up again (4 hosts)
 Measured results are from the run 20261126T054156Z-1.
 
@@ -132,6 +134,7 @@ QUESTION 2 EXPLAINS IT
     seen:     5 failures in 2 hours
     expected: as planned
     do:       1. Fix it."""
+    )
 
 
 def test_a_question_without_a_measurement_says_how_to_measure() -> None:

@@ -43,7 +43,12 @@ SERVER = {"address": "192.168.100.53", "netdev": "ens1"}
     [
         ("planes.route", {"default_routes": [DEFAULT]}, ERROR, "a default route through ens1, which is rail0"),
         ("planes.dns", {"name_servers": [SERVER]}, ERROR, "192.168.100.53 is reached through ens1, which is rail0"),
-        ("planes.forward", {"forwarding": True}, WARNING, "net.ipv4.ip_forward is 1, so packets can pass between management network and rails"),
+        (
+            "planes.forward",
+            {"forwarding": True},
+            WARNING,
+            "net.ipv4.ip_forward is 1, so packets can pass between management network and rails",
+        ),
         ("planes.ssh", {"ssh": ["192.168.100.1"]}, ERROR, "port 22 listens on 192.168.100.1, the address of rail0"),
     ],
 )
@@ -63,7 +68,7 @@ def test_a_storage_rail_may_have_routes_and_servers_behind_it() -> None:
     assert {found[check].status for check in ("planes.route", "planes.dns", "planes.forward")} == {OK}
 
 
-@pytest.mark.parametrize("ssh", [["192.168.100.1", "0.0.0.0"], ["192.168.100.1", "::"], [], ["127.0.0.1"]])  # noqa: S104
+@pytest.mark.parametrize("ssh", [["192.168.100.1", "0.0.0.0"], ["192.168.100.1", "::"], [], ["127.0.0.1"]])
 def test_an_ssh_daemon_on_all_addresses_or_none_is_no_error(ssh: list[str]) -> None:
     assert judged(ssh=ssh)["planes.ssh"].status == OK
 
@@ -73,6 +78,7 @@ def test_what_was_not_read_is_unknown() -> None:
     found = check_planes("node1", lab_intent()["rails"], from_dict(facts))
     assert [finding.status for finding in found] == [UNKNOWN] * 4
     assert judged(forwarding=None)["planes.forward"].status == UNKNOWN
+    assert judged(ssh=None)["planes.ssh"].status == UNKNOWN
 
 
 def test_a_host_without_any_route_or_server_is_well() -> None:
