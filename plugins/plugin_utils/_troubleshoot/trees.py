@@ -231,7 +231,7 @@ TREES: dict[str, Tree] = {
             (
                 f"Measure all pairs across the spines at once, while no job runs: `{MEASURE_SPINES}`.",
                 "On the leaf switches, compare the bytes of all uplinks during the load: they may differ by 20 %.",
-                "Give the hash more flows: `NCCL_IB_QPS_PER_CONNECTION=4` in `rdma_nccl.variables`. Or enable adaptive routing on switches.",
+                "Give the hash more flows: `NCCL_IB_QPS_PER_CONNECTION=4` in `rdma_nccl.variables`. Or enable adaptive routing.",
             ),
         ),
         Tree(
