@@ -21,4 +21,8 @@ check antsibull-changelog lint
 # `all` instead of `dependent` would read the hundred collections that PyPI's ansible brings: two minutes.
 check antsibull-docs lint-collection-docs --plugin-docs --validate-collection-refs dependent --disallow-unknown-collection-refs .
 check python -m tests.tools.prose
+pages=(README.md SECURITY.md CONTRIBUTING.md docs/*.md docs/*/*.md roles/*/README.md)
+check proselint --output-format compact check --config tests/tools/proselintrc.json "${pages[@]}"
+# British spellings too; ECT is ECN-capable transport.
+check codespell --builtin clear,rare,en-GB_to_en-US --ignore-words-list ect "${pages[@]}" roles playbooks changelogs/fragments inventories plugins/modules
 exit $status
