@@ -137,17 +137,17 @@ class ActionModule(RunAction):
         """One run, or why nothing was run."""
         allowed = self._load_allowed(launcher)
         try:
-            said = self.module(MODULE, load_allowed=allowed, **plan.arguments(hosts, launcher, operation))
+            answer = self.module(MODULE, load_allowed=allowed, **plan.arguments(hosts, launcher, operation))
         except AnsibleError as error:
             return f"{launcher}: {clean(str(error))}"
-        if said.get("failed") or said.get("unreachable"):
-            return f"{launcher}: {clean(str(said.get('msg', 'the run could not be started')))}"
-        if said.get("in_use"):
-            words = clean(str(said["in_use"]))
+        if answer.get("failed") or answer.get("unreachable"):
+            return f"{launcher}: {clean(str(answer.get('msg', 'the run could not be started')))}"
+        if answer.get("in_use"):
+            words = clean(str(answer["in_use"]))
             self._refuse(launcher, words)
             return InUse(f"{launcher} is in use: {words}")
         try:
-            run = record(hosts, operation, said)
+            run = record(hosts, operation, answer)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             return f"{launcher}: its answer is refused: {place_of(error)}"
         display.display(f"  … {_words(run)}")

@@ -50,18 +50,18 @@ class ActionModule(RunAction):
         self._unusable = set(wrong)
         briefs = {host: self._brief(host) for host in play}
         found = diagnose(read, Fleet(briefs, self._known, names, refused, [host for host in wrong if host not in refused]))
-        told = text(found, options["log"])
+        explanation = text(found, options["log"])
         stored = self.folder.write_json(FILE, {"log": options["log"], **found.to_dict()})
-        self.folder.write(TEXT_FILE, told + "\n")
-        said = found.to_dict()
+        self.folder.write(TEXT_FILE, explanation + "\n")
+        diagnosis = found.to_dict()
         return {
-            "explained": told,
+            "explained": explanation,
             "stored": str(stored),
             "first_cause": read.cause,
-            "findings": said["findings"],
+            "findings": diagnosis["findings"],
             "confirmed": [cause.name for cause in confirmed(found)],
-            "unknown_hosts": said["unknown_hosts"],
-            "refused_intents": said["refused_intents"],
+            "unknown_hosts": diagnosis["unknown_hosts"],
+            "refused_intents": diagnosis["refused_intents"],
         }
 
     def _read(self, name: str) -> JobLog | str:

@@ -39,7 +39,7 @@ class ActionModule(RunAction):
         family = stack_of(self.seen).distribution.family
         doca = plan["doca"]
         repository = no_repository() if doca is None else self._repository(plan, family) if doca["repository"] is not None else []
-        return [*repository, *hook_files(family, wished=plan["hook"], dkms=plan["hook_dkms"])]
+        return [*repository, *hook_files(family, planned=plan["hook"], dkms=plan["hook_dkms"])]
 
     def _repository(self, plan: Mapping[str, Any], family: str | None) -> list[ManagedFile]:
         driver = self.intent["driver"]

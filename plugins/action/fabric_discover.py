@@ -85,10 +85,10 @@ class ActionModule(RunAction):
         return found, refused
 
 
-def _graph(told: Any) -> Graph | str:
+def _graph(item: Any) -> Graph | str:
     """The graph that a host has returned, or why it is invalid."""
     try:
-        return Graph.from_dict(told)
+        return Graph.from_dict(item)
     except ParseError as error:
         return str(error)
 

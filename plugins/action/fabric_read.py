@@ -36,17 +36,17 @@ class ActionModule(RunAction):
             if reader(self.folder, what, plane, self.variables["ansible_play_hosts"]) != self.host:
                 continue
             asked = {"plane": plane, "device": device, "port": port, "graph": what != MANAGERS, "counters": ["errors", "data"]}
-            said = self.module("fabric_facts", **asked)
-            if said.get("unreachable"):
-                return said
-            reading = reading_of(what, plane, self.host, said)
+            answer = self.module("fabric_facts", **asked)
+            if answer.get("unreachable"):
+                return answer
+            reading = reading_of(what, plane, self.host, answer)
             stored.append(self.folder.write_json(self.folder.host_file(folder_of(what, plane), self.host), reading.to_dict()))
         interfaces = sorted({str(rail.netdev) for rails in ethernet(self.intent, facts).values() for rail in rails})
         if what == GRAPHS and interfaces and not self._has(LLDP):
-            said = self.module("fabric_facts", source="lldp", name=self.host, interfaces=interfaces)
-            if said.get("unreachable"):
-                return said
-            reading = reading_of(what, LLDP, self.host, said)
+            answer = self.module("fabric_facts", source="lldp", name=self.host, interfaces=interfaces)
+            if answer.get("unreachable"):
+                return answer
+            reading = reading_of(what, LLDP, self.host, answer)
             stored.append(self.folder.write_json(self.folder.host_file(LLDP, self.host), reading.to_dict()))
         return {"stored": [str(path) for path in stored]}
 

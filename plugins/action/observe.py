@@ -16,7 +16,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks imp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import digest
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import EXPECTED, FactsError, admitted, facts_finding, place_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
-from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.wishes import firmware_names
+from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.requests import firmware_names
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan import stored
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.stored import permits_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import files_to_ask

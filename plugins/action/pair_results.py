@@ -42,11 +42,11 @@ class ActionModule(RunAction):
         while True:
             left = deadline - time.monotonic()
             wait_seconds = 0 if came.more else max(0, min(poll_seconds, round(left)))
-            said = self._ask_twice(sweep=options["sweep"], wait_seconds=wait_seconds, from_byte=came.next_byte)
-            if said.get("failed"):
-                return {**came.summary(), "finished": False, **self._trouble(f"{said['msg']} ({came.words()})", options["host"])}
+            reply = self._ask_twice(sweep=options["sweep"], wait_seconds=wait_seconds, from_byte=came.next_byte)
+            if reply.get("failed"):
+                return {**came.summary(), "finished": False, **self._trouble(f"{reply['msg']} ({came.words()})", options["host"])}
             try:
-                answer = Answer.of(said)
+                answer = Answer.of(reply)
             except ParseError as exc:
                 words = f"{options['host'] or self.host} returned no valid result of perftest_rounds: {exc} ({came.words()})"
                 return {**came.summary(), "finished": False, **self._trouble(words, options["host"])}
@@ -66,18 +66,18 @@ class ActionModule(RunAction):
 
     def _ask_twice(self, **arguments: Any) -> dict[str, Any]:
         """The module's result, of a second attempt if the first one fails. An unreachable host has `failed` and `msg` too."""
-        said = self._ask(state="collected", **arguments)
-        if said.get("failed"):
+        reply = self._ask(state="collected", **arguments)
+        if reply.get("failed"):
             time.sleep(RETRY_SECONDS)
-            said = self._ask(state="collected", **arguments)
-        return said
+            reply = self._ask(state="collected", **arguments)
+        return reply
 
     def _ask(self, **arguments: Any) -> dict[str, Any]:
         try:
-            said = self.module(MODULE, **arguments)
+            reply = self.module(MODULE, **arguments)
         except AnsibleError as exc:
             return {"failed": True, "msg": str(exc)}
-        return {**said, "failed": True} if said.get("unreachable") else said
+        return {**reply, "failed": True} if reply.get("unreachable") else reply
 
 
 class Arrivals:

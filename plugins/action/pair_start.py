@@ -30,10 +30,10 @@ class ActionModule(RunAction):
         host = options["host"] or self.host
         allowed = self._load_allowed(host)
         given = {name: options[name] for name in PASSED}
-        said = self.module(MODULE, state="started", host=host, load_allowed=allowed, **given)
-        in_use = said.get("in_use")
-        if said.get("failed") or said.get("unreachable") or not in_use:
-            return said
+        answer = self.module(MODULE, state="started", host=host, load_allowed=allowed, **given)
+        in_use = answer.get("in_use")
+        if answer.get("failed") or answer.get("unreachable") or not in_use:
+            return answer
         # Its partners find no runner there. This file distinguishes the host from a dead one.
         self.folder.write_json(self.folder.host_file(options["folder"], host, REFUSED), {"in_use": in_use})
-        return {**said, "msg": f"{host} is not measured, in use: {in_use}", "_ansible_verbose_always": True}
+        return {**answer, "msg": f"{host} is not measured, in use: {in_use}", "_ansible_verbose_always": True}

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
-from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware import wishes
+from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware import requests
 
 
 class FilterModule:
     """The filters of this file."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"firmware_pending": lambda intent, facts: wishes.firmware_pending(intent, from_dict(facts))}
+        return {"firmware_pending": lambda intent, facts: requests.firmware_pending(intent, from_dict(facts))}

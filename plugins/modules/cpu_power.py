@@ -68,17 +68,17 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.command import 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import read_cpu
-from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CpuWish, ensure_cpu
+from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CpuRequest, ensure_cpu
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import idle_refusal
 
 
 def main() -> None:
-    wishes = {"governor": {"type": "str"}, "max_cstate_latency_us": {"type": "int"}}
-    module = AnsibleModule(argument_spec={**wishes, "change_allowed": {"type": "bool", "default": False}}, supports_check_mode=True)
-    wish = CpuWish(**{name: module.params[name] for name in wishes})
+    options = {"governor": {"type": "str"}, "max_cstate_latency_us": {"type": "int"}}
+    module = AnsibleModule(argument_spec={**options, "change_allowed": {"type": "bool", "default": False}}, supports_check_mode=True)
+    request = CpuRequest(**{name: module.params[name] for name in options})
     try:
         result = ensure_cpu(
-            wish,
+            request,
             runner=SubprocessRunner(),
             look=lambda: read_cpu(SysRoot(), running=True),
             check_mode=module.check_mode,

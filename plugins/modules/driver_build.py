@@ -175,15 +175,15 @@ def main() -> None:
         report = apply(module.params, check_mode=module.check_mode)
     except (ApplyError, CommandError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))
-    told = report.told(module.params["name"])
+    result = report.to_result(module.params["name"])
     if report.failed:
-        module.fail_json(msg=report.message, **told)
-    module.exit_json(**told)
+        module.fail_json(msg=report.message, **result)
+    module.exit_json(**result)
 
 
 def apply(options: dict, *, check_mode: bool) -> Report:
     log = Path(options["log"]) if options["log"] else None
-    wish = Build(
+    request = Build(
         name=options["name"],
         argv=options["argv"],
         creates=options["creates"],
@@ -193,7 +193,7 @@ def apply(options: dict, *, check_mode: bool) -> Report:
         host=options["host"] or "this host",
         idle_only=options["idle_only"],
     )
-    build = DriverBuild(wish, SubprocessRunner())
+    build = DriverBuild(request, SubprocessRunner())
     return build.collected(options["poll_seconds"]) if options["collect"] else build.present(options["poll_seconds"], check_mode=check_mode)
 
 

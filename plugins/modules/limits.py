@@ -68,7 +68,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import LimitsWish
+from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import LimitsRequest
 from ansible_collections.rdma.cluster.plugins.module_utils._host.limits_ensure import ensure_limits
 
 SPEC = {
@@ -80,9 +80,9 @@ SPEC = {
 
 def main() -> None:
     module = AnsibleModule(argument_spec=SPEC, supports_check_mode=True)
-    wish = LimitsWish(**{name: module.params[name] for name in SPEC})
+    request = LimitsRequest(**{name: module.params[name] for name in SPEC})
     try:
-        result = ensure_limits(wish, runner=SubprocessRunner(), sys=SysRoot(), check_mode=module.check_mode)
+        result = ensure_limits(request, runner=SubprocessRunner(), sys=SysRoot(), check_mode=module.check_mode)
     except (ApplyError, CommandError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=result.changed, live=result.live, diff=result.diffs)

@@ -96,7 +96,7 @@ differences:
   type: list
   elements: str
   returned: always
-  sample: ["0000:21:00.0: LINK_TYPE_P1 is IB(1) at the next boot, wished ETH(2)"]
+  sample: ["0000:21:00.0: LINK_TYPE_P1 is IB(1) at the next boot, requested ETH(2)"]
 reboot_required:
   description: Whether any device waits for a reboot or a reset.
   type: bool
@@ -130,7 +130,7 @@ def main() -> None:
         result = ensure_settings(module.params["devices"], runner=SubprocessRunner(), check_mode=module.check_mode)
     except ApplyError as error:
         module.fail_json(msg=str(error))
-    told = {
+    details = {
         "changed": result.changed,
         "devices": [device.to_dict() for device in result.devices],
         "differences": result.differences,
@@ -139,8 +139,8 @@ def main() -> None:
         "diff": result.diffs,
     }
     if result.errors:
-        module.fail_json(msg=" | ".join(result.errors), **told)
-    module.exit_json(**told)
+        module.fail_json(msg=" | ".join(result.errors), **details)
+    module.exit_json(**details)
 
 
 if __name__ == "__main__":

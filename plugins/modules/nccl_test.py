@@ -308,14 +308,14 @@ def users(sys: SysRoot, *, is_root: bool | None = None, sleep: Callable[[float],
 def apply(options: dict, check_mode: bool) -> dict:
     run = run_of(options)
     in_use = "" if check_mode or options["load_allowed"] else users(SysRoot())
-    told = {"ran": not check_mode and not in_use, "in_use": in_use, "argv": command(run), "variables": sorted(environment(run))}
+    answer = {"ran": not check_mode and not in_use, "in_use": in_use, "argv": command(run), "variables": sorted(environment(run))}
     if check_mode or in_use:
-        return told
+        return answer
     host = options["host"] or os.uname().nodename
     subject = options["subject"] or f"{PROGRAMS[run.operation]} on {run.nhosts} host{'s' if run.nhosts > 1 else ''}"
     expected = expected_of(options["expected"], run, host)
     ran = run_nccl(run, expected, host=host, subject=subject, spooler=SubprocessRunner(), output_file=options["output_file"])
-    return {**told, **described(ran, expected), "findings": [asdict(finding) for finding in ran.findings]}
+    return {**answer, **described(ran, expected), "findings": [asdict(finding) for finding in ran.findings]}
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.module_utils._collectives.install import Wish, ensure_tests
+from ansible_collections.rdma.cluster.plugins.module_utils._collectives.install import InstallRequest, ensure_tests
 
 SPEC = {
     "archive": {"type": "path", "required": True},
@@ -118,7 +118,7 @@ def main() -> None:
     module = AnsibleModule(argument_spec=SPEC, required_if=[("built", False, ("mpi_home",))], supports_check_mode=True)
     options = {**module.params, "archive": Path(module.params["archive"]), "folder": Path(module.params["folder"])}
     try:
-        result = ensure_tests(Wish(**options), runner=SubprocessRunner(), sys=SysRoot(), check_mode=module.check_mode)
+        result = ensure_tests(InstallRequest(**options), runner=SubprocessRunner(), sys=SysRoot(), check_mode=module.check_mode)
     except (ApplyError, CommandError, OSError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=result.changed, tests=asdict(result.after), lacks=result.lacks, diff=result.diff)

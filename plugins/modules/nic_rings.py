@@ -122,7 +122,7 @@ def main() -> None:
         )
     except (ApplyError, CommandError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=result.changed, live=result.told, withheld=result.withheld, diff=result.diffs)
+    module.exit_json(changed=result.changed, live=result.live_words, withheld=result.withheld, diff=result.diffs)
 
 
 if __name__ == "__main__":

@@ -190,7 +190,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_report import OPTIONS, Report
-from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_installer import FOLDER, OfedInstaller, Wish
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_installer import FOLDER, OfedInstaller, OfedRequest
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_uninstaller import UNINSTALLER, OfedUninstaller, Removal
 
 
@@ -215,10 +215,10 @@ def main() -> None:
         report = apply(module.params, check_mode=module.check_mode)
     except (ApplyError, CommandError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))
-    told = report.told("MLNX_OFED")
+    result = report.to_result("MLNX_OFED")
     if report.failed:
-        module.fail_json(msg=report.message, **told)
-    module.exit_json(**told)
+        module.fail_json(msg=report.message, **result)
+    module.exit_json(**result)
 
 
 def apply(options: dict, *, check_mode: bool) -> Report:
@@ -233,8 +233,8 @@ def apply(options: dict, *, check_mode: bool) -> Report:
         )
     tmpdir = Path(options["tmpdir"]) if options["tmpdir"] else None
     archive, version = Path(options["archive"]), options["version"]
-    wish = Wish(archive, options["checksum"], version, options["flags"], folder, tmpdir, seconds, host, options["may_remove"])
-    installer = OfedInstaller(wish, runner)
+    request = OfedRequest(archive, options["checksum"], version, options["flags"], folder, tmpdir, seconds, host, options["may_remove"])
+    installer = OfedInstaller(request, runner)
     return (
         installer.collected(options["poll_seconds"])
         if options["collect"]

@@ -131,8 +131,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import 
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.control import MRRS_BYTES
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.port import SysfsPort
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import LEAVE, MODES
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.request import EFFECTS, make_request
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import ensure_pcie
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import EFFECTS, make_wish
 
 
 def main() -> None:
@@ -149,8 +149,8 @@ def main() -> None:
     try:
         given = dict(module.params)
         kept = given.pop("kept")
-        wish = make_wish(**given)
-        result = ensure_pcie(wish, sys=SysRoot(), port=SysfsPort(), runner=SubprocessRunner(), check_mode=module.check_mode, kept=kept)
+        request = make_request(**given)
+        result = ensure_pcie(request, sys=SysRoot(), port=SysfsPort(), runner=SubprocessRunner(), check_mode=module.check_mode, kept=kept)
     except (ApplyError, CommandError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=result.changed, diff=result.diffs, **result.to_dict())

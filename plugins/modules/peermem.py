@@ -110,8 +110,8 @@ def main() -> None:
             )
     except (ApplyError, CommandError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))
-    told = {"loaded": result.loaded, "rebuilt": result.rebuilt, "withheld": result.withheld}
-    module.exit_json(changed=result.changed, diff=result.diffs, **told)
+    details = {"loaded": result.loaded, "rebuilt": result.rebuilt, "withheld": result.withheld}
+    module.exit_json(changed=result.changed, diff=result.diffs, **details)
 
 
 if __name__ == "__main__":

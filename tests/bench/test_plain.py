@@ -36,7 +36,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import nccl_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.differences import network_rails
-from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import limits_wish, sysctl_settings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import limits_request, sysctl_settings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.differs import qos_nics
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 from tests.unit.builders import dcb_texts, mlnx_qos_texts
@@ -84,7 +84,7 @@ def ours() -> dict[str, ManagedFile]:
     found = [
         *boot_files(boot_modules(INTENT)),
         *soft_files(soft_links(INTENT)),
-        *limit_files(limits_wish(INTENT)),
+        *limit_files(limits_request(INTENT)),
         *network_files(rails, [], []),
         *qos_files(PROFILE, qos_nics(INTENT)),
     ]

@@ -10,8 +10,8 @@ import subprocess
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import as_bytes
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.request import PcieRequest
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import PROGRAM, UNIT, service_files
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import Wish
 from tests.verify.driver import Driver, Hosts
 from tests.verify.site import ROOT, Site
 
@@ -66,7 +66,7 @@ def test_a_write_is_withheld_with_its_reason_and_no_service_is_installed(site: S
 
 
 def test_a_service_from_before_lockdown_does_not_fail_and_the_host_stage_removes_it(site: Site, hosts: Hosts, nic: str) -> None:
-    for file in service_files(Wish((nic,), 4096, "leave")):
+    for file in service_files(PcieRequest((nic,), 4096, "leave")):
         hosts.write("node1", file.path, as_bytes(file.content or ""), file.mode)
     hosts.run("node1", f"systemctl daemon-reload; systemctl enable --quiet {UNIT}; systemctl restart {UNIT}")
     assert hosts.run("node1", f"systemctl is-active {UNIT}") == "active"

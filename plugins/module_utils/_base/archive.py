@@ -115,12 +115,12 @@ class Contents:
 
 def verify(file: Path, checksum: str, archive: Path) -> None:
     """Compare a copy of an archive with "sha256:<64 hex digits>". Raises ApplyError, which names the archive, if they differ."""
-    wish = checksum.partition(":")[2].lower()
+    wanted = checksum.partition(":")[2].lower()
     if not re.fullmatch(r"sha256:[0-9a-fA-F]{64}", checksum):
         raise ApplyError(f"the checksum of {archive} has to be sha256: and 64 hex digits, got {checksum[:100]!r}")
     found = _sha256(file)
-    if found != wish:
-        raise ApplyError(f"{archive}: its sha256 is {found}, expected {wish}: the download is damaged, or it is another file")
+    if found != wanted:
+        raise ApplyError(f"{archive}: its sha256 is {found}, expected {wanted}: the download is damaged, or it is another file")
 
 
 def _sha256(path: Path) -> str:

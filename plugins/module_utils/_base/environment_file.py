@@ -64,18 +64,18 @@ def parse_environ(data: bytes) -> dict[str, str]:
 def parse_service_environment(text: str) -> ServiceEnvironment:
     """Parse `systemctl show --property=PROPERTIES UNIT`. Raises ParseError, also for a unit that systemd does not know."""
     lines = [line.partition("=")[::2] for line in lines_of(text.strip(), _LONGEST_ENVIRONMENT)]
-    said = dict(lines)
-    if "Id" not in said:
+    properties = dict(lines)
+    if "Id" not in properties:
         raise ParseError(f"systemctl show names no unit in {text[:200]!r}")
-    if said.get("LoadState") == "not-found":
-        raise ParseError(f"systemd has no unit {said['Id']}")
-    pid = said.get("MainPID", "0")
+    if properties.get("LoadState") == "not-found":
+        raise ParseError(f"systemd has no unit {properties['Id']}")
+    pid = properties.get("MainPID", "0")
     if not re.fullmatch(r"[0-9]{1,10}", pid):
         raise ParseError(f"systemctl show: MainPID is {pid!r}, expected a number")
     try:
         words = [word.partition("=") for name, value in lines if name == "Environment" for word in shlex.split(value)]
     except ValueError as exc:
-        raise ParseError(f"systemctl show: {exc} in Environment={said['Environment'][:200]!r}") from exc
+        raise ParseError(f"systemctl show: {exc} in Environment={properties['Environment'][:200]!r}") from exc
     files = [found[1] for name, value in lines if name == "EnvironmentFiles" for found in [_FILE.fullmatch(value)] if found]
     variables = {name: value for name, _equals, value in words}
-    return ServiceEnvironment(said["Id"], int(pid) or None, said.get("User", ""), variables, files)
+    return ServiceEnvironment(properties["Id"], int(pid) or None, properties.get("User", ""), variables, files)

@@ -159,8 +159,8 @@ def managed_files(
             if path in shared and read_shared is not None:
                 text = data.decode("utf-8", "surrogateescape")
                 block = split_block(text)[1]
-                told = {"block": None if block is None else _digest_of(block), "others": read_shared(outside_block(text))}
-                found[path].update(told)
+                digests = {"block": None if block is None else _digest_of(block), "others": read_shared(outside_block(text))}
+                found[path].update(digests)
     return found
 
 
@@ -177,14 +177,14 @@ def differs(file: ManagedFile, files: Files | None) -> bool:
     seen = files.get(file.path)
     if file.block:
         return not _has_block(seen, file)
-    wished = described(file.content, file.mode)
-    return seen is None or any(seen[key] != value for key, value in wished.items())
+    planned = described(file.content, file.mode)
+    return seen is None or any(seen[key] != value for key, value in planned.items())
 
 
 def _has_block(seen: Mapping[str, Any] | None, file: ManagedFile) -> bool:
     """Return whether a file has the block of a managed file, and none of the other lines that it replaces."""
-    told = seen or {}
-    return told.get("block") == _digest_of(file.text) and not set(file.replaced) & set(told.get("others") or ())
+    current = seen or {}
+    return current.get("block") == _digest_of(file.text) and not set(file.replaced) & set(current.get("others") or ())
 
 
 def others_of(files: Files | None, path: str) -> Mapping[str, str]:
@@ -213,9 +213,9 @@ def listed_diff(header: str, items: Sequence[str], gone: Sequence[str] = ()) -> 
     return [{"before_header": header, "after_header": header, "before": before, "after": after}] if items or gone else []
 
 
-def setting_diff(header: str, was: object, wished: object) -> dict[str, str]:
+def setting_diff(header: str, was: object, planned: object) -> dict[str, str]:
     """Return one setting of the running system in the same form: each setting that differs is a line of drift.jsonl."""
-    return {"before_header": header, "after_header": header, "before": f"{was}\n", "after": f"{wished}\n"}
+    return {"before_header": header, "after_header": header, "before": f"{was}\n", "after": f"{planned}\n"}
 
 
 def ensure_files(files: list[ManagedFile], *, check_mode: bool) -> list[FileChange]:
@@ -240,8 +240,8 @@ def _difference(file: ManagedFile) -> FileChange | None:
         return None
     status = path.stat()
     seen = attributes(status.st_mode & 0o7777, status.st_uid, status.st_gid)
-    wished = attributes(file.mode, os.geteuid(), os.getegid())
-    return FileChange(file.path, seen, wished) if seen != wished else None
+    planned = attributes(file.mode, os.geteuid(), os.getegid())
+    return FileChange(file.path, seen, planned) if seen != planned else None
 
 
 def _wanted(file: ManagedFile, before: bytes | None) -> bytes | None:

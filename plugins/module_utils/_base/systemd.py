@@ -39,10 +39,10 @@ def parse_show(text: str) -> dict[str, UnitState]:
     """Return each unit by its Id: the blocks of `systemctl show --property=Id,ActiveState,UnitFileState`, separated by an empty line."""
     states = {}
     for block in text.strip().split("\n\n"):
-        said = dict(line.partition("=")[::2] for line in block.splitlines())
-        if "Id" not in said:
+        shown = dict(line.partition("=")[::2] for line in block.splitlines())
+        if "Id" not in shown:
             raise ParseError(f"systemctl show names no unit in {block!r}")
-        states[said["Id"]] = UnitState(active=said.get("ActiveState") == "active", enabled=said.get("UnitFileState") == "enabled")
+        states[shown["Id"]] = UnitState(active=shown.get("ActiveState") == "active", enabled=shown.get("UnitFileState") == "enabled")
     return states
 
 
@@ -107,23 +107,23 @@ class UnitNow:
 
 def parse_unit(text: str) -> UnitNow:
     """Parse `systemctl show --property=…` of one unit, lines of "Name=value" in any order. Raises ParseError without its states."""
-    said = dict(line.partition("=")[::2] for line in text.splitlines() if "=" in line)
-    if not {"LoadState", "ActiveState", "SubState"} <= set(said):
-        raise ParseError(f"systemctl show does not tell the state of a unit: {text[:200]!r}, expected lines such as 'ActiveState=active'")
-    active, code = said["ActiveState"], said.get("ExecMainCode", "0")
-    there = said["LoadState"] != "not-found" or active != "inactive"
-    running = active in _BUSY or (active == "active" and said["SubState"] != "exited")
+    shown = dict(line.partition("=")[::2] for line in text.splitlines() if "=" in line)
+    if not {"LoadState", "ActiveState", "SubState"} <= set(shown):
+        raise ParseError(f"systemctl show does not report the state of a unit: {text[:200]!r}, expected lines such as 'ActiveState=active'")
+    active, code = shown["ActiveState"], shown.get("ExecMainCode", "0")
+    there = shown["LoadState"] != "not-found" or active != "inactive"
+    running = active in _BUSY or (active == "active" and shown["SubState"] != "exited")
     rc = None
     if there and not running and code in (_EXITED, *_SIGNALLED):
-        status = _number(said, "ExecMainStatus")
+        status = _number(shown, "ExecMainStatus")
         rc = status if code == _EXITED else -status
-    begun, ended = (_number(said, f"ExecMain{each}TimestampMonotonic") for each in ("Start", "Exit"))
+    begun, ended = (_number(shown, f"ExecMain{each}TimestampMonotonic") for each in ("Start", "Exit"))
     seconds = (ended - begun) / _USEC if 0 < begun <= ended else None
-    return UnitNow(there, running, active == "failed", rc, said.get("Result", ""), seconds)
+    return UnitNow(there, running, active == "failed", rc, shown.get("Result", ""), seconds)
 
 
-def _number(said: Mapping[str, str], name: str) -> int:
-    text = said.get(name) or "0"
+def _number(shown: Mapping[str, str], name: str) -> int:
+    text = shown.get(name) or "0"
     if not text.isascii() or not text.isdigit():
         raise ParseError(f"systemctl show: {name}={text[:200]!r} is no number")
     return int(text)

@@ -44,7 +44,7 @@ _VERSION = re.compile(r'^#define[ \t]+NCCL_TESTS_VERSION[ \t]+"([0-9][0-9.]{0,30
 
 
 @dataclass(frozen=True)
-class Wish:
+class InstallRequest:
     """archive: of the source, or (built) of programs; homes: of CUDA, MPI and NCCL; architectures: none: those of the makefile.
 
     stamp, work: the file that records the installation, and the build folder.
@@ -65,8 +65,8 @@ class Wish:
 
     @property
     def tests(self) -> NcclTests:
-        told = {name: getattr(self, name) for name in PARTS}
-        return NcclTests(str(self.folder), self.version, wish_id({**told, "folder": str(self.folder)}))
+        options = {name: getattr(self, name) for name in PARTS}
+        return NcclTests(str(self.folder), self.version, request_id({**options, "folder": str(self.folder)}))
 
 
 @dataclass(frozen=True)
@@ -88,28 +88,28 @@ def _words(tests: NcclTests | None) -> str:
     return "not installed" if tests is None else f"{tests.version} in {tests.folder}, order {tests.wish}"
 
 
-def wish_id(options: Mapping[str, Any]) -> str:
+def request_id(options: Mapping[str, Any]) -> str:
     """Return 16 hexadecimal digits that differ if PARTS differ; options: of the intent (rdma_nccl.install.tests), or of the module."""
-    told = {name: list(options[name] or ()) if name == "architectures" else options[name] for name in PARTS}
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+    parts = {name: list(options[name] or ()) if name == "architectures" else options[name] for name in PARTS}
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def make_argv(wish: Wish, source: Path, jobs: int) -> list[str]:
+def make_argv(request: InstallRequest, source: Path, jobs: int) -> list[str]:
     """Return the command that builds the programs in source/build."""
-    gencode = " ".join(f"-gencode=arch=compute_{number},code=sm_{number}" for number in wish.architectures)
-    homes = {"MPI_HOME": wish.mpi_home, "CUDA_HOME": wish.cuda_home, "NCCL_HOME": wish.nccl_home, "NVCC_GENCODE": gencode}
+    gencode = " ".join(f"-gencode=arch=compute_{number},code=sm_{number}" for number in request.architectures)
+    homes = {"MPI_HOME": request.mpi_home, "CUDA_HOME": request.cuda_home, "NCCL_HOME": request.nccl_home, "NVCC_GENCODE": gencode}
     given = [f"{name}={value}" for name, value in homes.items() if value]
     return ["make", "-C", str(source), "-j", str(jobs), "MPI=1", *given]
 
 
-def lacking(wish: Wish, sys: SysRoot) -> list[str]:
+def lacking(request: InstallRequest, sys: SysRoot) -> list[str]:
     """Return the missing build requirements of the host, a sentence each; empty if programs are only copied."""
-    if wish.built:
+    if request.built:
         return []
-    nccl = wish.nccl_home or "/usr"
+    nccl = request.nccl_home or "/usr"
     needed = (
-        ((f"{wish.cuda_home}/bin/nvcc",), "CUDA's compiler (package cuda-nvcc-…), or set another cuda_home"),
-        ((f"{wish.mpi_home}/include/mpi.h",), "MPI's headers and mpicc (libopenmpi-dev, openmpi-devel), or set another mpi_home"),
+        ((f"{request.cuda_home}/bin/nvcc",), "CUDA's compiler (package cuda-nvcc-…), or set another cuda_home"),
+        ((f"{request.mpi_home}/include/mpi.h",), "MPI's headers and mpicc (libopenmpi-dev, openmpi-devel), or set another mpi_home"),
         ((f"{nccl}/include/nccl.h",), "NCCL's headers (libnccl-dev, libnccl-devel), or set another nccl_home"),
         (("/usr/bin/make", "/bin/make"), "make"),
         (("/usr/bin/g++", "/usr/local/bin/g++"), "g++"),
@@ -117,70 +117,70 @@ def lacking(wish: Wish, sys: SysRoot) -> list[str]:
     return [f"no {paths[0]}: install {words}" for paths, words in needed if not any(sys.exists(path) for path in paths)]
 
 
-def ensure_tests(wish: Wish, *, runner: Runner, sys: SysRoot, check_mode: bool) -> Result:
+def ensure_tests(request: InstallRequest, *, runner: Runner, sys: SysRoot, check_mode: bool) -> Result:
     """Install nccl-tests as requested.
 
     Raises ApplyError for another archive or version, for a missing build requirement, if the build fails or creates no all_reduce_perf, and
     if the folder has foreign content.
     """
-    before, after = _installed(wish, sys), wish.tests
-    if before == after and sys.exists(f"{wish.folder}/{BUILD}/{PROGRAM}"):
+    before, after = _installed(request, sys), request.tests
+    if before == after and sys.exists(f"{request.folder}/{BUILD}/{PROGRAM}"):
         return Result(False, before, after, [])
-    lacks = lacking(wish, sys)
-    _refuse_strangers(wish, before)
+    lacks = lacking(request, sys)
+    _refuse_strangers(request, before)
     if check_mode:
         return Result(True, before, after, lacks)
     if lacks:
         raise ApplyError(f"nccl-tests cannot be built here: {'; '.join(lacks)}")
     try:
-        with own_copy(wish.archive, wish.checksum, wish.work) as archive:
-            _put(_programs(wish, _made(replace(wish, archive=archive), runner)), wish.folder)
+        with own_copy(request.archive, request.checksum, request.work) as archive:
+            _put(_programs(request, _made(replace(request, archive=archive), runner)), request.folder)
     finally:
-        remove_unpacked(wish.work)
-    ensure_files([ManagedFile(wish.stamp, render_stamp(after))], check_mode=False)
+        remove_unpacked(request.work)
+    ensure_files([ManagedFile(request.stamp, render_stamp(after))], check_mode=False)
     return Result(True, before, after, [])
 
 
-def _installed(wish: Wish, sys: SysRoot) -> NcclTests | None:
+def _installed(request: InstallRequest, sys: SysRoot) -> NcclTests | None:
     try:
-        return sys.value(wish.stamp, parse_stamp)
+        return sys.value(request.stamp, parse_stamp)
     except ValueError:
         return None
 
 
-def _refuse_strangers(wish: Wish, before: NcclTests | None) -> None:
-    ours = before is not None and before.folder == str(wish.folder)
-    if not ours and wish.folder.exists() and (not wish.folder.is_dir() or any(wish.folder.iterdir())):
-        raise ApplyError(f"{wish.folder} exists and was not created by this collection: move it, or set another folder")
+def _refuse_strangers(request: InstallRequest, before: NcclTests | None) -> None:
+    ours = before is not None and before.folder == str(request.folder)
+    if not ours and request.folder.exists() and (not request.folder.is_dir() or any(request.folder.iterdir())):
+        raise ApplyError(f"{request.folder} exists and was not created by this collection: move it, or set another folder")
 
 
-def _made(wish: Wish, runner: Runner) -> Path:
+def _made(request: InstallRequest, runner: Runner) -> Path:
     """Return the unpacked archive, after make."""
-    contents = contents_of(wish.archive, read_members(wish.archive, "an archive of nccl-tests"))
-    source = unpack(wish.archive, contents, wish.work)
-    _refuse_version(wish, source)
-    if not wish.built:
-        argv = make_argv(wish, source, min(os.cpu_count() or 1, MOST_JOBS))
-        done = runner.run(argv, timeout_seconds=wish.timeout_seconds)
+    contents = contents_of(request.archive, read_members(request.archive, "an archive of nccl-tests"))
+    source = unpack(request.archive, contents, request.work)
+    _refuse_version(request, source)
+    if not request.built:
+        argv = make_argv(request, source, min(os.cpu_count() or 1, MOST_JOBS))
+        done = runner.run(argv, timeout_seconds=request.timeout_seconds)
         if done.rc:
             tail = "\n".join(f"{done.stdout}\n{done.stderr}".strip().splitlines()[-_TAIL_LINES:])
             raise ApplyError(f"`{' '.join(argv)}` failed with {done.rc}:\n{tail}")
     return source
 
 
-def _refuse_version(wish: Wish, source: Path) -> None:
+def _refuse_version(request: InstallRequest, source: Path) -> None:
     """Raise ApplyError for another version. A source before 2.16 does not contain its version."""
     header = source / "src" / "common.h"
-    told = _VERSION.search(header.read_text(encoding="utf-8", errors="replace")) if header.is_file() else None
-    if told is not None and told[1] != wish.version:
-        raise ApplyError(f"{wish.archive} contains nccl-tests {told[1]} (src/common.h), expected {wish.version}")
+    found = _VERSION.search(header.read_text(encoding="utf-8", errors="replace")) if header.is_file() else None
+    if found is not None and found[1] != request.version:
+        raise ApplyError(f"{request.archive} contains nccl-tests {found[1]} (src/common.h), expected {request.version}")
 
 
-def _programs(wish: Wish, source: Path) -> list[Path]:
+def _programs(request: InstallRequest, source: Path) -> list[Path]:
     folder = source / BUILD if (source / BUILD).is_dir() else source
     programs = sorted(path for path in folder.glob("*_perf") if path.is_file() and os.access(path, os.X_OK))
     if PROGRAM not in {path.name for path in programs}:
-        what = "the archive has" if wish.built else "make succeeded, but there is"
+        what = "the archive has" if request.built else "make succeeded, but there is"
         raise ApplyError(f"{what} no {PROGRAM} in {folder.name}")
     return programs
 

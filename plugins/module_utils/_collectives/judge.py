@@ -50,22 +50,22 @@ def judge(outcome: Outcome, expected: Expected) -> list[Finding]:
 def check_exit(outcome: Outcome) -> Finding:
     """Return `collective.exit`: status 0 and complete output; an incomplete run proves nothing, with any status."""
     expected = "exit status 0, and complete output"
-    said = _said(outcome)
+    excerpt = _excerpt(outcome)
     if outcome.exit_status is None:
-        observed = f"{outcome.problem or 'it did not run to its end'}{said}"
+        observed = f"{outcome.problem or 'it did not run to its end'}{excerpt}"
         return _finding(outcome, EXIT_CHECK, UNKNOWN, observed, expected, remedy=_look(outcome))
-    observed = f"exit status {outcome.exit_status}{said}"
+    observed = f"exit status {outcome.exit_status}{excerpt}"
     if outcome.exit_status != 0:
         return _finding(outcome, EXIT_CHECK, ERROR, observed, expected, remedy=_look(outcome))
     if outcome.test is None:
         why = outcome.problem or "no output of nccl-tests"
         return _finding(outcome, EXIT_CHECK, UNKNOWN, f"exit status 0, {why}", expected, remedy=_look(outcome))
     if outcome.test.truncated:
-        return _finding(outcome, EXIT_CHECK, UNKNOWN, f"exit status 0, but the output is cut off{said}", expected, remedy=_look(outcome))
+        return _finding(outcome, EXIT_CHECK, UNKNOWN, f"exit status 0, but the output is cut off{excerpt}", expected, remedy=_look(outcome))
     return _finding(outcome, EXIT_CHECK, OK, "exit status 0", expected)
 
 
-def _said(outcome: Outcome) -> str:
+def _excerpt(outcome: Outcome) -> str:
     lines = [*(outcome.test.errors if outcome.test else ())]
     if outcome.log is not None:
         lines += [line.text for line in (*outcome.log.warnings, *outcome.log.errors)]
@@ -82,13 +82,13 @@ def check_ranks(outcome: Outcome, expected: Expected) -> Finding:
     wanted += f" and {len(expected.hosts) - _NAMED} more" if len(expected.hosts) > _NAMED else ""
     test = outcome.test
     # Communicators split from a larger one have fewer.
-    told = {max(rank.nranks for rank in outcome.log.ranks)} if outcome.log is not None and outcome.log.ranks else set()
+    reported = {max(rank.nranks for rank in outcome.log.ranks)} if outcome.log is not None and outcome.log.ranks else set()
     if test is not None and test.runs > 1:
         seen = f"{test.runs} separate runs, of {test.nranks or 'unknown'} ranks each: nccl-tests was built without MPI"
         remedy = f"Build nccl-tests on {outcome.host} with `make MPI=1`, and check that the launcher starts this build."
         return _finding(outcome, RANKS_CHECK, ERROR, seen, wanted, remedy=remedy)
     count = test.nranks if test is not None else None
-    counts = told if count is None else told | {count}
+    counts = reported if count is None else reported | {count}
     if counts - {expected.ranks}:
         seen = f"{' and '.join(map(str, sorted(counts)))} ranks"
         remedy = f"On {outcome.host}, check the launcher's host file and slots, and -g and -t of nccl-tests."

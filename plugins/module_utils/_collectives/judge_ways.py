@@ -137,13 +137,13 @@ def _hcas(outcome: Outcome, host: str, channels: Sequence[Channel], expected: Ex
         status, seen, remedy = UNKNOWN, "the log does not show the devices of NCCL's numbers", _DEBUG
     else:
         used = frozenset(device for channel in network for device in _devices(channel.adapter or ""))
-        seen, remedy = ", ".join(sorted(used)), _mend(host, planned, used, all_of_them=expected.all_hcas)
+        seen, remedy = ", ".join(sorted(used)), _remedy_of_hcas(host, planned, used, all_of_them=expected.all_hcas)
         status = ERROR if remedy else OK
     wanted = ", ".join(sorted(planned)) or "the devices of its compute rails"
     return Finding(STAGE, HCAS_CHECK, host, outcome.subject, status, seen, wanted, remedy)
 
 
-def _mend(host: str, planned: frozenset[str], used: frozenset[str], *, all_of_them: bool) -> str:
+def _remedy_of_hcas(host: str, planned: frozenset[str], used: frozenset[str], *, all_of_them: bool) -> str:
     """Return the remedy for HCAs that differ from the plan; "" if they match."""
     strange, idle = sorted(used - planned), sorted(planned - used)
     if strange:

@@ -185,10 +185,10 @@ class _Reading:
         self.torn = ""
 
     def _comment(self, text: str) -> bool:
-        for form, told in _COMMENTS if text.endswith("\n") else _COMMENTS_AT_AN_END:
+        for form, read in _COMMENTS if text.endswith("\n") else _COMMENTS_AT_AN_END:
             found = form.search(text)
             if found is not None:
-                told(self, found)
+                read(self, found)
                 self.own = True
                 return True
         return False
@@ -237,7 +237,7 @@ def _test(reading: _Reading, found: re.Match[str]) -> None:
 
 def _settings(reading: _Reading, found: re.Match[str]) -> None:
     threads, gpus, least, most = map(int, found.groups()[:4])
-    warmup, iterations, validation = (None if told is None else int(told) for told in found.groups()[4:])
+    warmup, iterations, validation = (None if number is None else int(number) for number in found.groups()[4:])
     reading.settings.append(Settings(threads, gpus, least, most, warmup, iterations, validation))
 
 
@@ -260,8 +260,8 @@ def _average(reading: _Reading, found: re.Match[str]) -> None:
         value = float(found[1])
     except ValueError:
         return
-    told = value if value - value == 0 else None
-    reading.averages.append((told, None if found[2] is None else found[2] == "OK"))
+    mean = value if value - value == 0 else None
+    reading.averages.append((mean, None if found[2] is None else found[2] == "OK"))
 
 
 _COMMENTS: tuple[tuple[re.Pattern[str], Callable[[_Reading, re.Match[str]], None]], ...] = (

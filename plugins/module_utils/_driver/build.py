@@ -42,11 +42,11 @@ class Build:
 class DriverBuild:
     """One build on this host. root: creates a SysRoot for each new check of the system."""
 
-    def __init__(self, wish: Build, runner: Runner, *, root: MakeRoot = SysRoot, make_unit: MakeUnit | None = None) -> None:
-        self._wish, self._runner, self._root = wish, runner, root
-        folder, argv = wish.folder / wish.name, list(wish.argv)
-        log = wish.log or folder / "build.log"
-        job = Job(f"rdma-build-{wish.name}.service", argv, {"argv": argv}, folder, Path("/"), log, wish.timeout_seconds)
+    def __init__(self, request: Build, runner: Runner, *, root: MakeRoot = SysRoot, make_unit: MakeUnit | None = None) -> None:
+        self._request, self._runner, self._root = request, runner, root
+        folder, argv = request.folder / request.name, list(request.argv)
+        log = request.log or folder / "build.log"
+        job = Job(f"rdma-build-{request.name}.service", argv, {"argv": argv}, folder, Path("/"), log, request.timeout_seconds)
         self._unit = make_unit(job) if make_unit is not None else BuildUnit(job, runner)
 
     def present(self, wait_seconds: float, *, check_mode: bool) -> Report:
@@ -58,36 +58,36 @@ class DriverBuild:
             return self._forecast()
         with alone(self._unit.job.folder):
             look = self._unit.look()
-            refuse_other(look, self._unit.job.unit, self._wish.host)
+            refuse_other(look, self._unit.job.unit, self._request.host)
             adopts = look.running or look.phase == ENDED
             if not adopts and self._is_there():
-                return Report(meaning=f"{self._wish.creates} exists")
-            note = f"an earlier build was interrupted: {cut_off(self._unit, self._wish.host)}" if look.phase == LOST else None
-            if not adopts and self._wish.idle_only:
-                refuse_while_used(self._wish.host, self._root(), self._runner)
+                return Report(meaning=f"{self._request.creates} exists")
+            note = f"an earlier build was interrupted: {cut_off(self._unit, self._request.host)}" if look.phase == LOST else None
+            if not adopts and self._request.idle_only:
+                refuse_while_used(self._request.host, self._root(), self._runner)
             if not adopts:
                 self._unit.start()
         return Report(**{**vars(self.collected(wait_seconds)), "started": not adopts, "note": note})
 
     def collected(self, wait_seconds: float) -> Report:
         """Wait for the build that present has started. Nothing is started."""
-        return follow(self._unit, wait_seconds, self._wish.host, self._explain, self._judge)
+        return follow(self._unit, wait_seconds, self._request.host, self._explain, self._judge)
 
     def _forecast(self) -> Report:
         look = self._unit.look()
-        refuse_other(look, self._unit.job.unit, self._wish.host)
+        refuse_other(look, self._unit.job.unit, self._request.host)
         if self._is_there() and not look.running:
-            return Report(meaning=f"{self._wish.creates} exists")
-        return Report(changed=True, running=look.running, would=f"run {' '.join(self._wish.argv)}")
+            return Report(meaning=f"{self._request.creates} exists")
+        return Report(changed=True, running=look.running, would=f"run {' '.join(self._request.argv)}")
 
     def _is_there(self) -> bool:
-        return self._wish.creates is not None and self._root().exists(self._wish.creates)
+        return self._request.creates is not None and self._root().exists(self._request.creates)
 
     def _explain(self, look: Look) -> Meaning:
-        return explain_end(look.rc, look.result, self._wish.timeout_seconds, self._wish.host)
+        return explain_end(look.rc, look.result, self._request.timeout_seconds, self._request.host)
 
     def _judge(self) -> Meaning | None:
-        if self._wish.creates is None or self._is_there():
+        if self._request.creates is None or self._is_there():
             return None
-        remedy = f"Read the lines below, and `{' '.join(self._wish.argv)} --help` on {self._wish.host}."
-        return Meaning(f"it exited with 0, but {self._wish.creates} does not exist", remedy)
+        remedy = f"Read the lines below, and `{' '.join(self._request.argv)} --help` on {self._request.host}."
+        return Meaning(f"it exited with 0, but {self._request.creates} does not exist", remedy)

@@ -105,7 +105,7 @@ class Report:
     note: str | None = None
     would: str | None = None
 
-    def told(self, header: str) -> dict[str, Any]:
+    def to_result(self, header: str) -> dict[str, Any]:
         """Return the report as a module's result. header: the title of the diff in check mode."""
         return {**asdict(self), "diff": listed_diff(header, [self.would] if self.would else [])}
 
@@ -194,8 +194,8 @@ def _ended(unit: BuildUnit, look: Look, meaning: Meaning, judge: Judge) -> Repor
 
 def _not_built(text: str) -> Meaning | None:
     """Return a failure of DKMS. An exit status of 0 does not show modules that DKMS could not build."""
-    said = build_failed(text)
-    if not said:
+    reason = build_failed(text)
+    if not reason:
         return None
     return Meaning(
         "it exited with 0, but DKMS could not build a module",
@@ -242,8 +242,8 @@ def parse_state(text: str, source: str = BUNDLE) -> tuple[float, LastBuild | Non
 
 def read_last_build(sys: SysRoot) -> LastBuild | None:
     """Return the failure of the newest one, None if it did not fail. Unreadable or truncated files do not count."""
-    told = [state for path, source in STATES.items() if (state := _state(sys, path, source)) is not None]
-    return max(told, key=lambda state: state[0])[1] if told else None
+    builds = [state for path, source in STATES.items() if (state := _state(sys, path, source)) is not None]
+    return max(builds, key=lambda state: state[0])[1] if builds else None
 
 
 def _state(sys: SysRoot, path: str, source: str) -> tuple[float, LastBuild | None] | None:

@@ -53,15 +53,15 @@ def _read(sys: SysRoot, folder: str) -> dict[str, str]:
     return {name: text.rstrip("\n") for name, text in texts.items() if text is not None}
 
 
-def same_value(wished: str | None, shown: str) -> bool:
+def same_value(requested: str | None, shown: str) -> bool:
     """Return whether a value for the kernel equals the one that it shows: 1 and Y of a switch, 0x10 and 16 of a number.
 
     An option without a value switches something on.
     """
     if shown in ("Y", "N"):
-        return (_TRUE if shown == "Y" else _FALSE).match("Y" if wished is None else wished) is not None
-    numbers = _number(wished), _number(shown)
-    return wished == shown or (numbers[0] is not None and numbers[0] == numbers[1])
+        return (_TRUE if shown == "Y" else _FALSE).match("Y" if requested is None else requested) is not None
+    numbers = _number(requested), _number(shown)
+    return requested == shown or (numbers[0] is not None and numbers[0] == numbers[1])
 
 
 def _number(text: str | None) -> int | None:
@@ -159,5 +159,5 @@ def _load(name: str, runner: Runner, sys: SysRoot) -> None:
         return
     done = runner.run(["modprobe", name], timeout_seconds=60)
     if done.rc or not is_loaded(name, sys):
-        said = done.stderr.strip() or f"exit status {done.rc}, and it is not in the kernel"
-        raise ApplyError(f"Cannot load kernel module {name}: {said}")
+        reason = done.stderr.strip() or f"exit status {done.rc}, and it is not in the kernel"
+        raise ApplyError(f"Cannot load kernel module {name}: {reason}")

@@ -224,7 +224,7 @@ def read_module_files(sys: SysRoot, releases: Sequence[str], module: str) -> dic
     files = {release: FILE.format(release=release) for release in releases}
     texts = {release: sys.read(file) for release, file in files.items()}
     return {
-        release: named(files[release], lambda told: parse_modules_dep(told, module), text)
+        release: named(files[release], lambda content: parse_modules_dep(content, module), text)
         for release, text in texts.items()
         if text is not None
     }

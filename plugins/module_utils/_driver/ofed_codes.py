@@ -85,9 +85,9 @@ def explain_installer(rc: int | None, result: str, timeout_seconds: int, host: s
     if rc is None or rc < 0 or result in ("timeout", "oom-kill"):
         return explain_end(rc, result, timeout_seconds, host)
     if rc not in _CODES:
-        told = ", ".join(str(code) for code in _CODES)
+        codes = ", ".join(str(code) for code in _CODES)
         return Meaning(
-            f"the installer exited with {rc}, an unknown exit code of mlnxofedinstall (known: {told})",
+            f"the installer exited with {rc}, an unknown exit code of mlnxofedinstall (known: {codes})",
             f"Find the first cause: {_LOG.format(host=host)}.",
         )
     text, remedy = _CODES[rc]

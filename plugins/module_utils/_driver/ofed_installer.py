@@ -80,12 +80,12 @@ def check_space(contents: Contents, folder: Path, tmpdir: Path, read: Callable[[
     unpacked = contents.size_bytes * 11 // 10
     here, there = read(folder), read(tmpdir)
     if here.filesystem == there.filesystem:
-        wishes = [(folder, here, unpacked + BUILD_BYTES, "to unpack the archive and to build in")]
+        needs = [(folder, here, unpacked + BUILD_BYTES, "to unpack the archive and to build in")]
     else:
-        wishes = [(folder, here, unpacked, "to unpack the archive"), (tmpdir, there, BUILD_BYTES, "to build in")]
+        needs = [(folder, here, unpacked, "to unpack the archive"), (tmpdir, there, BUILD_BYTES, "to build in")]
     short = [
         f"{path} has {space.free_bytes / 2**20:.0f} MiB free, expected {need / 2**20:.0f} MiB {what}"
-        for path, space, need, what in wishes
+        for path, space, need, what in needs
         if space.free_bytes < need
     ]
     if short:
@@ -100,7 +100,7 @@ MakeUnit = Callable[[Job], BuildUnit]
 
 
 @dataclass(frozen=True)
-class Wish:
+class OfedRequest:
     """version: "24.10-1.1.4.0". checksum: "sha256:<64 hex digits>" of the archive. flags: of mlnxofedinstall.
 
     folder: for the unpacked archive, log and state; tmpdir: for the build, None for a folder in folder. host: the host's name in messages.
@@ -121,9 +121,9 @@ class Wish:
 class OfedInstaller:
     """Installs the requested MLNX_OFED on this host. root: creates a SysRoot for each new check of the system."""
 
-    def __init__(self, wish: Wish, runner: Runner, *, root: MakeRoot = SysRoot, make_unit: MakeUnit | None = None) -> None:
-        self._wish, self._runner, self._root = wish, runner, root
-        self._tmpdir = wish.tmpdir or wish.folder / "tmp"
+    def __init__(self, request: OfedRequest, runner: Runner, *, root: MakeRoot = SysRoot, make_unit: MakeUnit | None = None) -> None:
+        self._request, self._runner, self._root = request, runner, root
+        self._tmpdir = request.tmpdir or request.folder / "tmp"
         self._make = make_unit or (lambda job: BuildUnit(job, runner))
 
     def present(self, wait_seconds: float, *, check_mode: bool) -> Report:
@@ -132,79 +132,80 @@ class OfedInstaller:
         Raises ApplyError if another program runs, if the archive is wrong or space is missing, and if the stack is in use: the installer
         removes an installed one, and the distribution's packages.
         """
-        unit = self._unit(self._wish.folder)
+        unit = self._unit(self._request.folder)
         if check_mode:
             return self._forecast(unit)
-        with alone(self._wish.folder):
+        with alone(self._request.folder):
             look = unit.look()
-            refuse_other(look, UNIT, self._wish.host)
+            refuse_other(look, UNIT, self._request.host)
             adopts = look.running or look.phase == ENDED
             if not adopts and self._is_there(self._state()):
-                return Report(meaning=f"MLNX_OFED {self._wish.version} is installed, and built for the running kernel")
+                return Report(meaning=f"MLNX_OFED {self._request.version} is installed, and built for the running kernel")
             note = self._note(unit) if look.phase == LOST else None
             if not adopts:
                 self._start()
-        return self._told(self._follow(unit, wait_seconds), started=not adopts, note=note)
+        return self._annotated(self._follow(unit, wait_seconds), started=not adopts, note=note)
 
     def collected(self, wait_seconds: float) -> Report:
         """Wait for the installer that present has started. Nothing is started."""
-        return self._told(self._follow(self._unit(self._wish.folder), wait_seconds), started=False, note=None)
+        return self._annotated(self._follow(self._unit(self._request.folder), wait_seconds), started=False, note=None)
 
     def _forecast(self, unit: BuildUnit) -> Report:
         look = unit.look()
-        refuse_other(look, UNIT, self._wish.host)
+        refuse_other(look, UNIT, self._request.host)
         if look.running:
             return Report(changed=True, running=True, would="wait for the running installation", seconds=look.seconds)
         state = self._state()
         if self._is_there(state):
-            return Report(meaning=f"MLNX_OFED {self._wish.version} is installed, and built for the running kernel")
+            return Report(meaning=f"MLNX_OFED {self._request.version} is installed, and built for the running kernel")
         there = f"{state.stack} {state.version}" if state.stack else "none"
-        said = f"run {INSTALLER} {' '.join(self._flags())} of {self._wish.archive} (MLNX_OFED {self._wish.version}; installed: {there})"
-        return Report(changed=True, would=said)
+        request = self._request
+        step = f"run {INSTALLER} {' '.join(self._flags())} of {request.archive} (MLNX_OFED {request.version}; installed: {there})"
+        return Report(changed=True, would=step)
 
     def _start(self) -> None:
-        wish = self._wish
-        with own_copy(wish.archive, wish.checksum, wish.folder) as archive:
-            contents = inspect_archive(archive, wish.version)
+        request = self._request
+        with own_copy(request.archive, request.checksum, request.folder) as archive:
+            contents = inspect_archive(archive, request.version)
             # A first installation replaces the distribution's packages, and only with force those that depend on them.
             replaced = DISTRIBUTION_STACK if read_ofed_version(self._root()) is None else None
-            may_remove = wish.may_remove if replaced is None or "--force" in wish.flags else None
-            refuse_unless_safe(wish.host, may_remove, self._root(), self._runner, replaced=replaced)
+            may_remove = request.may_remove if replaced is None or "--force" in request.flags else None
+            refuse_unless_safe(request.host, may_remove, self._root(), self._runner, replaced=replaced)
             self._clean()
-            check_space(contents, wish.folder, self._tmpdir)
-            top = unpack(archive, contents, wish.folder)
+            check_space(contents, request.folder, self._tmpdir)
+            top = unpack(archive, contents, request.folder)
         self._tmpdir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._unit(top).start()
 
     def _flags(self) -> list[str]:
         # The installer must not ask whether to continue: --force prevents that, and so does -q, which removes nothing by force.
-        silent = [] if {"--force", "-q"} & set(self._wish.flags) else ["-q"]
-        tmpdir = [] if "--tmpdir" in self._wish.flags else ["--tmpdir", str(self._tmpdir)]
-        return [*self._wish.flags, *silent, *tmpdir]
+        silent = [] if {"--force", "-q"} & set(self._request.flags) else ["-q"]
+        tmpdir = [] if "--tmpdir" in self._request.flags else ["--tmpdir", str(self._tmpdir)]
+        return [*self._request.flags, *silent, *tmpdir]
 
     def _unit(self, top: Path) -> BuildUnit:
-        wish = self._wish
+        request = self._request
         return self._make(
             Job(
                 unit=UNIT,
                 argv=[str(top / INSTALLER), *self._flags()],
-                key={"what": "install", "checksum": wish.checksum.lower(), "flags": self._flags()},
-                folder=wish.folder,
+                key={"what": "install", "checksum": request.checksum.lower(), "flags": self._flags()},
+                folder=request.folder,
                 directory=top,
-                log=wish.folder / "install.log",
-                timeout_seconds=wish.timeout_seconds,
+                log=request.folder / "install.log",
+                timeout_seconds=request.timeout_seconds,
             )
         )
 
     def _follow(self, unit: BuildUnit, wait_seconds: float) -> Report:
-        return follow(unit, wait_seconds, self._wish.host, self._explain, self._judge)
+        return follow(unit, wait_seconds, self._request.host, self._explain, self._judge)
 
     def _explain(self, look: Look) -> Meaning:
-        return explain_installer(look.rc, look.result, self._wish.timeout_seconds, self._wish.host)
+        return explain_installer(look.rc, look.result, self._request.timeout_seconds, self._request.host)
 
     def _judge(self) -> Meaning | None:
         """Return a failure if the installed driver is not the one that would be loaded."""
-        state, wish = self._state(), self._wish
+        state, request = self._state(), self._request
         if self._is_there(state):
             return None
         if state.built is not True:
@@ -212,28 +213,28 @@ class OfedInstaller:
             known = "" if state.built is False else ", as far as is known"
             return Meaning(
                 f"the installer exited with 0, but the stock {DRIVER} would be loaded{known}: {why}",
-                f"Fix the cause in the lines below. On {wish.host}, `modinfo {DRIVER}` and `dkms status` show the built modules.",
+                f"Fix the cause in the lines below. On {request.host}, `modinfo {DRIVER}` and `dkms status` show the built modules.",
             )
         return Meaning(
-            f"the installer exited with 0, but {state.stack or 'no OFED'} {state.version or ''} is installed, expected {wish.version}",
-            f"On {wish.host}, run `ofed_info -s`, and compare it with the archive's name.",
+            f"the installer exited with 0, but {state.stack or 'no OFED'} {state.version or ''} is installed, expected {request.version}",
+            f"On {request.host}, run `ofed_info -s`, and compare it with the archive's name.",
         )
 
-    def _told(self, report: Report, *, started: bool, note: str | None) -> Report:
+    def _annotated(self, report: Report, *, started: bool, note: str | None) -> Report:
         if report.finished and not report.failed:
             self._clean()
         return Report(**{**vars(report), "started": started, "note": note})
 
     def _clean(self) -> None:
-        remove_unpacked(self._wish.folder)
-        if self._wish.tmpdir is None and self._tmpdir.exists():
+        remove_unpacked(self._request.folder)
+        if self._request.tmpdir is None and self._tmpdir.exists():
             shutil.rmtree(self._tmpdir)
 
     def _note(self, unit: BuildUnit) -> str:
-        return f"an earlier installation was interrupted ({cut_off(unit, self._wish.host)}); it started over from the archive"
+        return f"an earlier installation was interrupted ({cut_off(unit, self._request.host)}); it started over from the archive"
 
     def _is_there(self, state: OfedState) -> bool:
-        return state.stack == MLNX_OFED and state.version == self._wish.version and state.built is True
+        return state.stack == MLNX_OFED and state.version == self._request.version and state.built is True
 
     def _state(self) -> OfedState:
         return state_now(self._root(), self._runner)

@@ -73,14 +73,14 @@ def decisive(text: str) -> list[str]:
     kinds: Counter[str] = Counter()
     for number, line in enumerate(_lines(text)):
         sign = _sign(line[: 4 * MOST_CHARACTERS])
-        said = _cut(line.strip())
-        if sign is None or said in seen or kinds[sign[1]] >= _OF_A_KIND:
+        excerpt = _cut(line.strip())
+        if sign is None or excerpt in seen or kinds[sign[1]] >= _OF_A_KIND:
             continue
         kinds[sign[1]] += 1
-        seen.add(said)
-        found.append((sign[0], number, said))
+        seen.add(excerpt)
+        found.append((sign[0], number, excerpt))
     best = sorted(found)[:MOST_LINES]
-    return [said for _rank, _number, said in sorted(best, key=lambda each: each[1])]
+    return [excerpt for _rank, _number, excerpt in sorted(best, key=lambda each: each[1])]
 
 
 def _sign(line: str) -> tuple[int, str] | None:

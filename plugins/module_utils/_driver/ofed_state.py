@@ -56,30 +56,30 @@ def ofed_state(stack: Stack) -> OfedState:
     return OfedState(name, version, built, loaded, [*absent, *why_not_built, *why_not_loaded], is_release)
 
 
-def has_version(state: OfedState, stack: str, wished: str | None) -> bool | None:
+def has_version(state: OfedState, stack: str, requested: str | None) -> bool | None:
     """Return whether a stack ("doca", "mlnx_ofed") is installed in the requested version; None if the version is unknown.
 
-    `wished`: "24.10-1.1.4.0"; for DOCA a release, which is a prefix of its package versions: "3.2.0" matches doca-ofed 3.2.0-125000.
+    requested: "24.10-1.1.4.0"; for DOCA a release, which is a prefix of its package versions: "3.2.0" matches doca-ofed 3.2.0-125000.
     """
     if state.stack is None:
         return None
     if state.stack != stack:
         return False
-    if wished is None:
+    if requested is None:
         return True
     if state.version is None or (stack == DOCA and not state.is_release):
         return None
-    return state.version == wished or (stack == DOCA and state.version.startswith(f"{wished}-"))
+    return state.version == requested or (stack == DOCA and state.version.startswith(f"{requested}-"))
 
 
 def _installed(stack: Stack) -> tuple[str | None, str | None, bool]:
-    said, vendor = stack.ofed_version, stack.distribution.vendor or {}
+    line, vendor = stack.ofed_version, stack.distribution.vendor or {}
     package = next((bare_version(vendor[each]) for each in DOCA_PACKAGES if vendor.get(each)), None)
-    if said is None:
+    if line is None:
         return (DOCA, package, True) if package else (None, None, False)
-    number = _NUMBER.search(said)
+    number = _NUMBER.search(line)
     of_ofed = number[0] if number else None
-    return (MLNX_OFED, of_ofed, False) if said.startswith("MLNX_OFED") else (DOCA, package or of_ofed, package is not None)
+    return (MLNX_OFED, of_ofed, False) if line.startswith("MLNX_OFED") else (DOCA, package or of_ofed, package is not None)
 
 
 def kept_stack(stack: Stack) -> tuple[str, str | None]:

@@ -41,11 +41,11 @@ class Removal:
 class OfedUninstaller:
     """Removes the installed OFED from this host. root: creates a SysRoot for each new check of the system."""
 
-    def __init__(self, wish: Removal, runner: Runner, *, root: MakeRoot = SysRoot, make_unit: MakeUnit | None = None) -> None:
-        self._wish, self._root, self._runner = wish, root, runner
-        argv = list(wish.argv)
+    def __init__(self, request: Removal, runner: Runner, *, root: MakeRoot = SysRoot, make_unit: MakeUnit | None = None) -> None:
+        self._request, self._root, self._runner = request, root, runner
+        argv = list(request.argv)
         key = {"what": "uninstall", "argv": argv}
-        job = Job(UNIT, argv, key, wish.folder, Path("/"), wish.folder / "uninstall.log", wish.timeout_seconds)
+        job = Job(UNIT, argv, key, request.folder, Path("/"), request.folder / "uninstall.log", request.timeout_seconds)
         self._unit = make_unit(job) if make_unit is not None else BuildUnit(job, runner)
 
     def absent(self, wait_seconds: float, *, check_mode: bool) -> Report:
@@ -55,9 +55,9 @@ class OfedUninstaller:
         """
         if check_mode:
             return self._forecast()
-        with alone(self._wish.folder):
+        with alone(self._request.folder):
             look = self._unit.look()
-            refuse_other(look, UNIT, self._wish.host)
+            refuse_other(look, UNIT, self._request.host)
             adopts = look.running or look.phase == ENDED
             if not adopts:
                 if self._version() is None:
@@ -67,34 +67,34 @@ class OfedUninstaller:
 
     def collected(self, wait_seconds: float) -> Report:
         """Wait for the uninstaller that absent has started. Nothing is started."""
-        return follow(self._unit, wait_seconds, self._wish.host, self._explain, self._judge)
+        return follow(self._unit, wait_seconds, self._request.host, self._explain, self._judge)
 
     def _forecast(self) -> Report:
         look = self._unit.look()
-        refuse_other(look, UNIT, self._wish.host)
+        refuse_other(look, UNIT, self._request.host)
         version = self._version()
         if version is None and not look.running:
             return Report(meaning="no OFED is installed")
-        return Report(changed=True, running=look.running, would=f"run {' '.join(self._wish.argv)} (installed: {version})")
+        return Report(changed=True, running=look.running, would=f"run {' '.join(self._request.argv)} (installed: {version})")
 
     def _start(self) -> None:
-        program = self._wish.argv[0]
+        program = self._request.argv[0]
         if not self._root().exists(program):
             raise ApplyError(
-                f"{self._version()} is installed on {self._wish.host}, but its uninstaller {program} does not exist. "
+                f"{self._version()} is installed on {self._request.host}, but its uninstaller {program} does not exist. "
                 f"Find it with `ls /usr/sbin/*uninstall*` on the host, and set it as uninstaller, or remove the packages by hand."
             )
-        refuse_unless_safe(self._wish.host, self._wish.may_remove, self._root(), self._runner)
+        refuse_unless_safe(self._request.host, self._request.may_remove, self._root(), self._runner)
         self._unit.start()
 
     def _explain(self, look: Look) -> Meaning:
-        return explain_end(look.rc, look.result, self._wish.timeout_seconds, self._wish.host)
+        return explain_end(look.rc, look.result, self._request.timeout_seconds, self._request.host)
 
     def _judge(self) -> Meaning | None:
         version = self._version()
         if version is None:
             return None
-        remedy = f"Read the lines below. On {self._wish.host}, `ofed_info` shows the remaining packages."
+        remedy = f"Read the lines below. On {self._request.host}, `ofed_info` shows the remaining packages."
         return Meaning(f"the uninstaller exited with 0, but {version} is still installed", remedy)
 
     def _version(self) -> str | None:

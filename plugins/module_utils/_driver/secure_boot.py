@@ -99,11 +99,11 @@ def read_mok(sys: SysRoot, runner: Runner, distribution: Distribution, kernel: s
         done = runner.run(["mokutil", "--test-key", key])
     except CommandError:
         return Mok(key, enrolled=None)
-    said = f"{done.stdout.strip()}\n{done.stderr.strip()}".strip()
+    answer = f"{done.stdout.strip()}\n{done.stderr.strip()}".strip()
     try:
-        return Mok(key, parse_test_key(said), said)
+        return Mok(key, parse_test_key(answer), answer)
     except ParseError:
-        return Mok(key, enrolled=None, said=said or None)
+        return Mok(key, enrolled=None, said=answer or None)
 
 
 def _settings(sys: SysRoot) -> dict[str, str]:

@@ -87,8 +87,8 @@ def _nvme(sys: SysRoot) -> Iterator[StorageUse]:
     for name in sys.list_dir(NVME):
         if sys.text(f"{NVME}/{name}/transport") == "rdma":
             # traddr=10.0.0.1,trsvcid=4420
-            told = dict(part.partition("=")[::2] for part in (sys.text(f"{NVME}/{name}/address") or "").split(","))
-            yield StorageUse("nvme", _remote(name, told.get("traddr"), "NVMe over RDMA", sys.text(f"{NVME}/{name}/subsysnqn")))
+            parts = dict(part.partition("=")[::2] for part in (sys.text(f"{NVME}/{name}/address") or "").split(","))
+            yield StorageUse("nvme", _remote(name, parts.get("traddr"), "NVMe over RDMA", sys.text(f"{NVME}/{name}/subsysnqn")))
 
 
 def _iser(sys: SysRoot) -> Iterator[StorageUse]:

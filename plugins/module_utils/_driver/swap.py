@@ -213,12 +213,12 @@ def _state_of(planned: SwapResult, runner: Runner, sys: SysRoot) -> str:
 
 def _state(names: Sequence[str], runner: Runner, sys: SysRoot) -> str:
     loaded = [name for name in dict.fromkeys(names) if is_present(name, sys)]
-    said = kernel_said(runner, names)
-    quoted = f" Kernel messages: {' | '.join(said)}" if said else ""
+    messages = kernel_messages(runner, names)
+    quoted = f" Kernel messages: {' | '.join(messages)}" if messages else ""
     return f"Loaded now: {', '.join(loaded) or 'none of them'}.{quoted}"
 
 
-def kernel_said(runner: Runner, words: Sequence[str]) -> list[str]:
+def kernel_messages(runner: Runner, words: Sequence[str]) -> list[str]:
     """Return the last lines of dmesg that contain one of the words, else the last lines; none if it cannot be read."""
     try:
         done = runner.run(["dmesg"])

@@ -47,32 +47,32 @@ def add_linkinfo(build: Build, linkinfo: Linkinfo, *, doubles: bool) -> None:
     lids = {node.lid: node.guid for node in build.nodes.values() if node.lid is not None}
     linked = {end for link in build.links for end in link}
     strangers, changed, lost = [], [], []
-    for told in linkinfo.ports:
-        end = _place(build, told.guid or lids.get(told.lid or 0, ""), told.number)
+    for reported in linkinfo.ports:
+        end = _place(build, reported.guid or lids.get(reported.lid or 0, ""), reported.number)
         if end is None:
-            strangers.append(f"{told.description or told.guid} port {told.number}")
+            strangers.append(f"{reported.description or reported.guid} port {reported.number}")
             continue
-        if told.lost:
+        if reported.lost:
             lost.append(build.call(end))
-        if told.answered and (told.end is not None) != (end in linked):
+        if reported.answered and (reported.end is not None) != (end in linked):
             changed.append(build.call(end))
-        _merge_port(build, end, told)
+        _merge_port(build, end, reported)
     build.some("iblinkinfo reports ports that ibnetdiscover did not find: the fabric changed in between", strangers)
     if not doubles:
         build.some("iblinkinfo did not find the node behind ports that are up", lost)
     build.some("ibnetdiscover and iblinkinfo report different links: the fabric changed in between", changed)
 
 
-def _merge_port(build: Build, end: End, told: LinkinfoPort) -> None:
+def _merge_port(build: Build, end: End, reported: LinkinfoPort) -> None:
     ports = build.nodes[end[0]].ports
     port = ports.get(end[1]) or Port(end[1])
     ports[end[1]] = replace(
         port,
-        state=told.state,
-        physical=told.physical,
-        width=told.width if told.width is not None else port.width,
-        speed=told.speed if told.speed is not None else port.speed,
-        could_be=told.could_be,
+        state=reported.state,
+        physical=reported.physical,
+        width=reported.width if reported.width is not None else port.width,
+        speed=reported.speed if reported.speed is not None else port.speed,
+        could_be=reported.could_be,
     )
 
 
@@ -121,11 +121,11 @@ def fabric_graph(
     a difference between the tools, and a discovery without a link.
     """
     build = Build(names or {})
-    told: dict[End, FoundPort] = {}
+    found_ports: dict[End, FoundPort] = {}
     for node in discovery.nodes:
-        _add_node(build, told, node)
-    missing = _add_missing(build, told)
-    _add_links(build, told, missing)
+        _add_node(build, found_ports, node)
+    missing = _add_missing(build, found_ports)
+    _add_links(build, found_ports, missing)
     _name_aggregation(build)
     build.some(
         f"{len(missing)} nodes are named at the other ends of links but not described: the output is cut off, or they did not answer",
@@ -137,14 +137,14 @@ def fabric_graph(
     if not build.links:
         seen = ", ".join(node.name for node in build.nodes.values()) or "no node"
         build.problems.append(f"the discovery found no link, only {seen}: the port is down, or nothing behind it answered")
-    said = [*problems, *discovery.problems, *(linkinfo.problems if linkinfo is not None else ()), *build.problems]
+    reported = [*problems, *discovery.problems, *(linkinfo.problems if linkinfo is not None else ()), *build.problems]
     nodes = {guid: build.nodes[guid] for guid in sorted(build.nodes)}
     links = [build.links[key] for key in sorted(build.links)]
     twins = {guid: list(found) for guid, found in (doubles or {}).items()}
-    return Graph(plane, nodes, links, SOURCE, not said and not twins, said, twins)
+    return Graph(plane, nodes, links, SOURCE, not reported and not twins, reported, twins)
 
 
-def _add_node(build: Build, told: dict[End, FoundPort], found: FoundNode) -> None:
+def _add_node(build: Build, found_ports: dict[End, FoundPort], found: FoundNode) -> None:
     kind = kind_of(found.kind, found.description)
     known = build.nodes.get(found.guid)
     if known is None:
@@ -165,7 +165,7 @@ def _add_node(build: Build, told: dict[End, FoundPort], found: FoundNode) -> Non
         build.problems.append(f"two nodes have the GUID {found.guid}: {known.description!r} and {found.description!r}")
         return
     for port in found.ports:
-        before = told.setdefault((found.guid, port.number), port)
+        before = found_ports.setdefault((found.guid, port.number), port)
         if before != port:
             build.problems.append(f"two lines on {build.call((found.guid, port.number))} differ")
         known.ports[port.number] = Port(port.number, port.guid, port.lid, port.lmc, width=port.width, speed=port.speed)
@@ -173,10 +173,10 @@ def _add_node(build: Build, told: dict[End, FoundPort], found: FoundNode) -> Non
             build.port_guids[port.guid] = (found.guid, port.number)
 
 
-def _add_missing(build: Build, told: Mapping[End, FoundPort]) -> list[str]:
+def _add_missing(build: Build, found_ports: Mapping[End, FoundPort]) -> list[str]:
     """Return nodes that are only named as the other ends of links: the text was cut off, or the node did not answer."""
     missing: dict[str, FoundEnd] = {}
-    for port in told.values():
+    for port in found_ports.values():
         if port.end is not None and port.end.guid not in build.nodes:
             missing.setdefault(port.end.guid, port.end)
     for guid, end in missing.items():
@@ -187,16 +187,16 @@ def _add_missing(build: Build, told: Mapping[End, FoundPort]) -> list[str]:
     return list(missing)
 
 
-def _add_links(build: Build, told: Mapping[End, FoundPort], missing: Collection[str]) -> None:
+def _add_links(build: Build, found_ports: Mapping[End, FoundPort], missing: Collection[str]) -> None:
     alone, contradicted, rated = [], [], []
-    for here, port in told.items():
+    for here, port in found_ports.items():
         if port.end is None:
             continue
         there = (port.end.guid, port.end.port)
         key = (here, there) if here < there else (there, here)
         if key in build.links:
             continue
-        back = told.get(there)
+        back = found_ports.get(there)
         back_end = (back.end.guid, back.end.port) if back is not None and back.end is not None else None
         if here == there or (back_end is not None and back_end != here):
             contradicted.append(f"{build.call(here)} names {build.call(there)}")

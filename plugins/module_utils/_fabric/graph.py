@@ -204,7 +204,7 @@ _NODE_KEYS = ("kind", "name", "description", "device", "system_guid", "vendor_id
 _PORT_KEYS = ("guid", "lid", "lmc", "state", "physical", "width", "speed", "could_be", "label")
 
 
-def _told(item: object, keys: tuple[str, ...]) -> dict[str, Any]:
+def _without_none(item: object, keys: tuple[str, ...]) -> dict[str, Any]:
     values = ((key, getattr(item, key)) for key in keys)
     return {key: list(value) if isinstance(value, tuple) else value for key, value in values if value is not None}
 
@@ -212,11 +212,11 @@ def _told(item: object, keys: tuple[str, ...]) -> dict[str, Any]:
 def _node_dict(node: Node, sets: dict[tuple[str, ...], int]) -> dict[str, Any]:
     ports = {}
     for number, port in node.ports.items():
-        told = _told(port, _PORT_KEYS)
+        packed = _without_none(port, _PORT_KEYS)
         if port.counters:
-            told["counters"] = [sets.setdefault(tuple(port.counters), len(sets)), *_trimmed(list(port.counters.values()))]
-        ports[str(number)] = told
-    return {**_told(node, _NODE_KEYS), "ports": ports}
+            packed["counters"] = [sets.setdefault(tuple(port.counters), len(sets)), *_trimmed(list(port.counters.values()))]
+        ports[str(number)] = packed
+    return {**_without_none(node, _NODE_KEYS), "ports": ports}
 
 
 def _trimmed(values: list[int]) -> list[int]:
@@ -235,9 +235,9 @@ def _graph(data: Any) -> Graph:
         raise ValueError(f"source {_shown(source)}, expected one of {', '.join(SOURCES)}")
     form = _FORMS[source]
     names = [[_name(name) for name in _sized(each, list, MOST_COUNTERS)] for each in _sized(data["counter_names"], list)]
-    told = _sized(data["nodes"], dict, MOST_NODES)
-    nodes = {(node := _node(guid, each, names, form)).guid: node for guid, each in told.items()}
-    if len(nodes) < len(told):
+    packed = _sized(data["nodes"], dict, MOST_NODES)
+    nodes = {(node := _node(guid, each, names, form)).guid: node for guid, each in packed.items()}
+    if len(nodes) < len(packed):
         raise ValueError("two nodes have the same GUID")
     links = [_link(link, nodes) for link in _sized(data["links"], list, MOST_LINKS)]
     # Graphs of earlier versions, kept from an earlier run, have none.
@@ -253,27 +253,27 @@ def _graph(data: Any) -> Graph:
     return Graph(_name(data["plane"]), nodes, links, source, complete, kept, doubles)
 
 
-def _node(guid: Any, told: Any, names: list[list[str]], form: Form) -> Node:
-    _sized(told, dict)
+def _node(guid: Any, item: Any, names: list[list[str]], form: Form) -> Node:
+    _sized(item, dict)
     ports = {}
-    for key, port in _sized(told["ports"], dict, MOST_PORTS).items():
+    for key, port in _sized(item["ports"], dict, MOST_PORTS).items():
         if _DIGITS.fullmatch(_typed(key, str)) is None or int(key) > form.last_port:
             raise ValueError(f"port {_shown(key)}, expected a number up to {form.last_port}")
         ports[int(key)] = _port(int(key), port, names, form)
-    if told["kind"] not in KINDS:
-        raise ValueError(f"kind {_shown(told['kind'])}, expected one of {', '.join(sorted(KINDS))}")
-    return Node(guid=_guid(guid, form), **{**_values(told, ("ports",), form), "name": _name(told["name"]), "ports": ports})
+    if item["kind"] not in KINDS:
+        raise ValueError(f"kind {_shown(item['kind'])}, expected one of {', '.join(sorted(KINDS))}")
+    return Node(guid=_guid(guid, form), **{**_values(item, ("ports",), form), "name": _name(item["name"]), "ports": ports})
 
 
-def _port(number: int, told: Any, names: list[list[str]], form: Form) -> Port:
-    packed, could_be = _sized(told, dict).get("counters"), told.get("could_be")
+def _port(number: int, item: Any, names: list[list[str]], form: Form) -> Port:
+    packed, could_be = _sized(item, dict).get("counters"), item.get("could_be")
     counters = _counters(packed, names) if packed is not None else {}
     could: tuple[int | None, str | None] | None = None
     if could_be is not None:
         width, speed = _sized(could_be, list, 2)
         own = _values({"width": width, "speed": speed}, (), form)
         could = own["width"], own["speed"]
-    return Port(number=number, could_be=could, counters=counters, **_values(told, _APART, form))
+    return Port(number=number, could_be=could, counters=counters, **_values(item, _APART, form))
 
 
 def _counters(packed: Any, names: list[list[str]]) -> dict[str, int]:
@@ -291,9 +291,9 @@ _GUIDS = frozenset({"guid", "system_guid"})
 _APART = ("counters", "could_be")
 
 
-def _values(told: Mapping[str, Any], apart: tuple[str, ...], form: Form) -> dict[str, Any]:
+def _values(item: Mapping[str, Any], apart: tuple[str, ...], form: Form) -> dict[str, Any]:
     """Return the values of a node or a port, without those of `apart`."""
-    return {key: None if value is None else _value(key, value, form) for key, value in told.items() if key not in apart}
+    return {key: None if value is None else _value(key, value, form) for key, value in item.items() if key not in apart}
 
 
 def _value(key: str, value: Any, form: Form) -> Any:
@@ -302,16 +302,16 @@ def _value(key: str, value: Any, form: Form) -> Any:
     return _guid(value, form) if key in _GUIDS else _name(value)
 
 
-def _link(told: Any, nodes: Mapping[str, Node]) -> Link:
-    guid_a, port_a, guid_b, port_b, width, speed = _sized(told, list, 6)
+def _link(item: Any, nodes: Mapping[str, Node]) -> Link:
+    guid_a, port_a, guid_b, port_b, width, speed = _sized(item, list, 6)
     a, b = _end(guid_a, port_a, nodes), _end(guid_b, port_b, nodes)
     if a >= b:
         raise ValueError(f"a link from {a} to {b}: its ends are not in order")
     return Link(a, b, None if width is None else _number(width, _NUMBERS["width"]), None if speed is None else _name(speed))
 
 
-def _twin(told: Any, nodes: Mapping[str, Node]) -> Twin:
-    description, guid, port = _sized(told, list, 3)
+def _twin(item: Any, nodes: Mapping[str, Node]) -> Twin:
+    description, guid, port = _sized(item, list, 3)
     # ibnetdiscover omits a switch's port without a visible node behind it.
     if guid not in nodes:
         raise ValueError(f"a node behind {_shown(guid)}, which is not a node")

@@ -96,7 +96,7 @@ def parse_iblinkinfo(text: str) -> Linkinfo:
             title = _title(named) if named is not None else title
     if not ports:
         raise ParseError(f"not the output of iblinkinfo: {text[:200]!r}")
-    return Linkinfo(ports, problems.told())
+    return Linkinfo(ports, problems.sentences())
 
 
 def _title(match: re.Match[str]) -> tuple[str | None, str | None, str | None]:

@@ -27,13 +27,13 @@ _PORT = re.compile(
     r"\[([0-9]{1,3})\](?:\[ext ([0-9]{1,3})\])?(?:\(([0-9a-fA-F]{1,16})\))?\s+"
     rf"{_END}\[([0-9]{{1,3}})\](?:\[ext [0-9]{{1,3}}\])?\s*(?:\(([0-9a-fA-F]{{1,16}})\))?\s*(?:#\s*(.*))?"
 )
-_TOLD = re.compile(
+_PORT_COMMENT = re.compile(
     r'(?:lid ([0-9]{1,5})(?: lmc ([0-7]))? )?"(.*)"(?: (?:s?m?lid) ([0-9]{1,5}))?'
     r"(?: ([0-9]{1,2}x|\?\?) ?([A-Z]{3}[0-9]{0,2}|\?\?\?))?(?: [a-z]{1,8}=[0-9]{1,4})*(?: slot [0-9]{1,3})?(?: \(scp\))?"
 )
 _NODE = re.compile(rf"(Switch|Ca|Rt|Router|\?\?\?)\s+([0-9]{{1,3}})\s+{_END}\s*(?:#\s*(.*))?")
 _NODE_STARTS = "SCR?"
-_NODE_TOLD = re.compile(r'"(.*)"(.*)')
+_NODE_COMMENT = re.compile(r'"(.*)"(.*)')
 _LID = re.compile(r"\b(?:sma?)?lid ([0-9]{1,5})(?: lmc ([0-7]))?\b")
 _VALUE = re.compile(
     r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid|\?\?\?guid)=(0x[0-9a-fA-F]{1,16})(?:\(([0-9a-fA-F]{1,16})\))?\s*(?:#.*)?"
@@ -122,15 +122,15 @@ class _Reading:
         word, count, letter, digits, comment = match.groups()
         guid, values = plain_guid(digits), self.values
         self.values = {}
-        told = _NODE_TOLD.fullmatch((comment or "").strip())
-        if _LETTERS[word] != letter or (comment and told is None) or plain_guid(values.get("guid", digits)) != guid:
+        remark = _NODE_COMMENT.fullmatch((comment or "").strip())
+        if _LETTERS[word] != letter or (comment and remark is None) or plain_guid(values.get("guid", digits)) != guid:
             self.problems.line(number, line, "contradicts itself or those above, or is cut off")
-        lid = _LID.search(told.group(2)) if told is not None else None
+        lid = _LID.search(remark.group(2)) if remark is not None else None
         self.nodes.append(
             FoundNode(
                 guid=guid,
                 kind=_KINDS[letter],
-                description=told.group(1) if told is not None else None,
+                description=remark.group(1) if remark is not None else None,
                 ports_total=int(count),
                 system_guid=plain_guid(values["sysimgguid"]) if "sysimgguid" in values else None,
                 vendor_id=int(values["vendid"], 16) if "vendid" in values else None,
@@ -142,11 +142,11 @@ class _Reading:
 
     def port(self, number: int, line: str, match: re.Match[str]) -> None:
         port, _ext, guid, letter, far, far_port, far_guid, comment = match.groups()
-        told = _TOLD.fullmatch(comment.strip()) if comment else None
-        if not self.nodes or self.values or (comment and told is None):
+        remark = _PORT_COMMENT.fullmatch(comment.strip()) if comment else None
+        if not self.nodes or self.values or (comment and remark is None):
             self.problems.line(number, line)
             return
-        lid, lmc, description, far_lid, width, speed = told.groups() if told is not None else (None,) * 6
+        lid, lmc, description, far_lid, width, speed = remark.groups() if remark is not None else (None,) * 6
         if width is None:
             self.unrated.append((number, line))
         elif speed not in LANE_GBPS and speed != "???":
@@ -168,7 +168,7 @@ class _Reading:
         if self.rated:
             for number, line in self.unrated:
                 self.problems.line(number, line, "lacks the width and speed that others have, or is cut off")
-        return Discovery(self.nodes, self.problems.told(), self.start)
+        return Discovery(self.nodes, self.problems.sentences(), self.start)
 
 
 def parse_ibnetdiscover(text: str) -> Discovery:

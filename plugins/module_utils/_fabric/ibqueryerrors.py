@@ -72,11 +72,11 @@ class _Reading:
 
     def port(self, number: int, line: str, match: re.Match[str]) -> None:
         guid, port, words = match.groups()
-        told = _COUNTER.findall(words)
-        if len(told) != words.count("["):
+        pairs = _COUNTER.findall(words)
+        if len(pairs) != words.count("["):
             self.problems.line(number, line, "has a counter that is not understood")
         key = plain_guid(guid), 255 if port == "ALL" else int(port)
-        self.counters.setdefault(key, {}).update({_counter_name(name): int(value) for name, value in told})
+        self.counters.setdefault(key, {}).update({_counter_name(name): int(value) for name, value in pairs})
 
     def ends(self, line: str) -> bool:
         """Return whether the line belongs to the summary."""
@@ -112,7 +112,7 @@ def parse_ibqueryerrors(text: str) -> QueriedErrors:
             reading.problems.line(number, line)
     if not reading.counters and not reading.numbers:
         raise ParseError(f"not the output of ibqueryerrors: {text[:200]!r}")
-    return QueriedErrors(reading.counters, _summary(reading), reading.problems.told())
+    return QueriedErrors(reading.counters, _summary(reading), reading.problems.sentences())
 
 
 def _summary(reading: _Reading) -> QuerySummary | None:
@@ -123,9 +123,9 @@ def _summary(reading: _Reading) -> QuerySummary | None:
     failures = numbers.get("failures", 0)
     if failures:
         problems.add(f"{failures} queries of ibqueryerrors were not answered: the counters of these ports are unknown")
-    bad_ports, told = numbers.get("bad_ports"), sum(port != 255 for _guid, port in reading.counters)
-    if bad_ports is not None and told < bad_ports:
-        problems.add(f"ibqueryerrors counts {bad_ports} ports with errors, but reports {told}")
+    bad_ports, reported = numbers.get("bad_ports"), sum(port != 255 for _guid, port in reading.counters)
+    if bad_ports is not None and reported < bad_ports:
+        problems.add(f"ibqueryerrors counts {bad_ports} ports with errors, but reports {reported}")
     return QuerySummary(
         numbers["nodes"], numbers["bad_nodes"], numbers.get("ports"), bad_ports, failures, reading.thresholds, reading.suppressed
     )

@@ -50,7 +50,7 @@ def parse_lldpcli(text: str) -> list[Neighbour]:
         raise ParseError(f"not JSON: {text[:200]!r}, {_FORM}: {exc}") from exc
     if not isinstance(data, dict) or "lldp" not in data:
         raise ParseError(f"no object with 'lldp': {text[:200]!r}, {_FORM}")
-    return [_neighbour(name, told) for part in _items(data["lldp"]) for name, told in _interfaces(_table(part).get("interface"))]
+    return [_neighbour(name, entry) for part in _items(data["lldp"]) for name, entry in _interfaces(_table(part).get("interface"))]
 
 
 def _items(value: Any) -> list[Any]:
@@ -71,8 +71,8 @@ def _interfaces(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         if isinstance(item.get("name"), str) and not isinstance(item.get(item["name"]), dict):
             yield item["name"], item
         else:
-            for name, told in item.items():
-                yield name, _table(told)
+            for name, entry in item.items():
+                yield name, _table(entry)
 
 
 def _value(item: dict[str, Any], key: str) -> str | None:
@@ -98,17 +98,17 @@ def _chassis(value: Any) -> tuple[str | None, dict[str, Any]]:
         return None, {}
     item = parts[0]
     if "id" not in item and len(item) == 1:
-        name, told = next(iter(item.items()))
-        if isinstance(told, dict):
-            return name, told
+        name, entry = next(iter(item.items()))
+        if isinstance(entry, dict):
+            return name, entry
     return _value(item, "name"), item
 
 
-def _neighbour(interface: str, told: dict[str, Any]) -> Neighbour:
-    system, chassis = _chassis(told.get("chassis"))
-    port = _table((_items(told.get("port")) or [{}])[0])
+def _neighbour(interface: str, entry: dict[str, Any]) -> Neighbour:
+    system, chassis = _chassis(entry.get("chassis"))
+    port = _table((_items(entry.get("port")) or [{}])[0])
     capabilities = [item for item in _items(chassis.get("capability")) if isinstance(item, dict)]
-    vlans = [item for item in _items(told.get("vlan")) if isinstance(item, dict) and item.get("pvid") in (True, "yes")]
+    vlans = [item for item in _items(entry.get("vlan")) if isinstance(item, dict) and item.get("pvid") in (True, "yes")]
     vlan = str(vlans[0].get("vlan-id", "")) if vlans else ""
     addresses = (item.get("value") if isinstance(item, dict) else item for item in _items(chassis.get("mgmt-ip")))
     return Neighbour(
@@ -123,7 +123,7 @@ def _neighbour(interface: str, told: dict[str, Any]) -> Neighbour:
         capabilities={str(item.get("type")): item.get("enabled") in (True, "on") for item in capabilities},
         addresses=[address for address in addresses if isinstance(address, str)],
         vlan=int(vlan) if vlan.isascii() and vlan.isdigit() and len(vlan) < 6 else None,
-        via=told.get("via") if isinstance(told.get("via"), str) else None,
+        via=entry.get("via") if isinstance(entry.get("via"), str) else None,
     )
 
 
@@ -159,9 +159,9 @@ def lldp_graph(plane: str, views: Mapping[str, Sequence[Neighbour]], switches: C
 def _is_switch(near: Neighbour, views: Mapping[str, Sequence[Neighbour]], switches: Collection[str]) -> bool:
     if near.system in views:
         return near.system in switches
-    told = near.capabilities
+    capabilities = near.capabilities
     # A host may route, too.
-    return bool(told.get("Bridge") or (told.get("Router") and not told.get("Station")))
+    return bool(capabilities.get("Bridge") or (capabilities.get("Router") and not capabilities.get("Station")))
 
 
 def _single(system: str, seen: Sequence[Neighbour], problems: list[str]) -> list[Neighbour]:
@@ -171,12 +171,12 @@ def _single(system: str, seen: Sequence[Neighbour], problems: list[str]) -> list
         by_interface.setdefault(near.interface, []).append(near)
     found = []
     for interface, several in by_interface.items():
-        said = [near for near in several if near.via in (_PROTOCOL, None)] or several
-        if len(said) > 1:
-            names = ", ".join(str(near.system or near.chassis_id) for near in said[:3])
-            problems.append(f"{system} {interface} sees {len(said)} neighbors at once: {names}")
+        candidates = [near for near in several if near.via in (_PROTOCOL, None)] or several
+        if len(candidates) > 1:
+            names = ", ".join(str(near.system or near.chassis_id) for near in candidates[:3])
+            problems.append(f"{system} {interface} sees {len(candidates)} neighbors at once: {names}")
         else:
-            found += said
+            found += candidates
     return found
 
 
@@ -198,9 +198,9 @@ def port_number(label: str) -> int:
     match = _NUMBERS.search(label)
     if match is None:
         return 0
-    told, letter = match.groups()
+    body, letter = match.groups()
     number = 0
-    for digits in [*re.findall(r"[0-9]+", told), *([str("abcdefgh".index(letter) + 1)] if letter else [])]:
+    for digits in [*re.findall(r"[0-9]+", body), *([str("abcdefgh".index(letter) + 1)] if letter else [])]:
         number = (number * 1000 + int(digits[-9:])) % 10**18
     return number
 

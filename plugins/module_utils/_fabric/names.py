@@ -38,16 +38,16 @@ def name_of(guid: str, kind: str, description: str | None, names: Mapping[str, s
     A vendor's text, which is the same in each of its devices, is not a name: all HCAs called "MT4129 ConnectX7   Mellanox Technologies" are
     not one host.
     """
-    told = (description or "").strip()
-    hca = _HCA.fullmatch(names.get(guid, told)) if kind == HOST else None
+    text = (description or "").strip()
+    hca = _HCA.fullmatch(names.get(guid, text)) if kind == HOST else None
     if hca is not None and hca.group(1).lower() not in _NOBODY:
         return hca.group(1), hca.group(2)
     if guid in names:
-        own = _HCA.fullmatch(told) if kind == HOST else None
+        own = _HCA.fullmatch(text) if kind == HOST else None
         return names[guid], own.group(2) if own is not None else None
-    if not told or told.lower() in _NOBODY or _MAKERS.search(told):
+    if not text or text.lower() in _NOBODY or _MAKERS.search(text):
         return guid, None
-    return (_switch_name(told) if kind == SWITCH else told), hca.group(2) if hca is not None else None
+    return (_switch_name(text) if kind == SWITCH else text), hca.group(2) if hca is not None else None
 
 
 def _switch_name(description: str) -> str:

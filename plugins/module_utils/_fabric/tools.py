@@ -83,15 +83,15 @@ class Tools:
             missing = str(exc).startswith("command not found")
             self.problems.append(f"{tool} is not installed on this host: install {_PACKAGE}" if missing else str(exc))
             return None
-        said = self._complaints(tool, done)
-        self.problems += said
+        complaints = self._complaints(tool, done)
+        self.problems += complaints
         if done.rc not in _ENDED_WELL.get(tool, (0,)):
-            self.problems += [] if said else [f"{tool} exited with status {done.rc} and no message"]
+            self.problems += [] if complaints else [f"{tool} exited with status {done.rc} and no message"]
             return None
         try:
             return parse(done.stdout)
         except ParseError as exc:
-            self.problems += [] if said else [str(exc)]
+            self.problems += [] if complaints else [str(exc)]
             return None
 
     def _complaints(self, tool: str, done: Completed) -> list[str]:
@@ -111,10 +111,11 @@ class Tools:
         records = [line for line in lines if _RECORDS.search(line)]
         silent = [line for line in lines if _TIMED_OUT.search(line) and line not in records]
         other = [line for line in lines if line not in (*twice, *records, *silent)]
-        said = _twice(tool, twice)
-        said += [f"{SILENT_RECORDS} {tool}: {records[0].strip()}"] if records else []
-        said += [f"{len(silent)} queries of {tool} were not answered, so nodes or ports are missing: {silent[0].strip()}"] if silent else []
-        return [*said, f"{tool} complains: {'; '.join(line.strip() for line in other[:3])}"] if other else said
+        reasons = _twice(tool, twice)
+        reasons += [f"{SILENT_RECORDS} {tool}: {records[0].strip()}"] if records else []
+        unanswered = f"{len(silent)} queries of {tool} were not answered, so nodes or ports are missing"
+        reasons += [f"{unanswered}: {silent[0].strip()}"] if silent else []
+        return [*reasons, f"{tool} complains: {'; '.join(line.strip() for line in other[:3])}"] if other else reasons
 
     def _port_words(self) -> str:
         device, port = self._asked.device, self._asked.port

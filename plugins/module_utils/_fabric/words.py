@@ -33,7 +33,7 @@ _LANES = {f"{width}{mark}": width for width in (1, 2, 4, 8, 12) for mark in "xX"
 _GUID = re.compile(r"(?:0x)?([0-9a-fA-F]{1,16})")
 _UNASSIGNED = (0, 0xFFFF)
 #: The maximum number of sentences for a text's problems; a completely broken text is not reported line by line.
-_TOLD = 20
+_MOST_SENTENCES = 20
 
 
 class Problems:
@@ -41,26 +41,26 @@ class Problems:
 
     def __init__(self, tool: str) -> None:
         self._tool = tool
-        self._told: list[str] = []
+        self._sentences: list[str] = []
         self._more = 0
 
     def __len__(self) -> int:
-        return len(self._told) + self._more
+        return len(self._sentences) + self._more
 
     def line(self, number: int, line: str, why: str = "is not understood") -> None:
         """Add a problem with a line of the text, counted from 1."""
         self.add(f"line {number} of {self._tool} {why}: {line.strip()[:200]!r}")
 
     def add(self, sentence: str) -> None:
-        if len(self._told) < _TOLD:
-            self._told.append(sentence)
+        if len(self._sentences) < _MOST_SENTENCES:
+            self._sentences.append(sentence)
         else:
             self._more += 1
 
-    def told(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """Return the sentences, the last one with the number of omitted ones."""
         more = [f"{self._more} more problems in what {self._tool} printed"] if self._more else []
-        return [*self._told, *more]
+        return [*self._sentences, *more]
 
 
 def plain_guid(text: str) -> str:

@@ -69,7 +69,7 @@ SUBSETS = {
     "counters": "the counters of ports, and of interfaces if they are asked",
     "gpus": "GPUs, their distance to each NIC, GPUDirect, IOMMU",
     "host": "limits, kernel settings, files, units, load, time, CPUs, memory, file systems, our own session, routes and name servers",
-    "netdevs": "what only the running system tells of interfaces: addresses, who manages them, ethtool; the MTU of ports",
+    "netdevs": "what only the running system reports of interfaces: addresses, who manages them, ethtool; the MTU of ports",
     "optics": "the modules in the cages of interfaces and InfiniBand ports",
     "qos": "RoCE quality of service of interfaces: DCBX, trust, PFC, ETS, congestion control, traffic class, RDMA-CM's defaults",
     "stack": "modules and their files, DKMS, kernels, headers, Secure Boot, packages, NCCL",
@@ -186,7 +186,7 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
         parts["stack"] = read_stack(sys, runner, sorted({*MPI_PACKAGES.values(), *asked.packages}))
         parts["nccl"] = read_nccl_host(sys, parts["stack"].distribution)
         parts["module_parameters"] = read_parameters(sys, parts["stack"].modules)
-    ipv4 = {name: said.ipv4 for name, said in addresses.items()}
+    ipv4 = {name: entry.ipv4 for name, entry in addresses.items()}
     if "host" in asked.subset:
         planned = [unit_of(name) for name in roce_interfaces(netdevs, devices)] if "qos" in asked.subset else []
         units = sorted({*planned, *enabled_instances(sys, TEMPLATE)})

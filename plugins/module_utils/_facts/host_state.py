@@ -246,5 +246,5 @@ def add_live(
 
 
 def _ethtool(port: EthtoolPort, runner: Runner, name: str, subset: Collection[str]) -> Ethtool | None:
-    told = read_ethtool(port, runner if "optics" in subset else None, name)
-    return told if told is None or "counters" in subset else replace(told, counters={})
+    reading = read_ethtool(port, runner if "optics" in subset else None, name)
+    return reading if reading is None or "counters" in subset else replace(reading, counters={})

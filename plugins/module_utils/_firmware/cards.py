@@ -21,7 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._firmware.mlxconfig i
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device
 
 #: True and False are 1 and 0; a text is a name ("ETH"), a number ("2", "0xff") or both ("ETH(2)").
-Wish = Union[str, int, bool]
+RequestedValue = Union[str, int, bool]
 
 _NUMBERED = re.compile(r"(.+)\(([0-9]{1,20})\)")
 _DECIMAL = re.compile(r"[0-9]{1,20}")
@@ -49,11 +49,11 @@ def is_array(value: Value | None) -> bool:
     return value is not None and value.text.startswith("Array[")
 
 
-def number_of(wish: Wish) -> int | None:
+def number_of(request: RequestedValue) -> int | None:
     """Return the requested number; None for a name that only the adapter can convert into a number."""
-    if isinstance(wish, int):
-        return int(wish)
-    text = wish.strip()
+    if isinstance(request, int):
+        return int(request)
+    text = request.strip()
     numbered = _NUMBERED.fullmatch(text)
     if numbered:
         return int(numbered[2])
@@ -62,22 +62,22 @@ def number_of(wish: Wish) -> int | None:
     return int(text) if _DECIMAL.fullmatch(text) else _BOOLEANS.get(text.casefold())
 
 
-def is_wished(value: Value, wish: Wish) -> bool:
+def is_requested(value: Value, request: RequestedValue) -> bool:
     """Return whether a value is the requested one: by number, or by name in any case if a name is requested."""
-    number = number_of(wish)
+    number = number_of(request)
     if number is not None and value.number is not None:
         return value.number == number
-    return str(wish).strip().casefold() == value.text.casefold()
+    return str(request).strip().casefold() == value.text.casefold()
 
 
-def argument(wish: Wish, value: Value) -> str:
+def argument(request: RequestedValue, value: Value) -> str:
     """Return the text after "NAME=" for a setting that has this value.
 
     A setting that the tool prints in hexadecimal is binary. For it, the tool reads every number as hexadecimal: 255 would be 0x255.
     """
-    number = number_of(wish)
+    number = number_of(request)
     if number is None:
-        return str(wish).strip()
+        return str(request).strip()
     return f"{number:#x}" if _HEXADECIMAL.fullmatch(value.text) else str(number)
 
 
@@ -154,8 +154,8 @@ def _ask(runner: Runner, tool: str, device: str) -> Answer:
     try:
         adapter = next(iter(parse_mlxconfig(done.stdout).values()))
     except ParseError as error:
-        said = done.stderr.strip()
-        return Answer(tool, None, f"{error} (`{' '.join(done.argv)}`{f': {said[-200:]}' if said else ''})")
+        complaint = done.stderr.strip()
+        return Answer(tool, None, f"{error} (`{' '.join(done.argv)}`{f': {complaint[-200:]}' if complaint else ''})")
     failed = " ".join(adapter.failed_tlvs)
     return Answer(tool, adapter, f"{tool} could not read all settings of {device}: {failed[:200]}" if failed else None)
 
@@ -165,11 +165,11 @@ def _entry(answer: Answer, names: Sequence[str]) -> dict[str, Any]:
     for name in names if answer.adapter is not None else ():
         setting = find(answer.adapter, name) if answer.adapter is not None else None
         if setting is not None or answer.error is None:
-            settings[name] = _told(setting)
+            settings[name] = _setting_entry(setting)
     return {"tool": answer.tool, "settings": settings, "error": answer.error}
 
 
-def _told(setting: Setting | None) -> dict[str, Any] | None:
+def _setting_entry(setting: Setting | None) -> dict[str, Any] | None:
     if setting is None:
         return None
     return {

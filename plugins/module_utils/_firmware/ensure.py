@@ -17,11 +17,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.command import 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards import (
     Answer,
-    Wish,
+    RequestedValue,
     argument,
     find,
     is_array,
-    is_wished,
+    is_requested,
     query,
     spelled,
 )
@@ -89,7 +89,7 @@ class MlxconfigResult:
     def differences(self) -> list[str]:
         """Return the differences from the request for the next boot, in words."""
         return [
-            f"{device.device}: {name} is {values['before'] or 'not told'} at the next boot, wished {values['after']}"
+            f"{device.device}: {name} is {values['before'] or 'not reported'} at the next boot, requested {values['after']}"
             for device in self.devices
             for name, values in device.written.items()
         ]
@@ -102,7 +102,8 @@ class MlxconfigResult:
 
 def _diff(device: DeviceResult) -> dict[str, str]:
     def lines(key: str) -> str:
-        return "".join(f"{name} = {values[key] if values[key] is not None else '(not told)'}\n" for name, values in device.written.items())
+        shown = {name: values[key] if values[key] is not None else "(not reported)" for name, values in device.written.items()}
+        return "".join(f"{name} = {value}\n" for name, value in shown.items())
 
     header = f"firmware settings of {device.device} at the next boot"
     return {"before_header": header, "after_header": header, "before": lines("before"), "after": lines("after")}
@@ -112,33 +113,36 @@ SET_SECONDS = 120.0
 #: What `set` prints if a reboot would not be enough (GenericCommander::loadConfigurationGetStr).
 POWER_CYCLE = "power cycle"
 #: The settings to write: name → the setting as it is, and the requested value.
-Differing = Mapping[str, tuple[Setting, Wish]]
+Differing = Mapping[str, tuple[Setting, RequestedValue]]
 
 
-def ensure_settings(wishes: Sequence[Mapping[str, Any]], *, runner: Runner, check_mode: bool) -> MlxconfigResult:
+def ensure_settings(requests: Sequence[Mapping[str, Any]], *, runner: Runner, check_mode: bool) -> MlxconfigResult:
     """Give the next boot of each device the requested settings, and change no others.
 
-    wishes: [{"device": PCI address, "settings": {NAME: value}}]. If a device cannot be set, its result has the error and nothing is written
-    there; the other devices are still set. Raises ApplyError for a device that is named twice, and for an invalid value.
+    requests: [{"device": PCI address, "settings": {NAME: value}}]. If a device cannot be set, its result has the error and nothing is
+    written there; the other devices are still set. Raises ApplyError for a device that is named twice, and for an invalid value.
     """
-    named = [str(wish["device"]) for wish in wishes]
+    named = [str(request["device"]) for request in requests]
     twice = sorted({device for device in named if named.count(device) > 1})
     if twice:
-        raise ApplyError(f"devices that are named twice, so that it is open what is wished: {', '.join(twice)}")
+        raise ApplyError(f"devices that are named twice, so the requested settings are ambiguous: {', '.join(twice)}")
     odd = [
-        f"{name} of {wish['device']}" for wish in wishes for name, value in wish["settings"].items() if not isinstance(value, (str, int))
+        f"{name} of {request['device']}"
+        for request in requests
+        for name, value in request["settings"].items()
+        if not isinstance(value, (str, int))
     ]
     if odd:
         raise ApplyError(f"not a number, a text or a boolean: {', '.join(odd)}")
-    return MlxconfigResult([_device(str(wish["device"]), wish["settings"], runner, check_mode=check_mode) for wish in wishes])
+    return MlxconfigResult([_device(str(request["device"]), request["settings"], runner, check_mode=check_mode) for request in requests])
 
 
-def _device(device: str, settings: Mapping[str, Wish], runner: Runner, *, check_mode: bool) -> DeviceResult:
+def _device(device: str, settings: Mapping[str, RequestedValue], runner: Runner, *, check_mode: bool) -> DeviceResult:
     answer = query(runner, device)
     result = DeviceResult(device, answer.tool)
     if answer.adapter is None and answer.tool is None and check_mode:
         # The tool is in a package that a check run has not installed.
-        result.written = {name: {"before": None, "after": str(wish)} for name, wish in settings.items()}
+        result.written = {name: {"before": None, "after": str(request)} for name, request in settings.items()}
         result.why = f"{answer.error}, so that nothing is known of {device}"
         return result
     try:
@@ -148,7 +152,7 @@ def _device(device: str, settings: Mapping[str, Wish], runner: Runner, *, check_
         differing = dict(_differing(answer, settings))
         if differing and not check_mode:
             answer = _write(runner, result, differing)
-        _tell(result, answer, settings, differing)
+        _report(result, answer, settings, differing)
     except (ApplyError, CommandError) as error:
         result.error = f"{device}: {error}"
     return result
@@ -159,44 +163,46 @@ def _lacks(answer: Answer, name: str) -> bool:
     return answer.adapter is not None and answer.error is None and find(answer.adapter, name) is None
 
 
-def _differing(answer: Answer, settings: Mapping[str, Wish]) -> Iterator[tuple[str, tuple[Setting, Wish]]]:
+def _differing(answer: Answer, settings: Mapping[str, RequestedValue]) -> Iterator[tuple[str, tuple[Setting, RequestedValue]]]:
     """Yield the settings to write. Raises ApplyError with all that cannot be written or compared."""
     refused = []
-    for name, wish in settings.items():
+    for name, request in settings.items():
         setting = find(answer.adapter, name) if answer.adapter is not None else None
         if _lacks(answer, name):
             continue
-        why = _refusal(answer, name, setting, wish)
+        why = _refusal(answer, name, setting, request)
         if why is not None:
             refused.append(why)
-        elif setting is not None and setting.next_boot is not None and not is_wished(setting.next_boot, wish):
-            yield name, (setting, wish)
+        elif setting is not None and setting.next_boot is not None and not is_requested(setting.next_boot, request):
+            yield name, (setting, request)
     if refused:
         raise ApplyError("; ".join(dict.fromkeys(refused)))
 
 
-def _refusal(answer: Answer, name: str, setting: Setting | None, wish: Wish) -> str | None:
+def _refusal(answer: Answer, name: str, setting: Setting | None, request: RequestedValue) -> str | None:
     """Return why a setting that the device may have cannot be written; None if it can, or already has the requested value."""
     if setting is None:
         return f"{name} could not be read: {answer.error}"
     if is_array(setting.next_boot) or is_array(setting.current):
-        return f"{name} is an array ({spelled(setting.next_boot)}), whose elements a query does not tell: set it by hand"
+        return f"{name} is an array ({spelled(setting.next_boot)}), whose elements a query does not report: set it by hand"
     if setting.next_boot is None:
-        return f"{name}: {answer.tool} does not tell its value (N/A), so it cannot be compared with {wish}"
-    if setting.read_only and not is_wished(setting.next_boot, wish):
-        return f"{name} is read-only: it is {spelled(setting.next_boot)}, and cannot be made {wish}"
+        return f"{name}: {answer.tool} does not report its value (N/A), so it cannot be compared with {request}"
+    if setting.read_only and not is_requested(setting.next_boot, request):
+        return f"{name} is read-only: it is {spelled(setting.next_boot)}, and cannot be made {request}"
     return None
 
 
 def _write(runner: Runner, result: DeviceResult, differing: Differing) -> Answer:
     """Write all in one call, and return the device's answer afterwards. Raises ApplyError if it differs from what was written."""
-    words = [f"{name}={argument(wish, setting.next_boot)}" for name, (setting, wish) in differing.items() if setting.next_boot is not None]
+    words = [
+        f"{name}={argument(request, setting.next_boot)}" for name, (setting, request) in differing.items() if setting.next_boot is not None
+    ]
     argv = (str(result.tool), "-y", "-d", result.device, "set", *words)
     done = runner.run(argv, timeout_seconds=SET_SECONDS)
     if done.rc:
-        said = [line.strip() for line in done.stdout.splitlines() if line.startswith("-E-")] or [done.stderr.strip() or f"exit {done.rc}"]
-        raise ApplyError(f"`{' '.join(argv)}` failed: {'; '.join(said)}")
-    result.written = {name: {"before": spelled(setting.next_boot), "after": str(wish)} for name, (setting, wish) in differing.items()}
+        errors = [line.strip() for line in done.stdout.splitlines() if line.startswith("-E-")] or [done.stderr.strip() or f"exit {done.rc}"]
+        raise ApplyError(f"`{' '.join(argv)}` failed: {'; '.join(errors)}")
+    result.written = {name: {"before": spelled(setting.next_boot), "after": str(request)} for name, (setting, request) in differing.items()}
     if POWER_CYCLE in done.stdout:
         result.why = f"{result.device} wants a power cycle, a reboot is not enough"
     answer = query(runner, result.device)
@@ -204,25 +210,25 @@ def _write(runner: Runner, result: DeviceResult, differing: Differing) -> Answer
         raise ApplyError(f"`{' '.join(argv)}` was run, and cannot be read back: {answer.error}")
     now = {name: found.next_boot if (found := find(answer.adapter, name)) is not None else None for name in differing}
     stuck = [
-        f"{name} is {spelled(now[name]) or 'not told'} after it was set to {wish}"
-        for name, (_setting, wish) in differing.items()
-        if not _is(now[name], wish)
+        f"{name} is {spelled(now[name]) or 'not reported'} after it was set to {request}"
+        for name, (_setting, request) in differing.items()
+        if not _is(now[name], request)
     ]
     if stuck:
         raise ApplyError(f"did not stick: {'; '.join(stuck)}")
     return answer
 
 
-def _is(value: Value | None, wish: Wish) -> bool:
-    return value is not None and is_wished(value, wish)
+def _is(value: Value | None, request: RequestedValue) -> bool:
+    return value is not None and is_requested(value, request)
 
 
-def _tell(result: DeviceResult, answer: Answer, settings: Mapping[str, Wish], differing: Differing) -> None:
+def _report(result: DeviceResult, answer: Answer, settings: Mapping[str, RequestedValue], differing: Differing) -> None:
     """Fill in what was written, and what waits for a reboot. answer: after the write; in check mode, before it."""
     found = answer.adapter.settings if answer.adapter is not None else {}
-    for name, (before, wish) in differing.items():
+    for name, (before, request) in differing.items():
         now = found[name].next_boot
-        after = spelled(now) if _is(now, wish) else str(wish)
+        after = spelled(now) if _is(now, request) else str(request)
         result.written[name] = {"before": spelled(before.next_boot), "after": after}
     for name, setting in found.items():
         planned = result.written[name]["after"] if name in result.written else spelled(setting.next_boot)
@@ -232,7 +238,8 @@ def _tell(result: DeviceResult, answer: Answer, settings: Mapping[str, Wish], di
         elif name not in settings and setting.reboot_pending:
             result.pending_others[name] = values
     words = [
-        f"{name} is {each['current'] or 'not told'} until then, and {each['next_boot']} after it" for name, each in result.pending.items()
+        f"{name} is {each['current'] or 'not reported'} until then, and {each['next_boot']} after it"
+        for name, each in result.pending.items()
     ]
     if words:
         waits = f"{result.device} waits for a reboot or a reset: {', '.join(words)}"
@@ -243,4 +250,4 @@ def _waits(setting: Setting, planned: str | None, *, written: bool) -> bool:
     """Return whether a reboot changes a requested setting; if the current value is unknown, only one just written counts."""
     if setting.current is None or planned is None:
         return written
-    return not is_wished(setting.current, planned)
+    return not is_requested(setting.current, planned)

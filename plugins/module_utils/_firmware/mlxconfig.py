@@ -48,8 +48,8 @@ class Setting:
     @property
     def reboot_pending(self) -> bool | None:
         """Whether the next boot changes the setting; None if one of the two values is unknown, as for arrays."""
-        told = [value for value in (self.current, self.next_boot) if value is not None and not value.text.startswith("Array[")]
-        return self.current != self.next_boot if len(told) == 2 else None
+        known = [value for value in (self.current, self.next_boot) if value is not None and not value.text.startswith("Array[")]
+        return self.current != self.next_boot if len(known) == 2 else None
 
 
 @dataclass(frozen=True)

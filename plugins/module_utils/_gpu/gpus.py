@@ -107,8 +107,8 @@ def gpu_addresses(sys: SysRoot) -> list[str]:
 
 def read_gpu_driver(sys: SysRoot) -> GpuDriver | None:
     """Return the loaded NVIDIA driver, or None."""
-    told = sys.value(f"{_DRIVER}/version", parse_nvrm_version)
-    return GpuDriver(None, None) if told is None and sys.exists(_DRIVER) else told
+    driver = sys.value(f"{_DRIVER}/version", parse_nvrm_version)
+    return GpuDriver(None, None) if driver is None and sys.exists(_DRIVER) else driver
 
 
 def _read_informations(sys: SysRoot) -> Iterable[tuple[str, GpuInformation]]:

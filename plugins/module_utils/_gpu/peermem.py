@@ -18,7 +18,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import Fi
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import INSTALLED, read_dkms
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_modules import PEERMEM_MODULES
-from ansible_collections.rdma.cluster.plugins.module_utils._driver.swap import is_present, kernel_said
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.swap import is_present, kernel_messages
 from ansible_collections.rdma.cluster.plugins.module_utils._gpu.gpus import read_gpu_driver
 
 MODULE = "nvidia_peermem"
@@ -121,7 +121,7 @@ def _try(runner: Runner, sys: SysRoot) -> str | None:
     done = runner.run(["modprobe", MODULE], timeout_seconds=120)
     if done.rc == 0 and is_present(MODULE, sys):
         return None
-    about = [line for line in kernel_said(runner, [MODULE]) if MODULE in line.replace("-", "_")]
+    about = [line for line in kernel_messages(runner, [MODULE]) if MODULE in line.replace("-", "_")]
     return " | ".join([done.stderr.strip() or f"modprobe ended with {done.rc}, and it is not in the kernel", *about])
 
 
@@ -180,6 +180,6 @@ def _dkms_version(runner: Runner) -> tuple[int, ...]:
 def _dkms(argv: list[str], log: str, build_seconds: float, runner: Runner) -> Completed:
     done = runner.run(argv, timeout_seconds=build_seconds)
     if done.rc:
-        said = " | ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]) or f"exit status {done.rc}"
-        raise ApplyError(f"`{' '.join(argv)}` failed: {said}. Read {log} on the host.")
+        output = " | ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]) or f"exit status {done.rc}"
+        raise ApplyError(f"`{' '.join(argv)}` failed: {output}. Read {log} on the host.")
     return done

@@ -49,7 +49,7 @@ def apply(config: dict[str, Any], root: Path = Path("/")) -> list[str]:
             path.write_text(value)
         except OSError as error:
             refused[path] = f" ({error.strerror})"
-    return [f"{path} is {now}, and shall be {value}{refused.get(path, '')}" for path, now, value in differing(config, root)]
+    return [f"{path} is {now}, expected {value}{refused.get(path, '')}" for path, now, value in differing(config, root)]
 
 
 def main() -> int:

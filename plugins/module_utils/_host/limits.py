@@ -63,7 +63,7 @@ class Memlock:
 
 
 @dataclass(frozen=True)
-class LimitsWish:
+class LimitsRequest:
     """memlock_unlimited: no limit of locked memory; open_files: the minimum of open files, 0: unchanged; keep_ipc: RemoveIPC=no."""
 
     memlock_unlimited: bool
@@ -119,43 +119,43 @@ def read_service_limits(runner: Runner) -> ServiceLimits | None:
     return None if done.rc else named("`systemd-run … cat /proc/self/limits`", service_limits, done.stdout)
 
 
-def files(wish: LimitsWish) -> list[ManagedFile]:
+def files(request: LimitsRequest) -> list[ManagedFile]:
     """Return the files for logins, services, users' services and logind; an empty one is removed."""
-    manager = [f"{MEMLOCK_KEY}=infinity"] if wish.memlock_unlimited else []
-    manager += [f"{OPEN_FILES_KEY}={wish.open_files}:{OPEN_FILES_HARD}"] if wish.open_files else []
+    manager = [f"{MEMLOCK_KEY}=infinity"] if request.memlock_unlimited else []
+    manager += [f"{OPEN_FILES_KEY}={request.open_files}:{OPEN_FILES_HARD}"] if request.open_files else []
     manager_text = "\n".join([f"{HEADER}[Manager]", *manager, ""]) if manager else None
-    logins = [f"{who} - memlock unlimited" for who in ("*", "root") if wish.memlock_unlimited]
-    for who in ("*", "root") if wish.open_files else ():
-        logins += [f"{who} soft nofile {wish.open_files}", f"{who} hard nofile {OPEN_FILES_HARD}"]
+    logins = [f"{who} - memlock unlimited" for who in ("*", "root") if request.memlock_unlimited]
+    for who in ("*", "root") if request.open_files else ():
+        logins += [f"{who} soft nofile {request.open_files}", f"{who} hard nofile {OPEN_FILES_HARD}"]
     return [
         ManagedFile(LOGIN_FILE, HEADER + "\n".join([*logins, ""]) if logins else None),
         ManagedFile(SYSTEM_FILE, manager_text),
         ManagedFile(USER_FILE, manager_text),
-        ManagedFile(LOGIND_FILE, LOGIND_TEXT if wish.keep_ipc else None),
+        ManagedFile(LOGIND_FILE, LOGIND_TEXT if request.keep_ipc else None),
     ]
 
 
-def locks_too_little(wish: LimitsWish, seen: Memlock) -> bool:
-    return wish.memlock_unlimited and not seen.unlimited
+def locks_too_little(request: LimitsRequest, seen: Memlock) -> bool:
+    return request.memlock_unlimited and not seen.unlimited
 
 
-def opens_too_few(wish: LimitsWish, open_files: int | None) -> bool:
+def opens_too_few(request: LimitsRequest, open_files: int | None) -> bool:
     """Return whether the limit is too low. None: there is no limit."""
-    return open_files is not None and open_files < wish.open_files
+    return open_files is not None and open_files < request.open_files
 
 
-def loses_ipc(wish: LimitsWish, removed: bool | None) -> bool:
+def loses_ipc(request: LimitsRequest, removed: bool | None) -> bool:
     """Return whether shared memory would be lost. removed: whether logind removes a user's shared memory; None: it does not run."""
-    return wish.keep_ipc and bool(removed)
+    return request.keep_ipc and bool(removed)
 
 
-def too_low(wish: LimitsWish, seen: ServiceLimits) -> list[tuple[str, str, str]]:
+def too_low(request: LimitsRequest, seen: ServiceLimits) -> list[tuple[str, str, str]]:
     """Return the limits of a process that are below the request: (name, actual, requested) in words."""
     found = []
-    if locks_too_little(wish, seen.memlock):
+    if locks_too_little(request, seen.memlock):
         found.append(("memlock of services", seen.memlock.words, "unlimited"))
-    if opens_too_few(wish, seen.open_files):
-        found.append(("open files of services", str(seen.open_files), str(wish.open_files)))
+    if opens_too_few(request, seen.open_files):
+        found.append(("open files of services", str(seen.open_files), str(request.open_files)))
     return found
 
 
@@ -212,8 +212,8 @@ def read_login_limits(sys: SysRoot, item: str) -> dict[str, LoginLimit | None]:
 
 def _least(both: list[LoginLimit | None]) -> LoginLimit | None:
     """Return the effective one of soft and hard limit; None if either is missing."""
-    said = [limit for limit in both if limit is not None]
-    return min(said, key=_height) if len(said) == len(both) else None
+    known = [limit for limit in both if limit is not None]
+    return min(known, key=_height) if len(known) == len(both) else None
 
 
 def _height(limit: LoginLimit) -> tuple[bool, int]:

@@ -16,7 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.limit_sources i
 from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import (
     ASK,
     NAME,
-    LimitsWish,
+    LimitsRequest,
     ServiceLimits,
     files,
     keep_ipc,
@@ -46,40 +46,40 @@ class LimitsResult:
         return [*(file.to_diff() for file in self.files), *(setting_diff(*each) for each in self.live)]
 
 
-def ensure_limits(wish: LimitsWish, *, runner: Runner, sys: SysRoot, check_mode: bool) -> LimitsResult:
+def ensure_limits(request: LimitsRequest, *, runner: Runner, sys: SysRoot, check_mode: bool) -> LimitsResult:
     """Write the files, and reload systemd and logind if their current settings differ.
 
     Limits that are not requested are removed from the files. The running manager is then unchanged, because its previous value is unknown.
     Raises ApplyError if a limit cannot be read or is still too low afterwards.
     """
-    changes = ensure_files(files(wish), check_mode=check_mode)
-    live = _services(wish, runner, sys, check_mode=check_mode)
-    if wish.keep_ipc and loses_ipc(wish, read_remove_ipc(sys, runner)):
+    changes = ensure_files(files(request), check_mode=check_mode)
+    live = _services(request, runner, sys, check_mode=check_mode)
+    if request.keep_ipc and loses_ipc(request, read_remove_ipc(sys, runner)):
         live.append(REMOVE_IPC)
         if not check_mode:
             keep_ipc(sys, runner)
     return LimitsResult(changes, live)
 
 
-def _services(wish: LimitsWish, runner: Runner, sys: SysRoot, *, check_mode: bool) -> list[tuple[str, str, str]]:
-    if not (wish.memlock_unlimited or wish.open_files):
+def _services(request: LimitsRequest, runner: Runner, sys: SysRoot, *, check_mode: bool) -> list[tuple[str, str, str]]:
+    if not (request.memlock_unlimited or request.open_files):
         return []
     before = read_service_limits(runner)
     if before is None and not check_mode:
         raise ApplyError(f"Cannot read the limits of services: `{' '.join(ASK)}` does not work here.")
-    low = too_low(wish, before) if before is not None else [("limits of services", "unknown", "as wished")]
+    low = too_low(request, before) if before is not None else [("limits of services", "unknown", "as requested")]
     if low and not check_mode:
         run_checked(runner, "systemctl", "daemon-reexec")
-        _read_back(wish, read_service_limits(runner), sys)
+        _read_back(request, read_service_limits(runner), sys)
     return low
 
 
-def _read_back(wish: LimitsWish, after: ServiceLimits | None, sys: SysRoot) -> None:
-    low = too_low(wish, after) if after is not None else [("limits of services", "unknown", "as wished")]
+def _read_back(request: LimitsRequest, after: ServiceLimits | None, sys: SysRoot) -> None:
+    low = too_low(request, after) if after is not None else [("limits of services", "unknown", "as requested")]
     if not low:
         return
-    words = "; ".join(f"{what}: {seen} instead of {wished}" for what, seen, wished in low)
-    items = ["MEMLOCK"] * wish.memlock_unlimited + ["NOFILE"] * bool(wish.open_files)
+    words = "; ".join(f"{what}: {seen} instead of {planned}" for what, seen, planned in low)
+    items = ["MEMLOCK"] * request.memlock_unlimited + ["NOFILE"] * bool(request.open_files)
     foreign = [source for item in items if (source := service_source(sys, item)) is not None and not source.file.endswith(f"/{NAME}")]
     if foreign:
         why = " ".join(f"Line {each.line} of {each.file} sets {each.value} and overrides {NAME}: remove it." for each in foreign)

@@ -370,11 +370,11 @@ def _read_back(wanted: Mapping[str, str], refused: Mapping[str, str | None], sys
     live, boot = live_values(sys, wanted), boot_values(sys, wanted)
     problems = []
     for key, value in wanted.items():
-        said = f" ({refused[key]})" if refused.get(key) else ""
+        reason = f" ({refused[key]})" if refused.get(key) else ""
         if live[key] is None:
             problems.append(f"{key} should be {value!r}, but there is no such key: correct it, or load the module that provides it")
         elif live[key] != value:
-            problems.append(f"{key} should be {value!r}, but after writing it is {live[key]!r}{said}")
+            problems.append(f"{key} should be {value!r}, but after writing it is {live[key]!r}{reason}")
         at_boot = boot[key]
         if at_boot is None or at_boot.value != value:
             problems.append(f"{key} should be {value!r} after a boot, but {boot_words(at_boot)}")

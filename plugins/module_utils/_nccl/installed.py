@@ -33,7 +33,7 @@ _PACKAGE_VERSION = re.compile(r"(?:[0-9]+:)?([0-9]{1,3}(?:\.[0-9]{1,4}){1,2})(?!
 
 @dataclass(frozen=True)
 class NcclTests:
-    """The collection's installation: folder, requested version; `wish`: the id of the request (_collectives.install.wish_id)."""
+    """The collection's installation: folder, requested version; `wish`: the id of the request (_collectives.install.request_id)."""
 
     folder: str
     version: str
@@ -64,12 +64,13 @@ def parse_stamp(text: str) -> NcclTests:
     """Parse the text of render_stamp. Raises ParseError for any other text."""
     expected = 'expected {"folder": …, "version": …, "wish": …}'
     try:
-        told = json.loads(text)
+        values = json.loads(text)
     except (ValueError, RecursionError) as exc:
         raise ParseError(f"{STAMP}: {exc} in {text[:200]!r}, {expected}") from exc
-    if not isinstance(told, dict) or set(told) != {"folder", "version", "wish"} or not all(isinstance(each, str) for each in told.values()):
+    names = {"folder", "version", "wish"}
+    if not isinstance(values, dict) or set(values) != names or not all(isinstance(each, str) for each in values.values()):
         raise ParseError(f"{STAMP}: {text[:200]!r}, {expected}")
-    return NcclTests(**told)
+    return NcclTests(**values)
 
 
 def upstream_version(version: str | None) -> str | None:

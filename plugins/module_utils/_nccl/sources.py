@@ -101,7 +101,7 @@ def _file(sys: SysRoot, kind: str, path: str | None, reader: _Reader) -> Source 
         return Source(kind, place, reader.owner, {}, (ConfLine(0, "", why),)) if why else None
     conf = parse_nccl_conf(text)
     notes = [ConfLine(0, "", why)] if why else []
-    lines = sorted((line for line in (*conf.ignored, *conf.altered) if _tellable(line.text)), key=lambda line: line.number)
+    lines = sorted((line for line in (*conf.ignored, *conf.altered) if _is_reportable(line.text)), key=lambda line: line.number)
     return Source(kind, place, reader.owner, _ours(conf.variables), (*notes, *lines))
 
 
@@ -138,7 +138,7 @@ def _is_ours(name: str) -> bool:
     return name.upper().startswith("NC") or "NCCL" in name.upper()
 
 
-def _tellable(line: str) -> bool:
+def _is_reportable(line: str) -> bool:
     name, equals, _value = line.partition("=")
     return not equals or _is_ours(name)
 
@@ -168,16 +168,16 @@ def _named(sys: SysRoot, path: str, reader: _Reader) -> Source:
 
 def _service(sys: SysRoot, runner: Runner, unit: str) -> list[Source | None]:
     """Return the sources of a service: the environment of its main process if it runs, else that of its unit."""
-    said = parse_service_environment(run_checked(runner, "systemctl", "show", f"--property={PROPERTIES}", "--", unit))
-    if said.main_pid is not None:
-        return _process(sys, said.main_pid, said.unit)
-    user = _user(runner, said.user) if said.user else _Reader("root", _ROOT, None)
-    variables = dict(said.variables)
-    for path in said.files:
+    service = parse_service_environment(run_checked(runner, "systemctl", "show", f"--property={PROPERTIES}", "--", unit))
+    if service.main_pid is not None:
+        return _process(sys, service.main_pid, service.unit)
+    user = _user(runner, service.user) if service.user else _Reader("root", _ROOT, None)
+    variables = dict(service.variables)
+    for path in service.files:
         found = sys.read_regular(path, MAX_BYTES)
         variables.update(parse_environment_file(found[0].decode("utf-8", "replace")) if found else {})
-    reader = _Reader(said.unit, user.uid, user.home)
-    return _environment(sys, f"environment of {said.unit}", variables, reader)
+    reader = _Reader(service.unit, user.uid, user.home)
+    return _environment(sys, f"environment of {service.unit}", variables, reader)
 
 
 def _process(sys: SysRoot, pid: int, owner: str) -> list[Source | None]:

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 #: bnxt_en answers EOPNOTSUPP not only without a module, but also for a CMIS module, which `ethtool -m` can read.
-MODULE_NOT_TOLD = ("bnxt_en",)
+MODULE_NOT_REPORTED = ("bnxt_en",)
 #: Kinds of connectors (LinkSettings.port) that are cages with a module or cable in them.
 PLUGGED = ("FIBRE", "Direct Attach Copper")
 #: How the output of `ethtool -m` ends if the driver does not support modules, or the cage is empty.
@@ -187,7 +187,7 @@ def _read_optic(
     """
     if runner is None:
         return None, None
-    asked = port.has_module(name) or (driver is not None and driver.driver in MODULE_NOT_TOLD)
+    asked = port.has_module(name) or (driver is not None and driver.driver in MODULE_NOT_REPORTED)
     failed = port.failed(name).get("module")
     if not asked:
         return None, failed if failed and link is not None and link.port in PLUGGED else None
@@ -197,6 +197,6 @@ def _read_optic(
             return parse_ethtool_module(done.stdout), None
     except (CommandError, ParseError) as error:
         return None, str(error)
-    said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-    last = said[-1].strip() if said else f"exit status {done.rc}"
+    lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    last = lines[-1].strip() if lines else f"exit status {done.rc}"
     return (None, None) if last.endswith(NO_MODULE) else (None, f"`ethtool -m {name}` fails: {last[:200]}")

@@ -110,13 +110,13 @@ def ipoib_differences(netdev: str, ipoib: Ipoib, runner: Runner) -> list[tuple[s
         if seen is None:
             found.append((f"no {name}", f"{name} on P_Key 0x{child.key | FULL_BIT:04x}"))
             continue
-        for what, value, wished in (
+        for what, value, planned in (
             ("P_Key", seen["key"], f"0x{child.key | FULL_BIT:04x}"),
             ("MTU", seen["mtu"], child.mtu_bytes),
             ("mode", seen["mode"], ipoib.mode),
         ):
-            if value not in (None, wished):
-                found.append((f"{name} {what} {value}", f"{name} {what} {wished}"))
+            if value not in (None, planned):
+                found.append((f"{name} {what} {value}", f"{name} {what} {planned}"))
         if child.address and child.address not in seen["ipv4"]:
             found.append((f"{name} address {', '.join(seen['ipv4']) or 'none'}", f"{name} address {child.address}"))
     return found

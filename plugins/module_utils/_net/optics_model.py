@@ -87,10 +87,10 @@ def build_optic(
     # A module that works has a supply.
     measures = found.values.get(("voltage_volt", 1), 1.0) > 0
     return Optic(
-        identifier=_told(identifier),
-        vendor=_told(vendor),
-        part_number=_told(part_number),
-        serial=_told(serial),
+        identifier=_known(identifier),
+        vendor=_known(vendor),
+        part_number=_known(part_number),
+        serial=_known(serial),
         length_m=length_m or None,
         temperature_celsius=_reading(found, "temperature_celsius", 1) if measures else None,
         voltage_volt=_reading(found, "voltage_volt", 1) if measures else None,
@@ -99,7 +99,7 @@ def build_optic(
     )
 
 
-def _told(word: str | None) -> str | None:
+def _known(word: str | None) -> str | None:
     return word if word and word.upper() != "N/A" else None
 
 

@@ -46,7 +46,7 @@ class RailRings:
     tx: int | None
 
     @property
-    def wished(self) -> dict[str, int]:
+    def requested(self) -> dict[str, int]:
         return {way: length for way, length in (("rx", self.rx), ("tx", self.tx)) if length is not None}
 
 
@@ -66,17 +66,17 @@ class RingsResult:
     def diffs(self) -> list[dict[str, str]]:
         """Return the changes in the form that Ansible's --diff prints."""
         live = [
-            setting_diff(f"{way} ring of {name}", _shown(seen[way]), wished[way])
-            for name, (seen, wished) in self.live.items()
-            for way in wished
-            if seen[way] != wished[way]
+            setting_diff(f"{way} ring of {name}", _shown(seen[way]), planned[way])
+            for name, (seen, planned) in self.live.items()
+            for way in planned
+            if seen[way] != planned[way]
         ]
         return [*(file.to_diff() for file in self.files), *live]
 
     @property
-    def told(self) -> dict[str, tuple[str, str]]:
+    def live_words(self) -> dict[str, tuple[str, str]]:
         """Return live in words."""
-        return {name: (words(seen), words(wished)) for name, (seen, wished) in self.live.items()}
+        return {name: (words(seen), words(planned)) for name, (seen, planned) in self.live.items()}
 
 
 def words(lengths: Lengths) -> str:
@@ -90,20 +90,20 @@ def _shown(length: int | None) -> str:
 
 def rules_file(rails: Sequence[RailRings]) -> list[ManagedFile]:
     """Return the udev rules of these rails; without rails, the file is removed."""
-    lines = [_rule(rail) for rail in rails if rail.wished]
+    lines = [_rule(rail) for rail in rails if rail.requested]
     return [ManagedFile(RULES_FILE, HEADER + "".join(lines) if lines else None)]
 
 
 def _rule(rail: RailRings) -> str:
     match = f'KERNELS=="{rail.nic["pci"].lower()}"' if "pci" in rail.nic else f'ATTR{{address}}=="{rail.nic["mac"].lower()}"'
-    sizes = " ".join(f"{way} {length}" for way, length in rail.wished.items())
+    sizes = " ".join(f"{way} {length}" for way, length in rail.requested.items())
     return f'ACTION=="add", SUBSYSTEM=="net", {match}, RUN+="{ETHTOOL} -G $name {sizes}"\n'
 
 
 def ring_difference(rail: RailRings, seen: Lengths) -> tuple[Lengths, Lengths] | None:
     """Return (current, planned) of a rail's rings that differ; None if they do not. seen: without rings of unknown length."""
-    now = {way: seen.get(way) for way in rail.wished}
-    return None if now == rail.wished else (now, rail.wished)
+    now = {way: seen.get(way) for way in rail.requested}
+    return None if now == rail.requested else (now, rail.requested)
 
 
 def lengths_of(rings: Rings | None) -> Lengths:
@@ -121,7 +121,7 @@ def ensure_rings(
     """
     files = ensure_files(rules_file(rails), check_mode=check_mode)
     different = [(rail, found) for rail in rails if (found := ring_difference(rail, lengths_of(port.rings(rail.netdev)))) is not None]
-    withheld = [f"{rail.netdev}: {words(seen)}, requested {words(wished)} ({refused})" for rail, (seen, wished) in different if refused]
+    withheld = [f"{rail.netdev}: {words(seen)}, requested {words(planned)} ({refused})" for rail, (seen, planned) in different if refused]
     if not refused and not check_mode:
         for rail, _found in different:
             _set(rail, runner, port, sys)
@@ -131,7 +131,7 @@ def ensure_rings(
 
 def _set(rail: RailRings, runner: Runner, port: EthtoolPort, sys: SysRoot) -> None:
     had_carrier = has_carrier(rail.netdev, sys)
-    sizes = [word for way, length in rail.wished.items() for word in (way, str(length))]
+    sizes = [word for way, length in rail.requested.items() for word in (way, str(length))]
     run_checked(runner, "ethtool", "-G", rail.netdev, *sizes)
     left = ring_difference(rail, lengths_of(port.rings(rail.netdev)))
     if left is not None:

@@ -128,16 +128,16 @@ def _device(device: Device, numbers: Sequence[str]) -> dict[str, Any]:
 
 
 def _port(port: Port) -> dict[str, Any]:
-    told = port.hw_counters or {}
-    cnps = {name: told[name] for name in CNPS if told.get(name) is not None}
+    counters = port.hw_counters or {}
+    cnps = {name: counters[name] for name in CNPS if counters.get(name) is not None}
     return {"netdev": port.netdev, "counters": of_port(port.counters, port.hw_counters), "cnps": cnps}
 
 
 def _netdev(sys: SysRoot, port: EthtoolPort, name: str) -> dict[str, Any]:
     seen, statistics = read_netdev(sys, name), port.statistics(name) or {}
-    told = of_netdev(statistics, seen.carrier_downs)
+    known = of_netdev(statistics, seen.carrier_downs)
     priorities = {
         str(priority): {field: getattr(counters, field) for field in PRIORITY_FIELDS}
         for priority, counters in priority_counters(statistics).items()
     }
-    return {"mac": seen.mac, "carrier_downs": seen.carrier_downs, "ethtool": {"counters": told}, "priorities": priorities}
+    return {"mac": seen.mac, "carrier_downs": seen.carrier_downs, "ethtool": {"counters": known}, "priorities": priorities}

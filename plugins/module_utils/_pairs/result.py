@@ -53,7 +53,7 @@ VALUES = (1e-6, 1e9)
 """The smallest and largest value of a measurement, in 10^9 bit/s or µs: values outside are not real, or cannot be divided by."""
 MOST_SECONDS = 1e9
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
-_SAID_BY_PERFTEST = frozenset(("timeout", "listen"))
+_REPORTED_BY_PERFTEST = frozenset(("timeout", "listen"))
 """The runner's error classes that perftest's own line explains better."""
 
 
@@ -217,17 +217,17 @@ def _check(record: Mapping[str, Any], sweep: str) -> None:
 
 def _failure(record: Mapping[str, Any]) -> Failure | None:
     """Return why the record is not a measurement, None if perftest ended well."""
-    said = (record["stdout"], record["stderr"])
+    outputs = (record["stdout"], record["stderr"])
     argv = tuple(str(word) for word in record["argv"])
     error = record["error"]
     if error is None:
         code = record["exit_code"]
-        return None if code == 0 else classify_failure(*said, code, argv=argv, stopped_by_caller=False)
+        return None if code == 0 else classify_failure(*outputs, code, argv=argv, stopped_by_caller=False)
     kind, detail = error["class"], error["detail"]
     if kind not in RUNNER_KINDS or not isinstance(detail, str):
         raise ParseError(f"an error that the runner does not know: {error!r}")
-    if kind in _SAID_BY_PERFTEST:
-        return find_sign(*said, argv=argv) or Failure(kind, detail)
+    if kind in _REPORTED_BY_PERFTEST:
+        return find_sign(*outputs, argv=argv) or Failure(kind, detail)
     if kind == "start":
         sign = find_sign("", detail)
         return sign if sign and sign.kind == "no_perftest" else Failure(kind, detail)

@@ -222,7 +222,7 @@ class PairUnit:
         completed = self._runner.run(["systemctl", "is-active", self.unit], timeout_seconds=30.0)
         state = completed.stdout.strip()
         if state not in ALIVE + _NOT_RUNNING:
-            raise SweepError(f"systemctl is-active {self.unit} does not tell a state: {(completed.stderr or state).strip()!r}")
+            raise SweepError(f"systemctl is-active {self.unit} does not report a state: {(completed.stderr or state).strip()!r}")
         return state in ALIVE
 
     def _reason(self, running: bool, more: bool, last_word: dict[str, Any] | None) -> str:

@@ -47,9 +47,9 @@ def platform(models: Sequence[str | None], device_ids: Sequence[str | None], vir
     if is_data_direct(models, device_ids):
         return Platform(DATADIRECT, THIS_PLATFORM)
     if virtual_machine is None:
-        return Platform(None, "nothing tells whether this is a virtual machine")
+        return Platform(None, "it is not known whether this is a virtual machine")
     if None in models:
-        return Platform(None, "no driver tells which GPUs these are, and boards with Grace need ACS")
+        return Platform(None, "no driver reports which GPUs these are, and boards with Grace need ACS")
     return Platform(BARE_METAL, "")
 
 

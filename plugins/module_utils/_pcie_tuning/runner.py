@@ -14,8 +14,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import P
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.secure_boot import LOCKED_DOWN, lockdown_words, read_lockdown
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.port import SysfsPort
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.request import Setting, parse_request
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.tuning import REFUSED, Applied, apply, survey
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import Setting, parse_wish
 
 CONFIG = "/etc/rdma-cluster/pcie.json"
 
@@ -31,7 +31,7 @@ def main() -> int:
     given = parser.parse_args()
     root, port = SysRoot(given.root), SysfsPort(given.root.rstrip("/"))
     try:
-        found = survey(parse_wish(Path(given.config).read_text(encoding="utf-8")), root, port)
+        found = survey(parse_request(Path(given.config).read_text(encoding="utf-8")), root, port)
         lockdown = read_lockdown(root)
     except (ParseError, OSError) as error:
         sys.stderr.write(f"{error}\n")

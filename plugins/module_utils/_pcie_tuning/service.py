@@ -28,16 +28,16 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.load import in_
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.port import ConfigPort
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import runner as pcie_tuning_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import AUTO, BARE_METAL, LEAVE
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.tuning import REFUSED, Survey, apply, survey
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import (
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.request import (
     ACS_EFFECT,
     EFFECTS,
     MRRS_EFFECT,
+    PcieRequest,
     Setting,
-    Wish,
-    parse_wish,
-    write_wish,
+    parse_request,
+    write_request,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.tuning import REFUSED, Survey, apply, survey
 
 UNIT = "rdma-pcie.service"
 PROGRAM = f"{PROGRAMS}/pcie_tuning.pyz"
@@ -100,7 +100,9 @@ class PcieResult:
         }
 
 
-def ensure_pcie(wish: Wish, *, sys: SysRoot, port: ConfigPort, runner: Runner, check_mode: bool, kept: Sequence[str] = ()) -> PcieResult:
+def ensure_pcie(
+    request: PcieRequest, *, sys: SysRoot, port: ConfigPort, runner: Runner, check_mode: bool, kept: Sequence[str] = ()
+) -> PcieResult:
     """Apply the settings, now and at boot; an empty request removes the service and leaves the settings as they are.
 
     kept: the effects that are requested but no longer allowed. Their live settings stay, and the service keeps those that it has.
@@ -108,10 +110,10 @@ def ensure_pcie(wish: Wish, *, sys: SysRoot, port: ConfigPort, runner: Runner, c
     lockdown forbids the writes, the service is removed. The service is installed last, so that a unit known to fail is never enabled.
     Raises ApplyError with everything that failed.
     """
-    wish = _with_installed(wish, kept)
-    found = survey(wish, sys, port)
+    request = _with_installed(request, kept)
+    found = survey(request, sys, port)
     # The file has the mode that auto selected: at boot, before the GPUs' driver is loaded, it could not be determined.
-    lasting = Wish(wish.nics, wish.mrrs_bytes, found.acs if wish.acs == AUTO else wish.acs, wish.mrrs_nics)
+    lasting = PcieRequest(request.nics, request.mrrs_bytes, found.acs if request.acs == AUTO else request.acs, request.mrrs_nics)
     lockdown = read_lockdown(sys)
     if not lasting or (found.different and lockdown in LOCKED_DOWN):
         return _without_service(found, lockdown_words(lockdown) if lockdown in LOCKED_DOWN else "", runner, check_mode)
@@ -131,23 +133,23 @@ def ensure_pcie(wish: Wish, *, sys: SysRoot, port: ConfigPort, runner: Runner, c
         raise ApplyError("; ".join(found.problems))
     if denied:
         return PcieResult(BOOT.unchanged, found, withheld)
-    service = BOOT.install(write_wish(lasting), runner=runner, check_mode=check_mode)
+    service = BOOT.install(write_request(lasting), runner=runner, check_mode=check_mode)
     if not check_mode:
         run_service(service, runner=runner, restart=bool(service.files))
     return PcieResult(service, found)
 
 
-def _with_installed(wish: Wish, kept: Sequence[str]) -> Wish:
+def _with_installed(request: PcieRequest, kept: Sequence[str]) -> PcieRequest:
     """Return the request with only those kept effects that the installed file has: a boot applies no setting that is not allowed."""
     try:
-        installed: Wish | None = parse_wish(Path(BOOT.config).read_text(encoding="utf-8")) if kept else None
+        installed: PcieRequest | None = parse_request(Path(BOOT.config).read_text(encoding="utf-8")) if kept else None
     except (OSError, ParseError):
         installed = None
     if MRRS_EFFECT in kept and (installed is None or installed.mrrs_bytes is None):
-        wish = replace(wish, mrrs_bytes=None, mrrs_nics=None)
+        request = replace(request, mrrs_bytes=None, mrrs_nics=None)
     if ACS_EFFECT in kept and (installed is None or installed.acs != BARE_METAL):
-        wish = replace(wish, acs=LEAVE)
-    return wish
+        request = replace(request, acs=LEAVE)
+    return request
 
 
 def _without_service(found: Survey, reason: str, runner: Runner, check_mode: bool) -> PcieResult:
@@ -166,6 +168,6 @@ def change_words(settings: Sequence[Setting]) -> str:
     return ", ".join(f"{each.words(each.old)} → {each.shown(each.new)}" for each in settings)
 
 
-def service_files(wish: Wish) -> list[ManagedFile]:
+def service_files(request: PcieRequest) -> list[ManagedFile]:
     """Return the settings, the program and the unit; without requested settings none of them."""
-    return BOOT.files(write_wish(wish) if wish else None)
+    return BOOT.files(write_request(request) if request else None)

@@ -42,7 +42,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs impo
     platform,
     slot_of,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import ACS, MRRS, Setting, Wish
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.request import ACS, MRRS, PcieRequest, Setting
 
 VIRTUAL_FUNCTION = "a virtual function: what its physical function has set holds"
 _ACS_MASK = encode_acs(REDIRECTING)
@@ -67,21 +67,21 @@ class Survey:
         return [setting for setting in self.settings if setting.differs]
 
 
-def survey(wish: Wish, sys: SysRoot, port: ConfigPort) -> Survey:
+def survey(request: PcieRequest, sys: SysRoot, port: ConfigPort) -> Survey:
     """Look at everything that a request covers; nothing is written."""
     found = Survey()
     there = []
-    for nic in wish.nics:
+    for nic in request.nics:
         if not sys.exists(f"{PCI_DEVICES}/{nic}"):
             found.problems.append(f"there is no PCI function {nic}")
         elif read_function_kind(sys, f"{PCI_DEVICES}/{nic}")[0] == "vf":
             found.left.append((nic, VIRTUAL_FUNCTION))
         else:
             there.append(nic)
-    fast = {slot_of(nic) for nic in wish.mrrs_cards}
+    fast = {slot_of(nic) for nic in request.mrrs_cards}
     for address in sorted({function for nic in there for function in card_functions(sys, nic)}):
-        _look_at_card(found, wish.mrrs_bytes if slot_of(address) in fast else None, address, port, named=address in there)
-    _look_at_bridges(found, wish, there, sys, port)
+        _look_at_card(found, request.mrrs_bytes if slot_of(address) in fast else None, address, port, named=address in there)
+    _look_at_bridges(found, request, there, sys, port)
     return found
 
 
@@ -114,8 +114,8 @@ def _look_at_card(found: Survey, mrrs_bytes: int | None, address: str, port: Con
         found.settings.append(Setting(address, MRRS, decode_mrrs(control), mrrs_bytes, words.device, MRRS_MASK, bits))
 
 
-def _look_at_bridges(found: Survey, wish: Wish, nics: Sequence[str], sys: SysRoot, port: ConfigPort) -> None:
-    found.acs, why = _mode(found, wish.acs, nics, sys)
+def _look_at_bridges(found: Survey, request: PcieRequest, nics: Sequence[str], sys: SysRoot, port: ConfigPort) -> None:
+    found.acs, why = _mode(found, request.acs, nics, sys)
     for address in bridges_between(sys, nics) if found.acs != LEAVE else []:
         words = _control_words(found, address, port)
         if words is None or words.acs is None:
@@ -128,21 +128,21 @@ def _look_at_bridges(found: Survey, wish: Wish, nics: Sequence[str], sys: SysRoo
             found.left.append((address, f"ACS {', '.join(controls)} {why}"))
 
 
-def _mode(found: Survey, wished: str, nics: Sequence[str], sys: SysRoot) -> tuple[str, str]:
+def _mode(found: Survey, requested: str, nics: Sequence[str], sys: SysRoot) -> tuple[str, str]:
     """Return the ACS mode to apply, and why controls stay if they do."""
-    if wished in (LEAVE, VM, DATADIRECT) or not nics:
-        return wished if nics else LEAVE, f"stays: acs is {wished}"
+    if requested in (LEAVE, VM, DATADIRECT) or not nics:
+        return requested if nics else LEAVE, f"stays: acs is {requested}"
     models = [gpu.model for gpu in read_gpus(sys)[0]]
     device_ids = [sys.value(f"{PCI_DEVICES}/{nic}/device", parse_id) for nic in nics]
-    if wished == BARE_METAL:
+    if requested == BARE_METAL:
         if not is_data_direct(models, device_ids):
             return BARE_METAL, ""
         found.problems.append(f"acs is bare_metal, but {THIS_PLATFORM}")
         return DATADIRECT, "stays"
-    told = platform(models, device_ids, read_iommu(sys, running=True).virtual_machine)
-    if told.mode is None:
-        found.left.append((ACS, told.why))
-    return told.mode or LEAVE, f"stays: {told.why}"
+    detected = platform(models, device_ids, read_iommu(sys, running=True).virtual_machine)
+    if detected.mode is None:
+        found.left.append((ACS, detected.why))
+    return detected.mode or LEAVE, f"stays: {detected.why}"
 
 
 def _control_words(found: Survey, address: str, port: ConfigPort) -> ControlWords | None:

@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import 
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import EthtoolPort
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import address_of, find_function
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.backends import FIRMWARE
-from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import NEGOTIATED, Difference, differences, told
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import NEGOTIATED, Difference, differences, format_value
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.state import as_tree, read_qos
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.sysfs import Careful, find_places
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.writes import Command, FileText, Target, writes
@@ -88,7 +88,8 @@ def ensure_qos(
         _write(new, port, host, state["backend"])
         written += new
     if left:
-        raise ApplyError("; ".join(f"{each.name} of {port.interface} was written, but is not {told(each.wished)}" for each in left))
+        lost = (f"{each.name} of {port.interface} was written, but is not {format_value(each.requested)}" for each in left)
+        raise ApplyError("; ".join(lost))
     return Outcome(port.interface, written, withheld, waits)
 
 
@@ -108,8 +109,8 @@ def _write(found: Sequence[Difference], port: QosPort, host: QosHost, backend: s
     target = _target(port, host, backend)
     for each in found:
         if each.setting == "rdma_cm":
-            wished = RdmaCm(each.wished["mode"], each.wished["tos"])
-            apply_rdma_cm(port.device, int(port.port), wished, sys=host.sys, configfs=host.configfs, check_mode=False)
+            requested = RdmaCm(each.requested["mode"], each.requested["tos"])
+            apply_rdma_cm(port.device, int(port.port), requested, sys=host.sys, configfs=host.configfs, check_mode=False)
             continue
         for write in writes(each, target):
             _do(write, host)

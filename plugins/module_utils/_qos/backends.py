@@ -37,7 +37,7 @@ NOT_MLX5 = "mlnx_qos supports only mlx5 interfaces"
 
 
 @dataclass(frozen=True)
-class Told:
+class DcbSettings:
     """The answer of a backend on an interface; None for missing values. Lists are by priority, or by class, from 0 to 7.
 
     backend: "mlnx_qos" | "dcb" | None; why: the reason that the others are not used. dcbx: the owner of the settings, "os" | "firmware".
@@ -60,17 +60,17 @@ class Told:
     buffer_bytes: list[int] | None = None
 
 
-def read_told(runner: Runner, interface: str, warnings: list[str], *, is_mlx5: bool) -> Told:
+def read_dcb_settings(runner: Runner, interface: str, warnings: list[str], *, is_mlx5: bool) -> DcbSettings:
     """Query mlnx_qos for an interface of mlx5; otherwise, and if it does not answer, query dcb. Warnings of the tools go into warnings."""
     dcb = _Dcb(runner, interface, warnings)
     if not is_mlx5:
-        return dcb.told(NOT_MLX5, is_mlx5=False, buffers=True)
-    said = _ask_mlnx_qos(runner, interface, warnings)
+        return dcb.settings(NOT_MLX5, is_mlx5=False, buffers=True)
+    answer = _ask_mlnx_qos(runner, interface, warnings)
     # At most five processes per interface.
-    return said if isinstance(said, Told) else dcb.told(said, is_mlx5=True, buffers=said == _NO_MLNX_QOS)
+    return answer if isinstance(answer, DcbSettings) else dcb.settings(answer, is_mlx5=True, buffers=answer == _NO_MLNX_QOS)
 
 
-def _ask_mlnx_qos(runner: Runner, interface: str, warnings: list[str]) -> Told | str:
+def _ask_mlnx_qos(runner: Runner, interface: str, warnings: list[str]) -> DcbSettings | str:
     """Return its answer, or why there is none. It prints errors to stdout, too."""
     done = _run(runner, (MLNX_QOS, "-i", interface))
     if isinstance(done, str):
@@ -78,11 +78,11 @@ def _ask_mlnx_qos(runner: Runner, interface: str, warnings: list[str]) -> Told |
     if done.rc:
         return f"`mlnx_qos -i {interface}` fails: {_last_line(done.stderr or done.stdout)}"
     try:
-        said = parse_mlnx_qos(done.stdout)
+        answer = parse_mlnx_qos(done.stdout)
     except ParseError as exc:
         return str(exc)
-    warnings.extend(said.warnings)
-    return _of_mlnx_qos(said)
+    warnings.extend(answer.warnings)
+    return _of_mlnx_qos(answer)
 
 
 def _run(runner: Runner, argv: tuple[str, ...]) -> Completed | str:
@@ -98,22 +98,22 @@ def _last_line(text: str) -> str:
     return lines[-1][:200] if lines else "no output"
 
 
-def _of_mlnx_qos(said: MlnxQos) -> Told:
-    classes = said.traffic_classes
+def _of_mlnx_qos(answer: MlnxQos) -> DcbSettings:
+    classes = answer.traffic_classes
     of_priority = {priority: tc for tc, its in (classes or {}).items() for priority in its.priorities}
-    return Told(
+    return DcbSettings(
         backend=MLNX_QOS,
         why="it is installed and works for this interface",
-        dcbx=_DCBX.get(said.dcbx_mode or ""),
-        trust=said.trust,
-        dscp_to_priority={} if said.trust == "pcp" else said.dscp_to_priority,
-        pfc=said.pfc_enabled,
+        dcbx=_DCBX.get(answer.dcbx_mode or ""),
+        trust=answer.trust,
+        dscp_to_priority={} if answer.trust == "pcp" else answer.dscp_to_priority,
+        pfc=answer.pfc_enabled,
         priority_to_tc=[of_priority[priority] for priority in range(PRIORITIES)] if classes is not None else None,
         tsa=[classes[tc].tsa if tc in classes else None for tc in range(PRIORITIES)] if classes is not None else None,
         bandwidth_percent=[_bandwidth(classes.get(tc)) for tc in range(PRIORITIES)] if classes is not None else None,
-        cable_length_m=said.cable_length_m,
-        priority_to_buffer=said.pfc_buffer,
-        buffer_bytes=said.buffer_sizes_bytes,
+        cable_length_m=answer.cable_length_m,
+        priority_to_buffer=answer.pfc_buffer,
+        buffer_bytes=answer.buffer_sizes_bytes,
     )
 
 
@@ -129,18 +129,18 @@ class _Dcb:
         self._interface = interface
         self._warnings = warnings
 
-    def told(self, why: str, *, is_mlx5: bool, buffers: bool) -> Told:
+    def settings(self, why: str, *, is_mlx5: bool, buffers: bool) -> DcbSettings:
         """Return all settings, PFC first: if the driver has none, nothing else is queried. why: the reason that mlnx_qos is not used."""
         done = self._show("pfc")
         if isinstance(done, str) or done.rc:
-            return Told(None, f"{why}; {self._refusal(done)}")
+            return DcbSettings(None, f"{why}; {self._refusal(done)}")
         pfc = self._parsed(done, parse_dcb_pfc)
         if pfc is None:
-            return Told(None, f"{why}; {self._warnings.pop()}")
+            return DcbSettings(None, f"{why}; {self._warnings.pop()}")
         ets, codes = self._asked("ets", parse_dcb_ets), self._asked("app", parse_dcb_app, "dscp-prio")
         flags = self._asked("dcbx", parse_dcb_dcbx)
         buffer = self._asked("buffer", parse_dcb_buffer) if buffers else None
-        return Told(
+        return DcbSettings(
             backend=DCB,
             why=why,
             dcbx=_owner(flags) if flags is not None else None,

@@ -58,23 +58,23 @@ def is_unsupported(stderr: str) -> bool:
 
 def parse_dcb_pfc(text: str) -> DcbPfc:
     """Parse `dcb -j pfc show dev IF`. Raises ParseError, as all of these do, for text of another form."""
-    said = _object("pfc", text)
-    enabled = _list("pfc", said, "prio_pfc")
+    answer = _object("pfc", text)
+    enabled = _list("pfc", answer, "prio_pfc")
     if not all(isinstance(value, bool) for value in enabled):
-        raise _refusal("pfc", said)
-    return DcbPfc(enabled, _number("pfc", said.get("delay"), 0xFFFF))
+        raise _refusal("pfc", answer)
+    return DcbPfc(enabled, _number("pfc", answer.get("delay"), 0xFFFF))
 
 
 def parse_dcb_ets(text: str) -> DcbEts:
     """Parse `dcb -j ets show dev IF`."""
-    said = _object("ets", text)
-    tsa = _list("ets", said, "tc_tsa")
+    answer = _object("ets", text)
+    tsa = _list("ets", answer, "tc_tsa")
     if not all(value in _TSA for value in tsa):
-        raise _refusal("ets", said)
+        raise _refusal("ets", answer)
     return DcbEts(
-        priority_to_tc=_numbers("ets", said, "prio_tc", PRIORITIES - 1),
+        priority_to_tc=_numbers("ets", answer, "prio_tc", PRIORITIES - 1),
         tsa=tsa,
-        bandwidth_percent=_numbers("ets", said, "tc_bw", 100),
+        bandwidth_percent=_numbers("ets", answer, "tc_bw", 100),
     )
 
 
@@ -97,37 +97,37 @@ def parse_dcb_app(text: str) -> dict[int, int]:
 
 def parse_dcb_dcbx(text: str) -> list[str]:
     """Parse `dcb -j dcbx show dev IF`: which of host, lld_managed, cee, ieee, static are set."""
-    said = _object("dcbx", text)
-    if not all(key in _FLAGS and value is True for key, value in said.items()):
-        raise _refusal("dcbx", said)
-    return [flag for flag in _FLAGS if flag in said]
+    answer = _object("dcbx", text)
+    if not all(key in _FLAGS and value is True for key, value in answer.items()):
+        raise _refusal("dcbx", answer)
+    return [flag for flag in _FLAGS if flag in answer]
 
 
 def parse_dcb_buffer(text: str) -> DcbBuffer:
     """Parse `dcb -j buffer show dev IF`."""
-    said = _object("buffer", text)
-    return DcbBuffer(_numbers("buffer", said, "prio_buffer", PRIORITIES - 1), _numbers("buffer", said, "buffer_size", 0xFFFFFFFF))
+    answer = _object("buffer", text)
+    return DcbBuffer(_numbers("buffer", answer, "prio_buffer", PRIORITIES - 1), _numbers("buffer", answer, "buffer_size", 0xFFFFFFFF))
 
 
 def _object(name: str, text: str) -> dict[str, Any]:
     try:
-        said = json.loads(text)
+        answer = json.loads(text)
     except (ValueError, RecursionError) as exc:
         raise _refusal(name, text) from exc
-    if not isinstance(said, dict):
+    if not isinstance(answer, dict):
         raise _refusal(name, text)
-    return said
+    return answer
 
 
-def _list(name: str, said: dict[str, Any], key: str) -> list[Any]:
-    values = said.get(key)
+def _list(name: str, answer: dict[str, Any], key: str) -> list[Any]:
+    values = answer.get(key)
     if not isinstance(values, list) or len(values) != PRIORITIES:
-        raise _refusal(name, said)
+        raise _refusal(name, answer)
     return values
 
 
-def _numbers(name: str, said: dict[str, Any], key: str, most: int) -> list[int]:
-    return [_number(name, value, most) for value in _list(name, said, key)]
+def _numbers(name: str, answer: dict[str, Any], key: str, most: int) -> list[int]:
+    return [_number(name, value, most) for value in _list(name, answer, key)]
 
 
 def _number(name: str, value: Any, most: int) -> int:

@@ -29,12 +29,12 @@ State = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Difference:
-    """setting: one of SETTINGS; subject: which of several ("26", "rpg_threshold"), else ""; was, `wished`: values as in JSON."""
+    """setting: one of SETTINGS; subject: which of several ("26", "rpg_threshold"), else ""; was, requested: values as in JSON."""
 
     setting: str
     subject: str
     was: Any
-    wished: Any
+    requested: Any
 
     @property
     def name(self) -> str:
@@ -47,10 +47,10 @@ class Difference:
         return self.setting in TOGGLING
 
 
-def told(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Return a value for a message: flags by priority as "0,0,0,1,0,0,0,0", values with several parts as "mode RoCE v2, tos 106"."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {told(each)}" for name, each in value.items())
+        return ", ".join(f"{name} {format_value(each)}" for name, each in value.items())
     if isinstance(value, list):
         return ",".join(str(int(each)) if isinstance(each, bool) else str(each) for each in value)
     if isinstance(value, bool):
@@ -82,9 +82,9 @@ def _interface(profile: Profile, state: State) -> Iterator[Difference]:
         yield from _scalar("cable_length", state.get("cable_length_m"), profile["cable_length_m"])
 
 
-def _scalar(setting: str, was: Any, wished: Any) -> Iterator[Difference]:
-    if was is not None and was != wished:
-        yield Difference(setting, "", was, wished)
+def _scalar(setting: str, was: Any, requested: Any) -> Iterator[Difference]:
+    if was is not None and was != requested:
+        yield Difference(setting, "", was, requested)
 
 
 def _dscp(profile: Profile, state: State) -> Iterator[Difference]:
@@ -97,46 +97,46 @@ def _dscp(profile: Profile, state: State) -> Iterator[Difference]:
     by_entries = state["backend"] == "dcb"
     if codes is None or not (trusted or by_entries):
         return
-    for code, wished in sorted(profile["dscp_to_priority"].items(), key=lambda item: int(item[0])):
+    for code, requested in sorted(profile["dscp_to_priority"].items(), key=lambda item: int(item[0])):
         was = codes.get(code)
-        if was != wished:
-            yield Difference("dscp", code, was, wished)
+        if was != requested:
+            yield Difference("dscp", code, was, requested)
 
 
 def _ets(profile: Profile, state: State) -> Iterator[Difference]:
     """Return the differences of ETS. Classes without a priority are skipped: mlnx_qos does not report them."""
-    was, wished = _classes(state), _classes(profile)
-    if was is None or wished is None:
+    was, requested = _classes(state), _classes(profile)
+    if was is None or requested is None:
         return
-    used = sorted(set(wished["priority_to_tc"]))
-    same = was["priority_to_tc"] == wished["priority_to_tc"] and all(
-        was[key][tc] == wished[key][tc] for key in ("tsa", "bandwidth_percent") for tc in used
+    used = sorted(set(requested["priority_to_tc"]))
+    same = was["priority_to_tc"] == requested["priority_to_tc"] and all(
+        was[key][tc] == requested[key][tc] for key in ("tsa", "bandwidth_percent") for tc in used
     )
     if not same:
-        yield Difference("ets", "", was, wished)
+        yield Difference("ets", "", was, requested)
 
 
-def _classes(told: Mapping[str, Any]) -> dict[str, list[Any]] | None:
+def _classes(settings: Mapping[str, Any]) -> dict[str, list[Any]] | None:
     keys = ("priority_to_tc", "tsa", "bandwidth_percent")
-    return None if any(told.get(key) is None for key in keys) else {key: list(told[key]) for key in keys}
+    return None if any(settings.get(key) is None for key in keys) else {key: list(settings[key]) for key in keys}
 
 
 def _congestion(profile: Profile, state: State) -> Iterator[Difference]:
     for setting in ("ecn_np", "ecn_rp"):
-        told = state.get(setting)
-        if told is not None and told[profile["priority"]] is not profile["ecn"]:
-            yield Difference(setting, str(profile["priority"]), told[profile["priority"]], profile["ecn"])
+        values = state.get(setting)
+        if values is not None and values[profile["priority"]] is not profile["ecn"]:
+            yield Difference(setting, str(profile["priority"]), values[profile["priority"]], profile["ecn"])
     for setting in ("np", "rp"):
-        told = state.get(setting) or {}
-        for name, wished in sorted(profile[setting].items()):
-            if name in told and told[name] != wished:
-                yield Difference(setting, name, told[name], wished)
+        values = state.get(setting) or {}
+        for name, requested in sorted(profile[setting].items()):
+            if name in values and values[name] != requested:
+                yield Difference(setting, name, values[name], requested)
 
 
 def _device(profile: Profile, state: State) -> Iterator[Difference]:
     if state.get("traffic_class_settable") and state.get("traffic_class") != profile["traffic_class"]:
         yield Difference("traffic_class", "", state.get("traffic_class"), profile["traffic_class"])
-    told = state.get("rdma_cm") or RDMA_CM_DEFAULT
-    was = {key: told.get(key) for key in profile["rdma_cm"]}
+    values = state.get("rdma_cm") or RDMA_CM_DEFAULT
+    was = {key: values.get(key) for key in profile["rdma_cm"]}
     if was != dict(profile["rdma_cm"]):
         yield Difference("rdma_cm", "", was, dict(profile["rdma_cm"]))

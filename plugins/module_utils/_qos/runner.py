@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import A
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool_ioctl import IoctlPort
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.apply import QosHost, ensure_qos
-from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import Difference, told
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import Difference, format_value
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import CONFIG, find_ports, parse_plan, unit_of
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rdma_cm import Configfs
 
@@ -36,7 +36,7 @@ def main() -> int:
     except (ApplyError, CommandError, ParseError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    sys.stdout.write("".join(f"{each.name}: {told(each.was)} -> {told(each.wished)}\n" for each in written))
+    sys.stdout.write("".join(f"{each.name}: {format_value(each.was)} -> {format_value(each.requested)}\n" for each in written))
     return 0
 
 

@@ -24,7 +24,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import A
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange, ManagedFile, setting_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import enabled_instances
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.apply import Outcome, QosHost, ensure_qos
-from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import told
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import format_value
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import CONFIG, TEMPLATE, QosPorts, find_ports, unit_of, write_plan
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.runner import main as qos_runner
 
@@ -90,7 +90,7 @@ class QosResult:
     def diffs(self) -> list[dict[str, str]]:
         """Return the changes in the format of Ansible's --diff."""
         settings = [
-            setting_diff(f"{each.name} of {outcome.interface}", told(each.was), told(each.wished))
+            setting_diff(f"{each.name} of {outcome.interface}", format_value(each.was), format_value(each.requested))
             for outcome in self.outcomes
             for each in outcome.written
         ]

@@ -16,7 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import 
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import Pause
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import address_of, find_function
-from ansible_collections.rdma.cluster.plugins.module_utils._qos.backends import DCB, Told, read_told
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.backends import DCB, DcbSettings, read_dcb_settings
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.sysfs import (
     Careful,
     Places,
@@ -53,7 +53,7 @@ _MLX5 = "mlx5_core"
 
 
 @dataclass(frozen=True)
-class QosState(Told):
+class QosState(DcbSettings):
     """The answer of a backend, and the values of related files; None if the driver does not have a value or it could not be read.
 
     device, port: the RDMA port on the interface, the source of traffic_class (None while unset) and rdma_cm (None without its configfs
@@ -85,12 +85,12 @@ def read_qos(sys: SysRoot, runner: Runner, interface: str, device: str, port: st
     function = find_function(sys, f"/sys/class/net/{interface}/device")
     pci = address_of(function) if function is not None else None
     places = find_places(reader, interface, pci)
-    told = read_told(runner, interface, reader.warnings, is_mlx5=_is_mlx5(sys, interface, places))
-    if told.backend == DCB:
-        told = _with_trust(reader, interface, told)
+    settings = read_dcb_settings(runner, interface, reader.warnings, is_mlx5=_is_mlx5(sys, interface, places))
+    if settings.backend == DCB:
+        settings = _with_trust(reader, interface, settings)
     file = traffic_class_file(device, port)
     return QosState(
-        **vars(told),
+        **vars(settings),
         device=device,
         port=port,
         np=reader.numbers(places.np) if places.source else None,
@@ -145,7 +145,7 @@ def _is_mlx5(sys: SysRoot, interface: str, places: Places) -> bool:
     return places.source is not None or driver.rpartition("/")[2] == _MLX5
 
 
-def _with_trust(reader: Careful, interface: str, told: Told) -> Told:
+def _with_trust(reader: Careful, interface: str, settings: DcbSettings) -> DcbSettings:
     """Return the answer with the trust in the driver's file, if it has one (OFED up to 2018): it is more reliable than APP entries."""
     trust = reader.value(f"/sys/class/net/{interface}/qos/trust", parse_trust)
-    return told if trust is None else replace(told, trust=trust)
+    return settings if trust is None else replace(settings, trust=trust)

@@ -50,52 +50,52 @@ def writes(difference: Difference, target: Target) -> list[Command | FileText]:
 
     Raises ApplyError if the backend does not support it.
     """
-    setting, wished = difference.setting, difference.wished
+    setting, requested = difference.setting, difference.requested
     if setting in ("ecn_np", "ecn_rp"):
         files = target.places.enable_np if setting == "ecn_np" else target.places.enable_rp
-        return [FileText(files[int(difference.subject)], str(int(wished)))]
+        return [FileText(files[int(difference.subject)], str(int(requested)))]
     if setting in ("np", "rp"):
-        return [FileText(getattr(target.places, setting)[difference.subject], str(wished))]
+        return [FileText(getattr(target.places, setting)[difference.subject], str(requested))]
     if setting == "traffic_class":
-        return [FileText(traffic_class_file(target.device, target.port), str(wished))]
+        return [FileText(traffic_class_file(target.device, target.port), str(requested))]
     if setting == "global_pause":
-        return [Command(("ethtool", "-A", target.interface, "rx", _switch(wished["rx"]), "tx", _switch(wished["tx"])))]
+        return [Command(("ethtool", "-A", target.interface, "rx", _switch(requested["rx"]), "tx", _switch(requested["tx"])))]
     return [Command(words) for words in _BACKENDS[str(target.backend)](difference, target.interface)]
 
 
 def _mlnx_qos(difference: Difference, interface: str) -> list[tuple[str, ...]]:
-    wished: Any = difference.wished
+    requested: Any = difference.requested
     options: dict[str, Callable[[], tuple[str, ...]]] = {
-        "dcbx": lambda: ("--dcbx", {OS: "os", FIRMWARE: "fw"}[wished]),
-        "trust": lambda: ("--trust", wished),
-        "dscp": lambda: ("--dscp2prio", f"set,{difference.subject},{wished}"),
-        "pfc": lambda: ("--pfc", _commas(int(each) for each in wished)),
+        "dcbx": lambda: ("--dcbx", {OS: "os", FIRMWARE: "fw"}[requested]),
+        "trust": lambda: ("--trust", requested),
+        "dscp": lambda: ("--dscp2prio", f"set,{difference.subject},{requested}"),
+        "pfc": lambda: ("--pfc", _commas(int(each) for each in requested)),
         "ets": lambda: (
-            f"--prio_tc={_commas(wished['priority_to_tc'])}",
-            f"--tsa={_commas(wished['tsa'])}",
-            f"--tcbw={_commas(wished['bandwidth_percent'])}",
+            f"--prio_tc={_commas(requested['priority_to_tc'])}",
+            f"--tsa={_commas(requested['tsa'])}",
+            f"--tcbw={_commas(requested['bandwidth_percent'])}",
         ),
-        "cable_length": lambda: ("--cable_len", str(wished)),
+        "cable_length": lambda: ("--cable_len", str(requested)),
     }
     return [(MLNX_QOS, "-i", interface, *options[difference.setting]())]
 
 
 def _dcb(difference: Difference, interface: str) -> list[tuple[str, ...]]:
-    wished: Any = difference.wished
+    requested: Any = difference.requested
     if difference.setting == "trust":
         # The first entry for a DSCP sets it (mlx5e_dcbnl_ieee_setapp).
         return []
-    if difference.setting == "dcbx" and wished != OS:
+    if difference.setting == "dcbx" and requested != OS:
         raise ApplyError(f"dcb cannot hand the settings of {interface} to the firmware: install mlnx-tools for `mlnx_qos -d fw`.")
     words: dict[str, Callable[[], tuple[str, ...]]] = {
         "dcbx": lambda: ("dcbx", "set", "dev", interface, "host", "ieee"),
-        "dscp": lambda: ("app", "replace", "dev", interface, "dscp-prio", f"{difference.subject}:{wished}"),
-        "pfc": lambda: ("pfc", "set", "dev", interface, "prio-pfc", *_numbered([_switch(each) for each in wished])),
+        "dscp": lambda: ("app", "replace", "dev", interface, "dscp-prio", f"{difference.subject}:{requested}"),
+        "pfc": lambda: ("pfc", "set", "dev", interface, "prio-pfc", *_numbered([_switch(each) for each in requested])),
         "ets": lambda: (
-            *("ets", "set", "dev", interface, "prio-tc", *_numbered(wished["priority_to_tc"])),
-            *("tc-tsa", *_numbered(wished["tsa"]), "tc-bw", *_numbered(wished["bandwidth_percent"])),
+            *("ets", "set", "dev", interface, "prio-tc", *_numbered(requested["priority_to_tc"])),
+            *("tc-tsa", *_numbered(requested["tsa"]), "tc-bw", *_numbered(requested["bandwidth_percent"])),
         ),
-        "cable_length": lambda: ("pfc", "set", "dev", interface, "delay", str(wished)),
+        "cable_length": lambda: ("pfc", "set", "dev", interface, "delay", str(requested)),
     }
     return [(DCB, *words[difference.setting]())]
 

@@ -83,12 +83,12 @@ def since(before: Mapping[str, Any], after: Mapping[str, Any], run: str) -> dict
 
 def of_port(counters: Mapping[str, Any] | None, hw_counters: Mapping[str, Any] | None) -> dict[str, int]:
     """Return those counters of a port of the facts that are in COUNTERS."""
-    return {**_told(hw_counters or {}), **_told(counters or {})}
+    return {**_known(hw_counters or {}), **_known(counters or {})}
 
 
 def of_netdev(statistics: Mapping[str, Any], carrier_downs: Any) -> dict[str, int]:
     """Return the same for an interface. statistics: its driver's."""
-    return _told({**statistics, "carrier_downs": carrier_downs})
+    return _known({**statistics, "carrier_downs": carrier_downs})
 
 
 def _part(tree: Any, name: str) -> Mapping[str, Any]:
@@ -97,7 +97,7 @@ def _part(tree: Any, name: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _told(counters: Mapping[str, Any]) -> dict[str, int]:
+def _known(counters: Mapping[str, Any]) -> dict[str, int]:
     return {name: value for name, value in counters.items() if name in COUNTERS and isinstance(value, int)}
 
 

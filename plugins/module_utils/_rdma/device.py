@@ -173,8 +173,8 @@ def _read_optic(runner: Runner, address: str) -> tuple[Optic | None, str | None]
             return parse_mlxlink_module(done.stdout), None
     except (CommandError, ParseError) as error:
         return None, str(error)
-    said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-    return None, f"`mstlink -d {address} -m` fails: {said[-1].strip()[:200] if said else f'exit status {done.rc}'}"
+    lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    return None, f"`mstlink -d {address} -m` fails: {lines[-1].strip()[:200] if lines else f'exit status {done.rc}'}"
 
 
 def _with_mtu(device: Device, name: str, found: Devinfo | None, why: str | None) -> dict[str, Port]:

@@ -76,9 +76,9 @@ def parse_number(text: str) -> int:
 
 def check_ends(tool: str, ports: Sequence[Fields], last_keys: tuple[str, str]) -> None:
     """Raise ParseError for a port that is cut off. The last two lines of a port have these keys; old versions lack the last one."""
-    told = any(last_keys[1] in port for port in ports)
+    has_last = any(last_keys[1] in port for port in ports)
     for port in ports:
-        if last_keys[1] not in port and (told or last_keys[0] not in port):
+        if last_keys[1] not in port and (has_last or last_keys[0] not in port):
             raise ParseError(f"the output of {tool} is cut off behind the line {port.last_line!r}")
 
 

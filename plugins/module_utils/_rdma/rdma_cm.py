@@ -76,7 +76,9 @@ def read_rdma_cm(device: str, port: int, sys: SysRoot) -> RdmaCm | None:
     return None if mode is None or tos is None else RdmaCm(mode, tos)
 
 
-def apply_rdma_cm(device: str, port: int, wished: RdmaCm, *, sys: SysRoot, configfs: Configfs, check_mode: bool) -> tuple[str, str] | None:
+def apply_rdma_cm(
+    device: str, port: int, requested: RdmaCm, *, sys: SysRoot, configfs: Configfs, check_mode: bool
+) -> tuple[str, str] | None:
     """Set a port's values as requested, and read back: (seen, planned) in words, None if nothing differed.
 
     Check mode creates no folder. Without it the values are invisible, and then count as differing ("not asked").
@@ -85,16 +87,16 @@ def apply_rdma_cm(device: str, port: int, wished: RdmaCm, *, sys: SysRoot, confi
     if not check_mode:
         _open(device, sys, configfs)
     seen = read_rdma_cm(device, port, sys)
-    if seen == wished:
+    if seen == requested:
         return None
     if not check_mode:
         if seen is None:
             raise ApplyError(f"{device} has no port {port} in {RDMA_CM}/{device}/ports.")
-        _write(device, port, seen, wished, configfs)
+        _write(device, port, seen, requested, configfs)
         after = read_rdma_cm(device, port, sys)
-        if after != wished:
-            raise ApplyError(f"RDMA-CM of {device}/{port} shall have {wished.words}, and after writing it has {_words(after)}.")
-    return _words(seen), wished.words
+        if after != requested:
+            raise ApplyError(f"RDMA-CM of {device}/{port} was set to {requested.words}, but after writing it has {_words(after)}.")
+    return _words(seen), requested.words
 
 
 def rdma_cm_folder(device: str, port: int | str) -> str:
@@ -124,9 +126,9 @@ def _why(sys: SysRoot) -> str:
     return "this kernel was built without CONFIG_INFINIBAND_ADDR_TRANS_CONFIGFS"
 
 
-def _write(device: str, port: int, seen: RdmaCm, wished: RdmaCm, configfs: Configfs) -> None:
+def _write(device: str, port: int, seen: RdmaCm, requested: RdmaCm, configfs: Configfs) -> None:
     base = rdma_cm_folder(device, port)
-    for name, now, value in (("default_roce_mode", seen.mode, wished.mode), ("default_roce_tos", str(seen.tos), str(wished.tos))):
+    for name, now, value in (("default_roce_mode", seen.mode, requested.mode), ("default_roce_tos", str(seen.tos), str(requested.tos))):
         if now == value:
             continue
         try:

@@ -308,7 +308,7 @@ class _Host:
         """Enable and start sharp_am. The mark is written first: without it, sharp_am counts as the admin's own."""
         if not read_service(self.host.runner, SHARP_UNIT).enabled:
             self.result.files += ensure_files([sharp_mark()], check_mode=self.check_mode)
-        self.enable(SHARP_UNIT, wished=True, run=True)
+        self.enable(SHARP_UNIT, enabled=True, run=True)
 
     def _stop_sharp(self, plane: str) -> None:
         """Stop sharp_am, only if this role enabled it and no plane of this host needs it."""
@@ -318,7 +318,7 @@ class _Host:
         state = read_service(self.host.runner, SHARP_UNIT)
         if state.active and self._withhold_stop(SHARP_UNIT, plane or SHARP_UNIT, "was enabled by this role"):
             return
-        self.enable(SHARP_UNIT, wished=False, run=True)
+        self.enable(SHARP_UNIT, enabled=False, run=True)
         self.result.files += ensure_files([replace(mark, content=None)], check_mode=self.check_mode)
 
     def _stale_units(self, wanted: Sequence[str]) -> list[tuple[str, str, bool]]:
@@ -340,15 +340,15 @@ class _Host:
         """Enable the distribution's single service for opensm at boot, if it has one; Debian's instances are wanted by our own file."""
         if self.flavour == "debian":
             return
-        for unit, wished in (*((unit, True) for unit in units), *((unit, False) for unit in stopped)):
-            self.enable(unit, wished=wished)
+        for unit, enabled in (*((unit, True) for unit in units), *((unit, False) for unit in stopped)):
+            self.enable(unit, enabled=enabled)
 
-    def enable(self, unit: str, *, wished: bool, run: bool = False) -> None:
+    def enable(self, unit: str, *, enabled: bool, run: bool = False) -> None:
         """Enable or disable a unit at boot; run: and start or stop it now as well."""
         state = read_service(self.host.runner, unit)
-        if state.enabled == wished and (not run or state.active == wished):
+        if state.enabled == enabled and (not run or state.active == enabled):
             return
-        word = "enable" if wished else "disable"
+        word = "enable" if enabled else "disable"
         self.result.steps.append(f"{word} {unit}")
         if not self.check_mode:
             _systemctl(self.host, word, *(["--now"] if run else []), unit)

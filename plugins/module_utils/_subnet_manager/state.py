@@ -62,20 +62,20 @@ class Texts:
 
 def parse_service(text: str) -> Service:
     """Parse `systemctl show --property=PROPERTIES UNIT`."""
-    said = dict(line.partition("=")[::2] for line in text.strip().splitlines())
-    if "Id" not in said:
+    shown = dict(line.partition("=")[::2] for line in text.strip().splitlines())
+    if "Id" not in shown:
         raise ParseError(f"systemctl show names no unit in {text[:200]!r}")
-    microseconds = said.get("ExecMainStartTimestampMonotonic", "0")
+    microseconds = shown.get("ExecMainStartTimestampMonotonic", "0")
     if not microseconds.isdecimal():
         raise ParseError(f"systemctl show: ExecMainStartTimestampMonotonic is {microseconds!r}, expected a number")
-    active = said.get("ActiveState") == "active"
+    active = shown.get("ActiveState") == "active"
     return Service(
         active=active,
-        enabled=said.get("UnitFileState") in ("enabled", "generated"),
-        invocation=(said.get("InvocationID") or None) if active else None,
+        enabled=shown.get("UnitFileState") in ("enabled", "generated"),
+        invocation=(shown.get("InvocationID") or None) if active else None,
         started_seconds=int(microseconds) / 1e6 if active and int(microseconds) else None,
-        ended=said.get("ActiveState") in ("inactive", "failed"),
-        main_pid=int(said["MainPID"]) if active and said.get("MainPID", "").isdecimal() and int(said["MainPID"]) else None,
+        ended=shown.get("ActiveState") in ("inactive", "failed"),
+        main_pid=int(shown["MainPID"]) if active and shown.get("MainPID", "").isdecimal() and int(shown["MainPID"]) else None,
     )
 
 
@@ -135,27 +135,27 @@ def read_sums(service: Service, memory: str | None, there: Texts, changed_second
     return None
 
 
-def next_step(service: Service, sums: Mapping[str, str] | None, there: Texts, wished: Texts) -> tuple[str, list[str]]:
+def next_step(service: Service, sums: Mapping[str, str] | None, there: Texts, planned: Texts) -> tuple[str, list[str]]:
     """Return START, RESTART, RELOAD or NOTHING, and for a RESTART why a signal is not enough."""
     if not service.active:
         return START, []
     if sums is None:
-        return RESTART, ["nothing tells which files it has read"]
-    reasons = _reasons(sums, there, wished)
+        return RESTART, ["the files that it has read are not known"]
+    reasons = _reasons(sums, there, planned)
     if reasons:
         return RESTART, reasons
-    return (NOTHING if sums == wished.sums else RELOAD), []
+    return (NOTHING if sums == planned.sums else RELOAD), []
 
 
-def _reasons(sums: Mapping[str, str], there: Texts, wished: Texts) -> list[str]:
+def _reasons(sums: Mapping[str, str], there: Texts, planned: Texts) -> list[str]:
     """Return why a signal is not enough."""
-    if sums["drop_in"] != wished.sums["drop_in"]:
+    if sums["drop_in"] != planned.sums["drop_in"]:
         return ["its command line"]
-    if sums["config"] == wished.sums["config"]:
+    if sums["config"] == planned.sums["config"]:
         return []
     if sums["config"] != there.sums["config"]:
         return ["opensm.conf is another than it has read"]
-    return restart_reasons(there.config or "", wished.config or "")
+    return restart_reasons(there.config or "", planned.config or "")
 
 
 def _sum(text: str | None) -> str:

@@ -96,12 +96,12 @@ def _ids(checks: Iterable[str]) -> str:
 
 def _absent(checks: Checks) -> str:
     """The table of sources whose absence is an answer, by source."""
-    told: dict[tuple[str, str], list[str]] = {}
+    reasons: dict[tuple[str, str], list[str]] = {}
     for name, check in checks.items():
         for source in check.sources:
             if source.absent_means:
-                told.setdefault((_words(source), source.absent_means), []).append(f"`{name}`")
-    lines = [f"| {what} | {why} | {', '.join(names)} |" for (what, why), names in told.items()]
+                reasons.setdefault((_words(source), source.absent_means), []).append(f"`{name}`")
+    lines = [f"| {what} | {why} | {', '.join(names)} |" for (what, why), names in reasons.items()]
     return ABSENT + "\n".join(lines) + "\n"
 
 

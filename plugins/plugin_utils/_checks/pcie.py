@@ -124,10 +124,10 @@ def _link(port: RailPort) -> Finding:
     if caps and own_is_narrowest:
         observed += ": see pcie.path for the effect"
     status = ERROR if caps and not own_is_narrowest else WARNING
-    return port.finding(check, status, observed, EXPECTED_LINK, _mend(port, pci))
+    return port.finding(check, status, observed, EXPECTED_LINK, _remedy(port, pci))
 
 
-def _mend(port: RailPort, pci: PciFunction) -> str:
+def _remedy(port: RailPort, pci: PciFunction) -> str:
     """The remedy for a card's own link that is below its maximum."""
     links, where = _links(pci), f"card {pci.address} of {port.host}"
     slot = next(iter(pci.hops), None)
@@ -167,7 +167,7 @@ def _place(port: RailPort, pci: PciFunction, address: str) -> tuple[str, str]:
     if address == pci.address or (hops and address == hops[0].address):
         place, links = "the card's own link" if address == pci.address else "the link of the card's slot", _links(pci)
         if links is None or _is_below(*links):
-            return place, _mend(port, pci)
+            return place, _remedy(port, pci)
         return place, f"Card {pci.address} of {port.host} is at its maximum: replace the card, or plan a lower rate_gbps."
     place = "the root port" if hops and address == hops[-1].address else "the uplink of a PCIe switch" if hops else "above the card"
     links = next((_links(hop) for hop in hops if hop.address == address), None)

@@ -97,10 +97,10 @@ def _payload(port: RailPort) -> Finding:
         return port.unread(check, _unread_words(pci), expected)
     if not pci.hops:
         return port.skip(check, f"no bridge above {pci.address}", expected)
-    told = [(hop.address, hop.mps_bytes, hop.mps_max_bytes) for hop in way_of(pci) if hop.mps_bytes is not None]
-    words = ", ".join(f"{address} {mps_bytes} bytes" for address, mps_bytes, _most in told)
-    above = [address for address, mps_bytes, most in told if most is not None and mps_bytes > most]
-    if len({mps_bytes for _address, mps_bytes, _most in told}) == 1 and not above:
+    sizes = [(hop.address, hop.mps_bytes, hop.mps_max_bytes) for hop in way_of(pci) if hop.mps_bytes is not None]
+    words = ", ".join(f"{address} {mps_bytes} bytes" for address, mps_bytes, _most in sizes)
+    above = [address for address, mps_bytes, most in sizes if most is not None and mps_bytes > most]
+    if len({mps_bytes for _address, mps_bytes, _most in sizes}) == 1 and not above:
         return port.finding(check, OK, f"{pci.mps_bytes} bytes", expected)
     if above:
         words += f"; {', '.join(above)} supports less"

@@ -79,19 +79,19 @@ class CollectivePlan:
         return {
             "rails": _hash(rails),
             "gpu": _hash([gpus, facts.gpudirect and asdict(facts.gpudirect), intent.get("gpudirect")]),
-            "nccl": _hash([_told(intent, facts), intent["nccl"]["version"], nccl]),
+            "nccl": _hash([_planned_nccl(intent, facts), intent["nccl"]["version"], nccl]),
             "intent": _hash(settings),
         }
 
-    def chosen(self, anew: bool | None, left_out: Collection[str] = ()) -> list[str]:
-        """Return the hosts to run, known good ones first: all (`anew`), or those without a valid proof and as many with one.
+    def chosen(self, remeasure: bool | None, left_out: Collection[str] = ()) -> list[str]:
+        """Return the hosts to run, known good ones first: all (`remeasure`), or those without a valid proof and as many with one.
 
-        No host if `anew` is False, or if all are proven.
+        No host if `remeasure` is False, or if all are proven.
         """
         there = [host for host in self.able if host not in left_out]
-        if anew is False:
+        if remeasure is False:
             return []
-        if anew:
+        if remeasure:
             return there
         new = [host for host in there if not self.standings[host].valid]
         proven = [host for host in there if self.standings[host].valid]
@@ -99,8 +99,8 @@ class CollectivePlan:
 
     def address(self, host: str) -> str:
         """Return the address of a host for the launcher."""
-        told = self.fleet.intents[host]["collectives"]["address"]
-        return str(told or session_address(self.fleet.facts[host].session) or host)
+        planned = self.fleet.intents[host]["collectives"]["address"]
+        return str(planned or session_address(self.fleet.facts[host].session) or host)
 
     def subject(self, hosts: Sequence[str], operation: str) -> str:
         """Return the name of a run in findings."""
@@ -151,7 +151,7 @@ def _installed(intent: Intent) -> str | None:
     return f"{tests['folder']}/build" if tests else None
 
 
-def _told(intent: Intent, facts: RunFacts) -> dict[str, str]:
+def _planned_nccl(intent: Intent, facts: RunFacts) -> dict[str, str]:
     """Return NCCL's settings on a host, without its log, which each run sets."""
     return {name: value for name, value in effective_variables(intent, facts).items() if not name.startswith(LOG)}
 

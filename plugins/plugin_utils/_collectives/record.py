@@ -33,20 +33,20 @@ _NOTHING_TO_RUN = ("command not found", "cannot run")
 Record = dict[str, Any]
 
 
-def record(hosts: Sequence[str], operation: str, said: Mapping[str, Any]) -> Record:
+def record(hosts: Sequence[str], operation: str, answer: Mapping[str, Any]) -> Record:
     """Return a run from the result of rdma.cluster.nccl_test.
 
     Raises KeyError, TypeError or ValueError for an invalid result.
     """
-    findings = [Finding.from_dict(each) for each in said["findings"]]
-    busbw, log = said["busbw_gbytes_per_s"], said["log"]
+    findings = [Finding.from_dict(each) for each in answer["findings"]]
+    busbw, log = answer["busbw_gbytes_per_s"], answer["log"]
     return {
         "operation": operation,
         "hosts": list(hosts),
         "status": status_of(findings),
         "gbytes_per_s": None if busbw is None else _amount(busbw),
-        "seconds": round(_amount(said["seconds"]), 3),
-        "argv": [clean(str(each)) for each in said["argv"]],
+        "seconds": round(_amount(answer["seconds"]), 3),
+        "argv": [clean(str(each)) for each in answer["argv"]],
         "log": None if log is None else clean(str(log)),
         "findings": [each.to_dict() for each in findings],
     }

@@ -65,20 +65,20 @@ class Runs:
 
     def repeated(self, hosts: Hosts, times: int) -> list[Result]:
         """Return the results of a set that is run this many times. Raises MissingResultError."""
-        told = self.of(hosts)
-        if len(told) < times:
+        of_set = self.of(hosts)
+        if len(of_set) < times:
             self._need(hosts)
-        return told
+        return of_set
 
     def of(self, hosts: Hosts) -> list[Result]:
         """Return the results of a set, at least one. Raises MissingResultError, or SetupFaultError for a run that shows nothing."""
-        told = self._of.get(frozenset(hosts))
-        if not told:
+        of_set = self._of.get(frozenset(hosts))
+        if not of_set:
             self._need(hosts)
             return []
-        if any(result.status == SETUP_FAULT for result in told):
+        if any(result.status == SETUP_FAULT for result in of_set):
             raise SetupFaultError(hosts)
-        return told
+        return of_set
 
     def named(self, hosts: Hosts, among: Hosts) -> Hosts:
         """Return those of `among` that the run of a set accuses itself; none if it accuses all of the set."""

@@ -56,7 +56,7 @@ def reload_plan(intent: Intent, facts: Facts, *, changes: bool) -> dict[str, Any
     return {**found, "needed": True, "why": "; ".join(why), "live": not obstacles, "obstacles": obstacles, "modules": order}
 
 
-def told_obstacles(findings: Sequence[Finding], intent: Intent, facts: Facts) -> list[Finding]:
+def with_obstacles(findings: Sequence[Finding], intent: Intent, facts: Facts) -> list[Finding]:
     """Return the findings. The remedy of each error that requires a reload (driver.loaded) also has the obstacles."""
     obstacles = reload_plan(intent, facts, changes=False)["obstacles"]
     words = f" It cannot be reloaded on the running host: {'; '.join(obstacles)}."
@@ -152,9 +152,9 @@ def _driver(netdev: Netdev) -> str:
 
 def _others(intent: Intent, facts: Facts, swapped: Collection[str]) -> Iterator[str]:
     """Yield other interfaces of a replaced driver that are up and carry an address, except rails and those of Ansible's session."""
-    told = {*_below_session(facts), *(rail.netdev for rail in resolve(intent.get("rails") or [], facts))}
+    known = {*_below_session(facts), *(rail.netdev for rail in resolve(intent.get("rails") or [], facts))}
     for name, netdev in facts.netdevs.items():
-        if name not in told and _driver(netdev) in swapped and netdev.admin_up is not False:
+        if name not in known and _driver(netdev) in swapped and netdev.admin_up is not False:
             yield from _carried(name, netdev, facts.netdevs)
 
 

@@ -35,37 +35,37 @@ class BuildAction(RunAction):
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         given = {"host": self.host, **{name: value for name, value in options.items() if value is not None}}
-        begun = said_at = time.monotonic()
-        first = said = self._ask_twice(**given)
-        while said.get("running") and not self._task.check_mode:
+        begun = shown_at = time.monotonic()
+        first = answer = self._ask_twice(**given)
+        while answer.get("running") and not self._task.check_mode:
             now = time.monotonic()
             if now - begun > options["timeout_seconds"] + GRACE_SECONDS:
-                return self._failure(said, f"it is still running {(now - begun) / 60:.0f} minutes after its start, and was not stopped")
-            if now - said_at >= SAY_SECONDS:
-                said_at = now
-                self._say(said, now - begun)
-            said = self._ask_twice(**{**given, "collect": True})
-        result = {**said, "started": bool(first.get("started")), "note": first.get("note")}
-        if not said.get("failed"):
+                return self._failure(answer, f"it is still running {(now - begun) / 60:.0f} minutes after its start, and was not stopped")
+            if now - shown_at >= SAY_SECONDS:
+                shown_at = now
+                self._say(answer, now - begun)
+            answer = self._ask_twice(**{**given, "collect": True})
+        result = {**answer, "started": bool(first.get("started")), "note": first.get("note")}
+        if not answer.get("failed"):
             return result
-        return self._failure(result, str(said.get("msg")), self._bring_log(said) if said.get("finished") else None)
+        return self._failure(result, str(answer.get("msg")), self._bring_log(answer) if answer.get("finished") else None)
 
-    def _say(self, said: Mapping[str, Any], waited: float) -> None:
-        minutes = (said.get("seconds") or waited) / 60
-        self._display.display(f"  … {self.host}: {self.WHAT}, {minutes:.0f} min: {said.get('progress') or 'no progress reported yet'}")
+    def _say(self, answer: Mapping[str, Any], waited: float) -> None:
+        minutes = (answer.get("seconds") or waited) / 60
+        self._display.display(f"  … {self.host}: {self.WHAT}, {minutes:.0f} min: {answer.get('progress') or 'no progress reported yet'}")
 
-    def _failure(self, said: Mapping[str, Any], words: str, stored: str | None = None) -> dict[str, Any]:
+    def _failure(self, answer: Mapping[str, Any], words: str, stored: str | None = None) -> dict[str, Any]:
         where = f"\nThe full log is {stored} on the control node." if stored else ""
         # Stored text need not be shown too.
-        kept = {key: value for key, value in said.items() if key != "log" or not stored}
+        kept = {key: value for key, value in answer.items() if key != "log" or not stored}
         return {**kept, "failed": True, "msg": f"{self.host}: {words}{where}", "stored": stored}
 
-    def _bring_log(self, said: Mapping[str, Any]) -> str:
+    def _bring_log(self, answer: Mapping[str, Any]) -> str:
         """Store the logs of a failure in the run folder. If one can no longer be read, store the module's excerpt."""
-        pieces = {path: self._slurp(path) for path in said.get("log_files") or []}
+        pieces = {path: self._slurp(path) for path in answer.get("log_files") or []}
         text = "\n".join(f"==== {path}\n{piece}" for path, piece in pieces.items() if piece)
         name = self.folder.host_file("driver", self.host, ".log")
-        return str(self.folder.write(name, text or "\n".join([*(said.get("log") or []), ""])))
+        return str(self.folder.write(name, text or "\n".join([*(answer.get("log") or []), ""])))
 
     def _slurp(self, path: str) -> str:
         try:
@@ -80,15 +80,15 @@ class BuildAction(RunAction):
 
     def _ask_twice(self, **arguments: Any) -> dict[str, Any]:
         """Return the module's answer; if a host does not answer, that of a second attempt. A failed build is an answer."""
-        said = self._ask(**arguments)
-        if said.get("failed") and not said.get("finished") and (said.get("lost") or arguments["collect"]):
+        answer = self._ask(**arguments)
+        if answer.get("failed") and not answer.get("finished") and (answer.get("lost") or arguments["collect"]):
             time.sleep(RETRY_SECONDS)
-            said = self._ask(**arguments)
-        return said
+            answer = self._ask(**arguments)
+        return answer
 
     def _ask(self, **arguments: Any) -> dict[str, Any]:
         try:
-            said = self._run(f"rdma.cluster.{self.MODULE}", arguments)
+            answer = self._run(f"rdma.cluster.{self.MODULE}", arguments)
         except AnsibleError as exc:
             return {"failed": True, "lost": True, "msg": str(exc)}
-        return {**said, "failed": True, "lost": True} if said.get("unreachable") else said
+        return {**answer, "failed": True, "lost": True} if answer.get("unreachable") else answer

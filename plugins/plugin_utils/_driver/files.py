@@ -115,12 +115,12 @@ built && exit 0"""
 _BY_NOBODY = 'why="install MLNX_OFED or DOCA-OFED again for it: run the driver stage after the reboot, or hold the kernel"'
 
 
-def hook_files(family: str | None, *, wished: bool, dkms: bool = True) -> list[ManagedFile]:
+def hook_files(family: str | None, *, planned: bool, dkms: bool = True) -> list[ManagedFile]:
     """Return the hook for the package manager of a family ("debian" | "rpm"), and the removal of the other family's hook.
 
-    `wished`: whether a hook is planned. Without it, or without a family, both are removed. dkms: whether DKMS has the modules. Otherwise
+    planned: whether a hook is planned. Without it, or without a family, both are removed. dkms: whether DKMS has the modules. Otherwise
     they cannot be built for a kernel that is not running, and the hook only warns.
     """
-    own = {"debian": DEBIAN, "rpm": RPM}.get(family or "", ()) if wished else ()
+    own = {"debian": DEBIAN, "rpm": RPM}.get(family or "", ()) if planned else ()
     text = _BODY.format(arguments=_ARGUMENTS[str(family)], tries=_BY_DKMS if dkms else _BY_NOBODY) if own else None
     return [ManagedFile(path, text if path in own else None, 0o755) for path in HOOK_PATHS]

@@ -60,7 +60,7 @@ class Change:
     replaces: bool = False
 
 
-def wished_change(intent: Intent, stack: Stack, state: OfedState) -> Change:
+def requested_change(intent: Intent, stack: Stack, state: OfedState) -> Change:
     """Return the change from the installed to the requested state. state: ofed_state of the stack in the facts."""
     planned, version = planned_stack(intent), (intent.get("driver") or {}).get("version")
     seen = " ".join(filter(None, (state.stack, state.version)))
@@ -90,22 +90,22 @@ def _fresh(planned: str, version: str | None, stack: Stack) -> Change:
 def _other_version(intent: Intent, stack: Stack, state: OfedState) -> Change | None:
     """Return the change to the requested version of the installed stack; None if it is already there."""
     driver, planned = intent["driver"], planned_stack(intent)
-    wished = driver.get("version")
+    requested = driver.get("version")
     if planned == DOCA:
         vendor, profile = stack.distribution.vendor, driver.get("profile") or "doca-ofed"
         if vendor and vendor.get(profile):
             state = replace(state, version=bare_version(vendor[profile]), is_release=True)
-        elif vendor is not None and has_version(state, DOCA, wished) is not False:
+        elif vendor is not None and has_version(state, DOCA, requested) is not False:
             return Change(INSTALL, f"{profile} is requested, but not installed.", replaces=True)
-    has_it = has_version(state, planned, wished)
+    has_it = has_version(state, planned, requested)
     if has_it:
         return None
-    if has_it is None or state.version is None or wished is None:
-        why = f"{planned} is installed in an unknown version; {wished} is requested."
+    if has_it is None or state.version is None or requested is None:
+        why = f"{planned} is installed in an unknown version; {requested} is requested."
         return Change(INSTALL, why, replaces=True)
-    kind = UPGRADE if version_key(wished) > version_key(state.version) else DOWNGRADE
+    kind = UPGRADE if version_key(requested) > version_key(state.version) else DOWNGRADE
     # mlnxofedinstall removes an older or newer one itself, after it has checked its own archive and the free space.
-    why = f"{planned} {state.version} is installed, and {wished} is requested."
+    why = f"{planned} {state.version} is installed, and {requested} is requested."
     return Change(kind, why, None if planned == MLNX_OFED else planned, True)
 
 
@@ -148,7 +148,7 @@ def plan(
     intent = with_kept_stack(intent, stack)
     planned, kept = planned_stack(intent), is_kept(intent)
     driver, state = intent.get("driver") or {}, ofed_state(stack)
-    change = wished_change(intent, stack, state)
+    change = requested_change(intent, stack, state)
     builds = builds_planned(intent, stack)
     newest = newer_kernel(stack) if builds or (kept and planned_modules(intent) != INBOX) else None
     kernel = newest if newest and (reboot_allowed or change.kind == NONE) else stack.kernel

@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.load import bus
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.blockers import differing, unsigned_replacements
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import before_reboot
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.wishes import firmware_pending
+from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.requests import firmware_pending
 
 #: A setting that is still pending after a boot in this time will not be applied by the next boot either.
 JUST_BOOTED_SECONDS = 1800

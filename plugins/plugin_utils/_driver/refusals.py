@@ -110,9 +110,9 @@ def _bundle(host: str, intent: Intent, stack: Stack) -> Iterator[str]:
     if found is None:
         return
     version, system, machine = found.groups()
-    wished, name, here = intent["driver"].get("version"), stack.distribution.id, architecture(stack)
-    if wished is not None and version != wished:
-        yield f"The bundle {found[0]} is {version}, but rdma_driver.version is {wished}: use the same version."
+    requested, name, here = intent["driver"].get("version"), stack.distribution.id, architecture(stack)
+    if requested is not None and version != requested:
+        yield f"The bundle {found[0]} is {version}, but rdma_driver.version is {requested}: use the same version."
     if name not in _FAMILY_NAMES.get(system, {name}):
         yield f"The bundle {found[0]} is for {system}, but {host} runs {name}: use the bundle for its distribution."
     if here is not None and here != machine:

@@ -55,8 +55,8 @@ _WORD = re.compile(r"[a-z0-9_]+")
 def architecture(stack: Stack) -> str | None:
     """Return the output of `uname -m`: from arch in the facts, else the kernel release (not on Ubuntu) or DKMS builds; None if unknown."""
     words = _WORD.findall(stack.kernel or "")
-    told = [stack.arch] if stack.arch else [*words, *(each.arch or "" for each in stack.dkms)]
-    return next((ARCHITECTURES[word] for word in told if word in ARCHITECTURES), None)
+    candidates = [stack.arch] if stack.arch else [*words, *(each.arch or "" for each in stack.dkms)]
+    return next((ARCHITECTURES[word] for word in candidates if word in ARCHITECTURES), None)
 
 
 def flags(driver: Mapping[str, Any], *, rpm: bool) -> list[str]:
@@ -65,8 +65,8 @@ def flags(driver: Mapping[str, Any], *, rpm: bool) -> list[str]:
     rpm: whether the host uses RPMs. On the Debian family --add-kernel-support reinstalls with --without-dkms (mlnxofedinstall_deb.pl).
     """
     adds = driver.get("add_kernel_support")
-    wished = {**driver, "add_kernel_support": rpm if adds is None else adds}
-    typed = [option for key, option in OPTIONS.items() if wished.get(key)]
+    options = {**driver, "add_kernel_support": rpm if adds is None else adds}
+    typed = [option for key, option in OPTIONS.items() if options.get(key)]
     return list(dict.fromkeys([*typed, *(driver.get("flags") or ())]))
 
 

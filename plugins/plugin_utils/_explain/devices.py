@@ -127,9 +127,9 @@ def _iommu(iommu: Iommu | None) -> Item:
 def _acs(there: Iterable[Gpu], ports: Sequence[RailPort], *, needed: bool) -> Item | None:
     """The bridges above GPUs and rails that redirect their traffic to the root. needed: whether ACS is needed, as for virtual machines."""
     above = [gpu.pci for gpu in there] + [port.pci for port in ports]
-    told = {hop.address: hop.acs for pci in above if pci for hop in pci.hops if hop.acs is not None}
-    redirecting = sorted(address for address, acs in told.items() if REDIRECTING & set(acs))
-    if not told:
+    known = {hop.address: hop.acs for pci in above if pci for hop in pci.hops if hop.acs is not None}
+    redirecting = sorted(address for address, acs in known.items() if REDIRECTING & set(acs))
+    if not known:
         return None
     words = f"redirects at {listed(redirecting)}" if redirecting else "redirects at no bridge above them"
     return Item("ACS", words, bool(redirecting) and not needed)

@@ -198,7 +198,7 @@ def _row(name: str, setting: Setting | None, wanted: Wanted | None) -> Row:
     if name == CONF_FILE and setting.source.kind != ENVIRONMENT:
         troubles.append("it takes effect only in the environment")
     words = filter(None, [value_words(name, value)])
-    hidden = [f"this hides {said} of {source.path}" for source, said in setting.hidden if said != value]
+    hidden = [f"this hides {hidden_value} of {source.path}" for source, hidden_value in setting.hidden if hidden_value != value]
     return Row((name, value or "(empty)", setting.source.path, meaning(name)), bool(troubles), (*troubles, *words, *hidden))
 
 

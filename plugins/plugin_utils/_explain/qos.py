@@ -12,7 +12,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
-from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import Difference, differences, told
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import Difference, differences, format_value
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import unit_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.qos.qos import overwriting
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort
@@ -20,7 +20,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 
 #: Setting → the keys of rdma_roce from which the requested value is derived (see docs/qos.md).
-WISHED_BY = {
+REQUESTED_BY = {
     "dcbx": "dcbx",
     "global_pause": "",
     "trust": "",
@@ -65,15 +65,15 @@ def _profile_words(profile: Mapping[str, Any]) -> str:
 
 
 def _difference(difference: Difference, state: Mapping[str, Any]) -> Item:
-    keys = WISHED_BY[difference.setting]
+    keys = REQUESTED_BY[difference.setting]
     why = f"rdma_roce: {keys}" if keys else "the same for every profile"
     read_by = state.get("dcqcn_source") if difference.setting in _CONGESTION else _READ_BY.get(difference.setting, state.get("backend"))
     seen = f"{difference.name} is {_shown(difference.was)} by {read_by or 'an unknown source'}"
-    return Item("differs", f"{seen}, requested {_shown(difference.wished)} ({why})", marked=True)
+    return Item("differs", f"{seen}, requested {_shown(difference.requested)} ({why})", marked=True)
 
 
 def _shown(value: Any) -> str:
-    return "not set" if value is None else told(value)
+    return "not set" if value is None else format_value(value)
 
 
 def _agents(state: Mapping[str, Any]) -> Iterator[Item]:

@@ -16,9 +16,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import 
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.host_state import Limits, Time
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import Cpu
-from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import GOVERNOR, IDLE_STATES, CpuWish
+from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import GOVERNOR, IDLE_STATES, CpuRequest
 from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import (
-    LimitsWish,
+    LimitsRequest,
     LoginLimit,
     Memlock,
     locks_too_little,
@@ -29,7 +29,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.memory import F
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import BootValue
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.dkms import missing
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import cpu_wish, cpu_wrong, limits_wish
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.requests import cpu_request, cpu_wrong, limits_request
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import (
     NOT_READ,
     Item,
@@ -48,13 +48,13 @@ def cpus(intent: Intent | None, cpu: Cpu | None) -> Item:
     """Governors, idle states and tuned; marked if they differ from the intent."""
     if cpu is None:
         return Item("CPUs", NOT_READ)
-    wish = cpu_wish(intent) if intent else CpuWish(None, None)
-    wrong = cpu_wrong(wish, cpu)
+    request = cpu_request(intent) if intent else CpuRequest(None, None)
+    wrong = cpu_wrong(request, cpu)
     words = [f"governor {listed(list(cpu.governors))}" if cpu.governors else "the kernel does not scale frequencies"]
     if GOVERNOR in wrong:
-        words.append(f"planned {wish.governor}")
+        words.append(f"planned {request.governor}")
     if cpu.idle_states:
-        planned = f", planned at most {wish.max_cstate_latency_us} µs" if IDLE_STATES in wrong else ""
+        planned = f", planned at most {request.max_cstate_latency_us} µs" if IDLE_STATES in wrong else ""
         words.append(f"idle states {listed(_entered(cpu))}{planned}")
     if cpu.tuned:
         words.append(f"tuned's profile {cpu.tuned.profile or 'not reported'}")
@@ -77,18 +77,18 @@ def clock(time: Time | None) -> Item:
     return Item("clock", ", ".join(words), not time.synchronised)
 
 
-def open_files(intent: Intent | None, told: Limits | None) -> Item:
+def open_files(intent: Intent | None, limits_facts: Limits | None) -> Item:
     """The number of files that a service and a login may have open; marked if less than planned."""
-    service, login = (told.service_open_files, told.login_open_files.get("*")) if told else (None, None)
+    service, login = (limits_facts.service_open_files, limits_facts.login_open_files.get("*")) if limits_facts else (None, None)
     if service is None and login is None:
         return Item("open files", NOT_READ)
-    wish = _limits_wish(intent)
+    request = _limits_request(intent)
     words = [
         f"a service {NOT_READ if service is None else service}",
         "a login the kernel's default" if login is None else f"a login {'unlimited' if login.unlimited else login.value}",
     ]
-    few = opens_too_few(wish, service)
-    return Item("open files", ", ".join([*words, *([f"planned {wish.open_files}"] if few else [])]), few)
+    few = opens_too_few(request, service)
+    return Item("open files", ", ".join([*words, *([f"planned {request.open_files}"] if few else [])]), few)
 
 
 GIB_BYTES = 2**30
@@ -200,25 +200,25 @@ def _build(version: str | None, srcversion: str | None) -> str:
     return version or (srcversion and f"source {srcversion}") or "without a version"
 
 
-def limits(intent: Intent | None, told: Limits | None) -> str:
+def limits(intent: Intent | None, limits_facts: Limits | None) -> str:
     """The limits of locked memory, which RDMA needs to register memory, and of open files."""
-    wish, service = _limits_wish(intent), told.service_memlock if told else None
+    request, service = _limits_request(intent), limits_facts.service_memlock if limits_facts else None
     lines = [Item("a service", NOT_READ)]
     if service is not None:
         words = "unlimited" if service.unlimited else "limited" if service.bytes is None else f"{service.bytes} bytes"
-        lines = [Item("a service", words, locks_too_little(wish, service))]
-    logins = told.login_memlock if told else {}
-    lines += [_login(label, logins[who], wish) if who in logins else Item(label, NOT_READ) for who, label in LOGINS.items()]
-    return section("LIMITS: LOCKED MEMORY, OPEN FILES", items([*lines, open_files(intent, told)]))
+        lines = [Item("a service", words, locks_too_little(request, service))]
+    logins = limits_facts.login_memlock if limits_facts else {}
+    lines += [_login(label, logins[who], request) if who in logins else Item(label, NOT_READ) for who, label in LOGINS.items()]
+    return section("LIMITS: LOCKED MEMORY, OPEN FILES", items([*lines, open_files(intent, limits_facts)]))
 
 
-def _limits_wish(intent: Intent | None) -> LimitsWish:
+def _limits_request(intent: Intent | None) -> LimitsRequest:
     """The requested limits; without an intent, unlimited locked memory, which RDMA needs."""
-    return limits_wish(intent) if intent else LimitsWish(memlock_unlimited=True, open_files=0, keep_ipc=False)
+    return limits_request(intent) if intent else LimitsRequest(memlock_unlimited=True, open_files=0, keep_ipc=False)
 
 
-def _login(label: str, login: LoginLimit | None, wish: LimitsWish) -> Item:
-    low = locks_too_little(wish, Memlock(unlimited=login is not None and login.unlimited, bytes=None))
+def _login(label: str, login: LoginLimit | None, request: LimitsRequest) -> Item:
+    low = locks_too_little(request, Memlock(unlimited=login is not None and login.unlimited, bytes=None))
     if login is None:
         return Item(label, "no file sets it: the kernel's default", low)
     return Item(label, f"{'unlimited' if login.unlimited else f'{login.value} KiB'}, by {login.file}", low)
@@ -226,25 +226,25 @@ def _login(label: str, login: LoginLimit | None, wish: LimitsWish) -> Item:
 
 def settings(intent: Intent | None, facts: Facts) -> str:
     """Kernel settings: now, after a boot, and in the intent."""
-    wished = sysctl_settings(intent) if intent is not None else {}
+    planned = sysctl_settings(intent) if intent is not None else {}
     live, boot = (facts.sysctl.live, facts.sysctl.boot) if facts.sysctl else ({}, {})
-    keys = sorted({*wished, *live, *boot})
+    keys = sorted({*planned, *live, *boot})
     title = "KERNEL SETTINGS"
     if not keys:
         return section(title, text_lines("The intent requests none." if intent is not None else NOT_READ))
     header = ("setting", "now", "after a boot", "intent", "the file for the boot")
-    return section(title, table(header, [_setting(key, wished.get(key), live, boot) for key in keys], (44, 20, 20, 20)))
+    return section(title, table(header, [_setting(key, planned.get(key), live, boot) for key in keys], (44, 20, 20, 20)))
 
 
-def _setting(key: str, wished: str | None, live: Mapping[str, str | None], boot: Mapping[str, BootValue | None]) -> Row:
+def _setting(key: str, planned: str | None, live: Mapping[str, str | None], boot: Mapping[str, BootValue | None]) -> Row:
     """The row of a setting, marked if it differs from the intent or, without an intent, if a boot changes it."""
     now, at_boot = live.get(key), boot.get(key)
     value = at_boot.value if at_boot else None
     shown = NOT_READ if key not in live else "no such key" if now is None else now
     then = NOT_READ if key not in boot else value or "as it is then"
     known = [each for each in (shown, then) if each != NOT_READ]
-    wrong = any(each != wished for each in known) if wished is not None else value not in (None, now)
-    return Row((key, shown, then, wished or "-", at_boot.file if at_boot else "-"), wrong)
+    wrong = any(each != planned for each in known) if planned is not None else value not in (None, now)
+    return Row((key, shown, then, planned or "-", at_boot.file if at_boot else "-"), wrong)
 
 
 def time_and_load(intent: Intent | None, facts: Facts) -> str:

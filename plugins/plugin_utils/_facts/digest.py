@@ -80,8 +80,8 @@ def comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
         **kept,
         **_kept(facts, ("gpudirect", "files", "session", "reached_at")),
         "gpus": gpus and [_kept(gpu, ("address",)) for gpu in gpus],
-        "nccl": _told(nccl) if nccl is not None else None,
-        "iommu": _told(_kept(facts.get("iommu") or {}, ("virtual_machine",))),
+        "nccl": _without_none(nccl) if nccl is not None else None,
+        "iommu": _without_none(_kept(facts.get("iommu") or {}, ("virtual_machine",))),
         "qos": qos and {name: _kept(state, ("backend",)) for name, state in qos.items()},
         "interfaces": _addresses(facts.get("interfaces") or {}),
         "time": _kept(facts.get("time") or {}, CLOCK),
@@ -120,10 +120,10 @@ def _device(device: Mapping[str, Any]) -> dict[str, Any]:
 def _asked(distribution: Mapping[str, Any]) -> dict[str, Any]:
     """Return the installed ones of the requested packages."""
     asked = distribution.get("asked")
-    return {} if asked is None else {"asked": _told(asked)}
+    return {} if asked is None else {"asked": _without_none(asked)}
 
 
-def _told(item: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(item: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in item.items() if value is not None}
 
 

@@ -85,11 +85,11 @@ def _dataclass_maker(cls: Any) -> _Maker:
     makers = [(name, _maker(hint)) for name, hint in fields_of(cls)]
 
     def make(value: Any) -> Any:
-        told, made = value or {}, object.__new__(cls)
+        given, made = value or {}, object.__new__(cls)
         # The __init__ of a frozen dataclass takes three times as long, and a fleet has a thousand hosts.
         fields = made.__dict__
         for name, maker in makers:
-            found = told.get(name)
+            found = given.get(name)
             fields[name] = found if maker is _same else maker(found)
         return made
 

@@ -21,7 +21,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sou
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet import claims as fleet_claims
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.claims import Host, Said
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.claims import Claimed, Host
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Claim, Found, Odd, group_by, odd_ones, some
 
 declare(
@@ -130,7 +130,7 @@ class Alike:
 
     check: str
     what: str
-    claims: Callable[[Host], Iterator[Said]]
+    claims: Callable[[Host], Iterator[Claimed]]
     todo: str
     nothing: str
     severity: str = WARNING

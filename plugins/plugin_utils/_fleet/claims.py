@@ -23,7 +23,7 @@ PACKAGES = ("perftest", "rdma-core")
 #: The relative difference up to which rates count as equal, because sysfs rounds.
 RATE_TOLERANCE = 0.03
 #: A claim of a host: (the group it is compared in, its subject, its value).
-Said = tuple[Hashable, str, str]
+Claimed = tuple[Hashable, str, str]
 
 
 @dataclass(frozen=True)
@@ -63,20 +63,20 @@ class Host:
         return self.facts.stack.distribution.packages if self.facts.stack else None
 
 
-def firmware(host: Host) -> Iterator[Said]:
+def firmware(host: Host) -> Iterator[Claimed]:
     """The firmware of each NIC, compared among all NICs of the same board: NVIDIA's firmware is made for one PSID."""
     for rail, device in host.devices:
         if device.board_id and device.firmware:
             yield device.board_id, rail.subject, f"{device.firmware} on board {device.board_id}"
 
 
-def board(host: Host) -> Iterator[Said]:
+def board(host: Host) -> Iterator[Claimed]:
     for rail, device in host.devices:
         if device.board_id:
             yield host.place(rail), rail.subject, device.board_id
 
 
-def driver(host: Host) -> Iterator[Said]:
+def driver(host: Host) -> Iterator[Claimed]:
     """The version of ib_core and the rails' drivers; the kernel's own have none and are compared only between equal kernels."""
     stack = host.facts.stack
     if stack is None:
@@ -97,35 +97,35 @@ def _version(module: Module) -> str:
     return f"{module.version} ({module.srcversion})" if module.srcversion else module.version
 
 
-def kernel(host: Host) -> Iterator[Said]:
+def kernel(host: Host) -> Iterator[Claimed]:
     if host.facts.stack and host.facts.stack.kernel:
         yield host.is_compute, "kernel", host.facts.stack.kernel
 
 
-def packages(host: Host) -> Iterator[Said]:
+def packages(host: Host) -> Iterator[Claimed]:
     if host.packages is not None:
         yield host.is_compute, "packages", ", ".join(f"{name} {host.packages.get(name) or 'not installed'}" for name in PACKAGES)
 
 
-def nccl(host: Host) -> Iterator[Said]:
+def nccl(host: Host) -> Iterator[Claimed]:
     """The versions installed on the host, without those that frameworks bring."""
     there = host.facts.nccl
     if there is not None and host.packages is not None and not there.tests_unread:
-        said = {
+        versions = {
             "NCCL": there.version or there.library,
             "nccl-tests": there.tests.version if there.tests else None,
             "Open MPI": there.openmpi,
         }
-        yield host.is_compute, "NCCL", ", ".join(f"{name} {version or 'not installed'}" for name, version in said.items())
+        yield host.is_compute, "NCCL", ", ".join(f"{name} {version or 'not installed'}" for name, version in versions.items())
 
 
-def distribution(host: Host) -> Iterator[Said]:
-    said = host.facts.stack.distribution if host.facts.stack else None
-    if said and said.id:
-        yield host.is_compute, "distribution", " ".join(filter(None, (said.id, said.version_id)))
+def distribution(host: Host) -> Iterator[Claimed]:
+    system = host.facts.stack.distribution if host.facts.stack else None
+    if system and system.id:
+        yield host.is_compute, "distribution", " ".join(filter(None, (system.id, system.version_id)))
 
 
-def rate(host: Host) -> Iterator[Said]:
+def rate(host: Host) -> Iterator[Claimed]:
     """The rate of each port that is up and whose rate link.rate cannot check against the plan or the NIC's maximum.
 
     Rates are compared within one kind of board: another kind may be slower, and `alike.board` reports it.
@@ -148,18 +148,18 @@ def _most_gbps(host: Host, rail: ResolvedRail) -> float | None:
     return max(speeds) / 1000 if speeds else None
 
 
-def names(host: Host) -> Iterator[Said]:
+def names(host: Host) -> Iterator[Claimed]:
     for rail, _device in host.devices:
         yield host.place(rail), rail.subject, ", ".join(filter(None, (rail.device, rail.netdev)))
 
 
-def pcie(host: Host) -> Iterator[Said]:
+def pcie(host: Host) -> Iterator[Claimed]:
     for rail, device in host.devices:
         if device.pci and device.pci.speed_gtps and device.pci.width:
             yield host.place(rail), rail.subject, f"{device.pci.speed_gtps:g} GT/s x{device.pci.width}"
 
 
-def mtu(host: Host) -> Iterator[Said]:
+def mtu(host: Host) -> Iterator[Claimed]:
     """The MTU of each rail without a planned MTU; network.mtu checks the others. In a mesh, the ends of a cable are compared."""
     mesh = host.intent["fabric"]["topology"] == "mesh"
     for rail in host.rails:
@@ -168,7 +168,7 @@ def mtu(host: Host) -> Iterator[Said]:
             yield rail.name if mesh else host.place(rail), rail.subject, f"{netdev.mtu_bytes} bytes"
 
 
-def gid_index(host: Host) -> Iterator[Said]:
+def gid_index(host: Host) -> Iterator[Claimed]:
     for rail, _device, port in host.ports:
         if rail.rail["link_layer"] == "roce":
             index = port.rocev2.get(rail_ip(rail.rail) or "")

@@ -204,7 +204,7 @@ def _marked(planned: Mapping[str, Any]) -> Iterator[Finding]:
         hosts = list(dict.fromkeys(spot.host for spot in spots))
         marking = [host for host in hosts if planned[host]["roce"] is not None]
         given = [Claim(host, "rdma_roce", "set" if host in marking else "not set") for host in hosts]
-        keys = [[Claim(host, f"rdma_roce.{key}", _said(planned[host]["roce"][key])) for host in marking] for key in ROCE_ALIKE]
+        keys = [[Claim(host, f"rdma_roce.{key}", _shown(planned[host]["roce"][key])) for host in marking] for key in ROCE_ALIKE]
         for odd in (each for claims in (given, *keys) for each in odd_ones(claims)):
             found.setdefault((odd.claim.host, odd.claim.subject), (odd, []))[1].append(plane)
     for (host, subject), (odd, planes) in found.items():
@@ -215,7 +215,7 @@ def _marked(planned: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding(STAGE, "intent.alike", host, subject, ERROR, observed[:250], expected, remedy)
 
 
-def _said(value: Any) -> str:
+def _shown(value: Any) -> str:
     """A value in YAML notation; for DCQCN only the parameters that are set."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {each}" for name, each in value.items() if each is not None) or "the firmware's"
@@ -341,8 +341,8 @@ def _identities(hosts: Mapping[str, Known]) -> Iterator[Finding]:
     boots = {host: known.facts.boot if known.facts else None for host, known in hosts.items()}
     hostnames = {host: (boot.hostname or None) if boot else None for host, boot in boots.items()}
     machine_ids = {host: (boot.machine_id or None) if boot else None for host, boot in boots.items()}
-    for subject, said in (("hostname", hostnames), ("machine-id", machine_ids)):
-        for value, group in group_by(said.items(), lambda item: item[1]).items():
+    for subject, identities in (("hostname", hostnames), ("machine-id", machine_ids)):
+        for value, group in group_by(identities.items(), lambda item: item[1]).items():
             names = [host for host, _value in group]
             owners = [host for host in names if value and subject == "hostname" and len(names) > 1 and _label(host) == _label(value)]
             for host in names:

@@ -30,9 +30,9 @@ FleetCheck = Callable[[Mapping[str, Known]], Mapping[str, list[Finding]]]
 def _nccl(hosts: Mapping[str, Known]) -> dict[str, list[Finding]]:
     known = {host: (each.intent, each.facts) for host, each in hosts.items() if each.intent and each.facts}
     variables = {host: alike_variables(*each) for host, each in known.items()}
-    told = check_nccl_fleet(variables, {host: alike_kind(*each) for host, each in known.items()})
+    variables_alike = check_nccl_fleet(variables, {host: alike_kind(*each) for host, each in known.items()})
     alike = check_alike(hosts, "nccl")
-    return {host: [*told[host], *alike[host]] for host in known}
+    return {host: [*variables_alike[host], *alike[host]] for host in known}
 
 
 def _network(hosts: Mapping[str, Known]) -> dict[str, list[Finding]]:

@@ -49,7 +49,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.pre
     check_ssh,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.qos.qos import check_qos
-from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.blockers import told_obstacles
+from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.blockers import with_obstacles
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import needed_modules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import facts_finding, place_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts, from_dict
@@ -61,7 +61,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import (
     effective_variables,
     kept_variables,
     nccl_files,
-    told_missing,
+    with_missing_devices,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.lint import host_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.gpudirect import gpudirect_path
@@ -95,7 +95,7 @@ def _driver(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
         *check_driver(host, rails, facts, needed_modules(intent, facts)),
         *check_nodes(host, rails, facts),
         *check_dkms(host, facts, stack_judged=planned_modules(intent) != INBOX),
-        *told_obstacles(check_modules(host, intent, facts), intent, facts),
+        *with_obstacles(check_modules(host, intent, facts), intent, facts),
         *check_next_kernel(host, intent, facts),
         *check_options(host, intent, facts),
         *check_firmware(host, intent, facts),
@@ -118,7 +118,7 @@ def _host(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
     return [
         *check_host(host, intent, facts, sysctl_settings(intent)),
         *check_limits(host, intent, facts),
-        *check_rings(host, rings, facts, wished=any(intent["host"]["rings"].values())),
+        *check_rings(host, rings, facts, requested=any(intent["host"]["rings"].values())),
         *check_cpu(host, intent, facts),
         *check_pcie_tuning(host, intent, facts),
         *check_time(host, facts, threshold(intent, "host.time")),
@@ -162,7 +162,7 @@ def _nccl(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
         *check_install(host, nccl, facts),
         *check_lint(host, host_problems(intent, facts)),
     ]
-    return told_missing(found, host, intent, facts)
+    return with_missing_devices(found, host, intent, facts)
 
 
 #: Stage → its checks of one host. The stages fabric, pairs and collectives check graphs and measurements of several hosts.

@@ -14,7 +14,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import re
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import module_options
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import boot_modules, needed_modules, soft_links
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
-from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.wishes import firmware_differs, firmware_wishes
+from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.requests import firmware_differs, firmware_requests
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import derive
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.install import nccl_install
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan import differences, host
@@ -63,7 +63,7 @@ def host_plan(name: str, intent: Intent, facts: RunFacts, permits: Permits) -> d
                 "options": module_options(intent),
             },
             "soft_links": soft_links(intent),
-            "firmware": firmware_wishes(intent, facts),
+            "firmware": firmware_requests(intent, facts),
             "links": down,
             "limits": host.limits_options(intent),
             "sysctl": host.sysctl_settings(intent),

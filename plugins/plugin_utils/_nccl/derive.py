@@ -47,7 +47,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.fabric import (
     COLLNET,
     CROSS_NIC,
     PKEY,
-    SAID_BY_HCA,
+    SEE_HCA,
     collnet,
     no_device_words,
     pkey_index,
@@ -257,7 +257,7 @@ def missing_devices(intent: Intent, facts: RunFacts) -> list[str]:
     return [rail.name for rail in _planned_rails(intent, facts) if rail.device is None]
 
 
-def told_missing(findings: Sequence[Finding], host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
+def with_missing_devices(findings: Sequence[Finding], host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
     """Return the findings of a gate, plus one for missing devices of compute rails. Files that wait for them are then not an error.
 
     If the user names the devices (rdma_nccl.variables), an error on one of these already reports it.
@@ -309,7 +309,7 @@ def check_gid_index(host: str, intent: Intent, facts: RunFacts) -> list[Finding]
         return [Finding(STAGE, check, host, GID_INDEX, NOT_APPLICABLE, why, expected)]
     seen = ", ".join(f"{rail}: {'none' if index is None else index}" for rail, index in indexes.items())
     if not indexes:
-        return [Finding(STAGE, check, host, GID_INDEX, NOT_APPLICABLE, f"no RDMA device: {SAID_BY_HCA}", expected)]
+        return [Finding(STAGE, check, host, GID_INDEX, NOT_APPLICABLE, f"no RDMA device: {SEE_HCA}", expected)]
     if len(set(indexes.values())) == 1 and None not in indexes.values():
         return [Finding(STAGE, check, host, GID_INDEX, OK, seen, expected)]
     remedy = f"On {host}, use NCCL 2.21 or newer instead of {version}: it finds the GID of each rail by itself."

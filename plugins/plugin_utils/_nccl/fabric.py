@@ -35,7 +35,7 @@ PKEY, COLLNET, CROSS_NIC = "NCCL_IB_PKEY", "NCCL_COLLNET_ENABLE", "NCCL_CROSS_NI
 #: The table entry that a queue pair uses by default.
 FIRST = 0
 #: For values that need a device: one cause is one finding.
-SAID_BY_HCA = "see nccl.hca"
+SEE_HCA = "see nccl.hca"
 
 
 def pkey_index(intent: Intent, facts: Facts, rails: Sequence[ResolvedRail]) -> str | None:
@@ -85,7 +85,7 @@ def check_pkey(host: str, intent: Intent, facts: Facts, rails: Sequence[Resolved
             f"every port of {host}."
         )
         return found(ERROR, seen, remedy)
-    return found(NOT_APPLICABLE, f"{no_device_words(absent)}: {SAID_BY_HCA}") if absent else found(OK, seen)
+    return found(NOT_APPLICABLE, f"{no_device_words(absent)}: {SEE_HCA}") if absent else found(OK, seen)
 
 
 def no_device_words(rails: Sequence[str]) -> str:

@@ -31,8 +31,8 @@ def nccl_install(intent: Intent, facts: Facts) -> dict[str, Any]:
     of_files = install["kind"] == "files"
     packages = [] if of_files else [_specification(name, install["packages"][name]["version"], family) for name in names]
     files = [_package(install["packages"][name]) for name in names] if of_files else []
-    wished = install["tests"]
-    tests = _tests(wished) if wished is not None and nccl_tests_due(nccl, facts) else None
+    requested = install["tests"]
+    tests = _tests(requested) if requested is not None and nccl_tests_due(nccl, facts) else None
     return {
         "differs": bool(packages or files or tests),
         "family": family,

@@ -88,7 +88,7 @@ def launcher_file(name: str, variables: Mapping[str, str], conf_file: str) -> Ma
     """
     launcher = LAUNCHERS[name]
     render_environment(variables)
-    told = {key: value for key, value in variables.items() if not (launcher.travels and key in OF_HOST)}
+    exported = {key: value for key, value in variables.items() if not (launcher.travels and key in OF_HOST)}
     if conf_file != SITE_FILE:
-        told.setdefault("NCCL_CONF_FILE", conf_file)
-    return ManagedFile(launcher.path, launcher.render(told), launcher.mode)
+        exported.setdefault("NCCL_CONF_FILE", conf_file)
+    return ManagedFile(launcher.path, launcher.render(exported), launcher.mode)

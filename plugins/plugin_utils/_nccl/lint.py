@@ -131,18 +131,18 @@ def host_problems(intent: Intent, facts: RunFacts) -> list[dict[str, str]] | Non
         return None
     plan, ours = Plan(**nccl_lint_plan(intent, facts)), _Ours.of(intent, facts, files)
     sources = [ours.marked(_source(path, variables, ours.environment), variables) for path, variables in sorted(files.items())]
-    problems = lint(sources, _told(facts), intent["nccl"]["version"], plan)
-    found = [replace(each, severity=INFO) if ours.told_elsewhere(each, sources) else each for each in problems]
+    problems = lint(sources, _facts_for_lint(facts), intent["nccl"]["version"], plan)
+    found = [replace(each, severity=INFO) if ours.reported_elsewhere(each, sources) else each for each in problems]
     return [problem.to_dict() for problem in sorted(found, key=lambda each: SEVERITIES.index(each.severity))]
 
 
-def _told(facts: Facts) -> dict[str, Any]:
+def _facts_for_lint(facts: Facts) -> dict[str, Any]:
     """Return the parts of the facts that rules read, in the shape of their tree."""
 
-    def told(port: Port) -> dict[str, Any]:
+    def port_facts(port: Port) -> dict[str, Any]:
         return {"state": port.state, "link_layer": port.link_layer, "rocev2": port.rocev2}
 
-    devices = {name: {"ports": {number: told(port) for number, port in each.ports.items()}} for name, each in facts.devices.items()}
+    devices = {name: {"ports": {number: port_facts(port) for number, port in each.ports.items()}} for name, each in facts.devices.items()}
     return {"devices": devices, "interfaces": facts.interfaces, "modules": facts.stack.modules if facts.stack else None}
 
 
@@ -174,13 +174,13 @@ class _Ours:
         same = {name for name, value in there.items() if wanted.get(name) == value}
         return replace(source, origins={name: self.origins.get(name, "rdma_nccl") for name in sorted(same)})
 
-    def told_elsewhere(self, problem: Problem, sources: Sequence[Source]) -> bool:
+    def reported_elsewhere(self, problem: Problem, sources: Sequence[Source]) -> bool:
         """Return whether another finding of the gate reports it: nccl.hca for named devices, nccl.file for rewritten files."""
         if problem.rule in _OF_HCA and problem.where == self.origins[HCA]:
             return any(_names_devices(source.variables[HCA]) for source in sources if HCA in source.origins)
-        return self.stale and problem.rule not in (*_OF_FILES, "value_form") and self._is_written_anew(problem, sources)
+        return self.stale and problem.rule not in (*_OF_FILES, "value_form") and self._is_rewritten(problem, sources)
 
-    def _is_written_anew(self, problem: Problem, sources: Sequence[Source]) -> bool:
+    def _is_rewritten(self, problem: Problem, sources: Sequence[Source]) -> bool:
         """Return whether it is about a variable in our file that the intent does not have, or one that only the intent has."""
         ours = {source.place for source in sources if _file_of(source) in self.written}
         owners = {EVERYBODY, *(source.owner for source in sources)}

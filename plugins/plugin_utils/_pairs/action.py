@@ -81,8 +81,8 @@ class PairAction(RunAction):
 
         A value that is not a truth value is an error: an unknown word must not put load on a fabric.
         """
-        anew = None if measure == "auto" else boolean(measure)  # type: ignore[no-untyped-call]
-        if anew is False or not self.fleet.intents:
+        remeasure = None if measure == "auto" else boolean(measure)  # type: ignore[no-untyped-call]
+        if remeasure is False or not self.fleet.intents:
             return None
         rest = self.fleet.without(left_out)
         standings = {host: self.standings[host] for host in rest.hosts}
@@ -90,7 +90,7 @@ class PairAction(RunAction):
             rest,
             standings,
             self.intent["pairs"],
-            anew=bool(anew),
+            remeasure=bool(remeasure),
             outside={host: of for host, of in outside.items() if host not in set(left_out)},
         )
 

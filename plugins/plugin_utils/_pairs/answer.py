@@ -38,14 +38,14 @@ class Answer:
     counters: dict[str, Any] | None
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> Answer:
+    def of(cls, answer: Mapping[str, Any]) -> Answer:
         """Return the answer. Raises ParseError with the value of wrong type. A line that is too long is kept as text, not as a result."""
-        truths = {key: _get(said, key, lambda value: isinstance(value, bool), "true or false") for key in ("running", "finished", "more")}
-        counts = {key: _get({"strangers": 0, **said}, key, _is_count, "a number") for key in ("next_byte", "unreadable", "strangers")}
-        results, failures = (_get(said, key, lambda value: isinstance(value, list), "a list") for key in ("results", "failures"))
-        reason = _get(said, "reason", lambda value: isinstance(value, str), "text")
-        seconds = _get(said, "seconds", lambda value: value is None or _is_duration(value), "a time")
-        counters = _get(said, "counters", lambda value: value is None or _are_counters(value), "counters of rails")
+        truths = {key: _get(answer, key, lambda value: isinstance(value, bool), "true or false") for key in ("running", "finished", "more")}
+        counts = {key: _get({"strangers": 0, **answer}, key, _is_count, "a number") for key in ("next_byte", "unreadable", "strangers")}
+        results, failures = (_get(answer, key, lambda value: isinstance(value, list), "a list") for key in ("results", "failures"))
+        reason = _get(answer, "reason", lambda value: isinstance(value, str), "text")
+        seconds = _get(answer, "seconds", lambda value: value is None or _is_duration(value), "a time")
+        counters = _get(answer, "counters", lambda value: value is None or _are_counters(value), "counters of rails")
         return cls(
             **truths,
             **counts,
@@ -57,10 +57,10 @@ class Answer:
         )
 
 
-def _get(said: Mapping[str, Any], key: str, fits: Callable[[Any], bool], what: str) -> Any:
-    if key not in said or not fits(said[key]):
-        raise ParseError(f"{key} is not {what} but {type(said.get(key)).__name__}")
-    return said[key]
+def _get(answer: Mapping[str, Any], key: str, fits: Callable[[Any], bool], what: str) -> Any:
+    if key not in answer or not fits(answer[key]):
+        raise ParseError(f"{key} is not {what} but {type(answer.get(key)).__name__}")
+    return answer[key]
 
 
 def _is_count(value: Any) -> bool:

@@ -95,8 +95,8 @@ class PlanePaths:
 def paths_of(fabric: Mapping[str, Any], plan: Mapping[str, Any], facts: Mapping[str, Facts], *, bidirectional: bool = False) -> Paths:
     """Return the paths. fabric: the content of FABRIC. plan: of the sweep. facts: of comparable(), by host."""
     planes = []
-    for told in fabric["planes"]:
-        graph, routes = Graph.from_dict(told), fabric.get("routes", {}).get(told["plane"], {})
+    for graph_data in fabric["planes"]:
+        graph, routes = Graph.from_dict(graph_data), fabric.get("routes", {}).get(graph_data["plane"], {})
         tables = {guid: {int(lid): port for lid, port in table.items()} for guid, table in routes.items()}
         planes.append(FabricPaths(graph, ends(graph, plan, facts), tables, bidirectional=bidirectional))
     return planes[0] if len(planes) == 1 else PlanePaths(planes)
@@ -115,7 +115,7 @@ def crossing_schedule(fabric: Mapping[str, Any], plan: Mapping[str, Any], facts:
 
     None unless each rail has FEWEST endpoints in each of its partitions, and the graph has all of them, below several leaves.
     """
-    schedule, graphs = plan["schedule"], [Graph.from_dict(told) for told in fabric["planes"]]
+    schedule, graphs = plan["schedule"], [Graph.from_dict(graph_data) for graph_data in fabric["planes"]]
     if schedule["kind"] != "sample" or schedule["seed"] is None:
         return None
     rails = []

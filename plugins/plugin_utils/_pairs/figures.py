@@ -132,14 +132,14 @@ def too_fast(matrix: Matrix, ceilings: Mapping[Where, float]) -> dict[Where, int
     found: Counter[Where] = Counter()
     if max((value for value in matrix.value if not math.isnan(value)), default=0.0) <= min(ceilings.values(), default=math.inf):
         return found
-    measured, said = Counter[Where](), Counter[Where]()
+    measured, flagged = Counter[Where](), Counter[Where]()
     for rail, server, client, value in zip(matrix.rail, matrix.server, matrix.client, matrix.value, strict=True):
         measured.update(((rail, server), (rail, client)))
         of_server = value > ceilings.get((rail, server), math.inf)
         if value > ceilings.get((rail, client), math.inf):
             found[rail, client] += 1
-            said[rail, server] += of_server
+            flagged[rail, server] += of_server
         elif of_server:
             found[rail, server] += 1
-    found.update({where: number for where, number in said.items() if 2 * number >= measured[where]})
+    found.update({where: number for where, number in flagged.items() if 2 * number >= measured[where]})
     return found

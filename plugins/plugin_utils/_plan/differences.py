@@ -48,15 +48,15 @@ def network_rails(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
 
 def _ipoib(rail: ResolvedRail, intent: Intent) -> dict[str, Any] | None:
     """The settings of IP over InfiniBand other than address and MTU, with the keys of the partitions."""
-    said = rail.rail.get("ipoib")
-    if said is None:
+    ipoib = rail.rail.get("ipoib")
+    if ipoib is None:
         return None
     children = []
-    for name, child in said["children"].items():
+    for name, child in ipoib["children"].items():
         partition = intent["partitions"][name]
-        mtu_bytes = child["mtu_bytes"] or (partition["mtu"] - IPOIB_HEADER_BYTES if said["mode"] == "datagram" else CONNECTED_MTU_BYTES)
+        mtu_bytes = child["mtu_bytes"] or (partition["mtu"] - IPOIB_HEADER_BYTES if ipoib["mode"] == "datagram" else CONNECTED_MTU_BYTES)
         children.append({"key": partition["key"], "address": child["address"], "mtu_bytes": mtu_bytes})
-    return {"mode": said["mode"], "children": children}
+    return {"mode": ipoib["mode"], "children": children}
 
 
 def modules_differ(intent: Intent, facts: Facts) -> bool:

@@ -37,21 +37,21 @@ def gpudirect_path(intent: Intent, facts: Facts) -> dict[str, str | None]:
     A path that is not known to work is refused like one that cannot work. A host without GPUs has no path and no error. The same holds
     for a host with only storage rails if no path can work and none is requested explicitly: such rails carry no GPU traffic.
     """
-    wished = str((intent.get("gpudirect") or {}).get("path") or AUTO)
+    requested = str((intent.get("gpudirect") or {}).get("path") or AUTO)
     judged = facts.gpudirect
     if judged is not None and not facts.gpus:
         return _plan(None, "no NVIDIA GPU")
-    if wished == NONE:
+    if requested == NONE:
         return _plan(None, f"rdma_gpudirect.path is none{_left(facts)}")
     if judged is None:
         return _plan(None, "not known", refused="The facts do not contain GPUs: read the facts with the subset gpus.")
-    candidates = PATHS if wished == AUTO else (wished,)
+    candidates = PATHS if requested == AUTO else (requested,)
     chosen = next((path for path in candidates if _of(judged, path).possible), None)
-    if chosen is None and wished == AUTO and not _computes(intent):
+    if chosen is None and requested == AUTO and not _computes(intent):
         return _plan(None, "no path can work, and no compute rail needs one")
     if chosen is None:
-        return _plan(None, "no path can work", refused=_refusal(wished, candidates, judged))
-    return _plan(chosen, _why(chosen, wished, judged))
+        return _plan(None, "no path can work", refused=_refusal(requested, candidates, judged))
+    return _plan(chosen, _why(chosen, requested, judged))
 
 
 def gpudirect_differs(intent: Intent, facts: Facts) -> bool:
@@ -78,22 +78,22 @@ def _left(facts: Facts) -> str:
     return f"; {' and '.join(loaded)} stays loaded" if loaded else ""
 
 
-def _why(chosen: str, wished: str, judged: GpuDirect) -> str:
-    if wished != AUTO:
-        return f"rdma_gpudirect.path is {wished}, and it can work"
+def _why(chosen: str, requested: str, judged: GpuDirect) -> str:
+    if requested != AUTO:
+        return f"rdma_gpudirect.path is {requested}, and it can work"
     if chosen == DMABUF:
         return "DMA-BUF can work, and needs no additional module"
     return f"nvidia_peermem can work, DMA-BUF cannot: {'; '.join(judged.dmabuf.why_not)}"
 
 
-def _refusal(wished: str, candidates: Sequence[str], judged: GpuDirect) -> str:
-    said = [f"{NAMES[path]} {_verdict(_of(judged, path))}: {'; '.join(_of(judged, path).why_not)}" for path in candidates]
+def _refusal(requested: str, candidates: Sequence[str], judged: GpuDirect) -> str:
+    verdicts = [f"{NAMES[path]} {_verdict(_of(judged, path))}: {'; '.join(_of(judged, path).why_not)}" for path in candidates]
     reasons = [reason for path in candidates for reason in _of(judged, path).why_not]
     helps = dict.fromkeys(help_ for reason in reasons if (help_ := _help(reason)) is not None)
     todo = f" To fix it: {'; or '.join(helps)}." if helps else ""
     other = next((path for path in PATHS if path not in candidates and _of(judged, path).possible), None)
     instead = f" rdma_gpudirect.path: {other} would work." if other is not None else ""
-    return f"rdma_gpudirect.path {wished} is refused. {'. '.join(said)}.{todo}{instead}"
+    return f"rdma_gpudirect.path {requested} is refused. {'. '.join(verdicts)}.{todo}{instead}"
 
 
 def _of(judged: GpuDirect, path: str) -> Possibility:

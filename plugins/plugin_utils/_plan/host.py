@@ -21,19 +21,19 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import p
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import Rings
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import RailRings, lengths_of, ring_difference, rules_file
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import BARE_METAL, DATADIRECT
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.request import PcieRequest
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import UNIT, service_files
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import Wish
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host import pcie_tuning
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import (
-    boot_wish,
+    boot_request,
     kept_effects,
     mrrs_changes,
+    pcie_request,
     pcie_state,
-    pcie_wish,
     redirecting_bridges,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import cpu_wish, irqbalance_wrong, limits_wish
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.requests import cpu_request, irqbalance_wrong, limits_request
 
 #: For several rails in reach of each other: each rail answers and sends ARP only for its own address, and accepts packets
 #: although the return path may use another rail. The kernel uses the larger of "all" and the interface's own value.
@@ -53,8 +53,8 @@ def sysctl_settings(intent: Intent) -> dict[str, str]:
     """
     addressed = [rail for rail in intent["rails"] if rail["link_layer"] == "roce" and rail["address"]]
     arp = MULTI_RAIL if len(addressed) > 1 or intent["fabric"]["shared_subnet"] else {}
-    wished = {spelling(path_of(key)): " ".join(str(value).split()) for key, value in intent["host"]["sysctl"].items()}
-    return {**arp, **neighbour_settings(intent), **wished}
+    requested = {spelling(path_of(key)): " ".join(str(value).split()) for key, value in intent["host"]["sysctl"].items()}
+    return {**arp, **neighbour_settings(intent), **requested}
 
 
 def sysctl_differs(intent: Intent, facts: Facts) -> bool:
@@ -87,22 +87,22 @@ def neighbour_settings(intent: Intent) -> dict[str, str]:
 
 def limits_options(intent: Intent) -> dict[str, Any]:
     """The requested limits as options of rdma.cluster.limits."""
-    return asdict(limits_wish(intent))
+    return asdict(limits_request(intent))
 
 
 def limits_differ(intent: Intent, facts: Facts) -> bool:
     """True unless the facts prove that files, limits of services, and logind's RemoveIPC are all as requested."""
-    wish = limits_wish(intent)
+    request = limits_request(intent)
     seen = facts.limits
-    if files_differ(limits.files(wish), facts.files):
+    if files_differ(limits.files(request), facts.files):
         return True
     if seen is None:
-        return wish.memlock_unlimited or bool(wish.open_files)
+        return request.memlock_unlimited or bool(request.open_files)
     return (
-        limits.locks_too_little(wish, seen.service_memlock or limits.Memlock(unlimited=False, bytes=None))
-        or (bool(wish.open_files) and seen.service_open_files is None)
-        or limits.opens_too_few(wish, seen.service_open_files)
-        or limits.loses_ipc(wish, seen.remove_ipc)
+        limits.locks_too_little(request, seen.service_memlock or limits.Memlock(unlimited=False, bytes=None))
+        or (bool(request.open_files) and seen.service_open_files is None)
+        or limits.opens_too_few(request, seen.service_open_files)
+        or limits.loses_ipc(request, seen.remove_ipc)
     )
 
 
@@ -112,12 +112,12 @@ CHRONY_UNITS = {"debian": "chrony.service", "rpm": "chronyd.service"}
 
 def ring_settings(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
     """The rings of each RoCE rail whose driver reports them, requested or the maximum, as options of rdma.cluster.nic_rings."""
-    wish = intent["host"]["rings"]
+    requested = intent["host"]["rings"]
     found = []
     for rail in resolve(intent["rails"], facts):
         rings = _rings(facts, rail.netdev)
         most = {"rx": rings.rx_max, "tx": rings.tx_max} if rings else {}
-        lengths = {way: _least(wish[way], most.get(way)) for way in ("rx", "tx")}
+        lengths = {way: _least(requested[way], most.get(way)) for way in ("rx", "tx")}
         if rail.rail["link_layer"] == "roce" and rail.netdev is not None and any(lengths.values()):
             found.append({"name": rail.name, "nic": dict(rail.rail["nic"]), "netdev": rail.netdev, **lengths})
     return found
@@ -128,8 +128,8 @@ def _rings(facts: Facts, netdev: str | None) -> Rings | None:
     return ethtool.rings if ethtool else None
 
 
-def _least(wished: int | None, most: int | None) -> int | None:
-    return None if wished is None or most is None else min(wished, most)
+def _least(requested: int | None, most: int | None) -> int | None:
+    return None if requested is None or most is None else min(requested, most)
 
 
 def rings_differ(intent: Intent, facts: Facts) -> bool:
@@ -142,24 +142,24 @@ def rings_differ(intent: Intent, facts: Facts) -> bool:
 
 def cpu_differs(intent: Intent, facts: Facts) -> bool:
     """True unless the facts prove that tuned's profile or our unit exists, and that the CPUs are as requested where possible."""
-    wish, seen = cpu_wish(intent), facts.cpu
+    request, seen = cpu_request(intent), facts.cpu
     if seen is None:
-        return not wish.is_empty or files_differ(cpu_files(wish, None), facts.files)
-    if files_differ(cpu_files(wish, seen.tuned), facts.files):
+        return not request.is_empty or files_differ(cpu_files(request, None), facts.files)
+    if files_differ(cpu_files(request, seen.tuned), facts.files):
         return True
-    if not wish.is_empty and seen.tuned is None and (facts.units or {}).get(CPU_UNIT) != RUNS:
+    if not request.is_empty and seen.tuned is None and (facts.units or {}).get(CPU_UNIT) != RUNS:
         return True
-    in_force = seen.tuned is None or wish.is_empty or seen.tuned.profile == "rdma-cluster"
-    return not in_force or bool(cpu_differences(wish, seen))
+    in_force = seen.tuned is None or request.is_empty or seen.tuned.profile == "rdma-cluster"
+    return not in_force or bool(cpu_differences(request, seen))
 
 
 def irqbalance_differs(intent: Intent, facts: Facts) -> bool:
     """True if the intent requests a state of irqbalance and the facts do not prove it."""
-    wished = intent["host"]["cpu"]["irqbalance"]
-    if wished is None:
+    planned = intent["host"]["cpu"]["irqbalance"]
+    if planned is None:
         return False
     unit = (facts.units or {}).get("irqbalance.service")
-    return unit is None or irqbalance_wrong(wished, unit)
+    return unit is None or irqbalance_wrong(planned, unit)
 
 
 def time_content(intent: Intent) -> str | None:
@@ -170,14 +170,14 @@ def time_content(intent: Intent) -> str | None:
 
 def time_differs(intent: Intent, facts: Facts) -> bool:
     """False if the intent does not manage the clock; else True unless the facts prove that chrony runs with our servers."""
-    wish = intent["host"]["time"]
-    if not wish["manage"]:
+    time = intent["host"]["time"]
+    if not time["manage"]:
         return False
-    if files_differ(time_files(wish["servers"]), facts.files):
+    if files_differ(time_files(time["servers"]), facts.files):
         return True
     units = facts.units or {}
     known = facts.time.chrony.sources if facts.time and facts.time.chrony else {}
-    return not any(units.get(name) == RUNS for name in CHRONY_UNITS.values()) or not set(wish["servers"]) <= set(known)
+    return not any(units.get(name) == RUNS for name in CHRONY_UNITS.values()) or not set(time["servers"]) <= set(known)
 
 
 def pcie_settings(intent: Intent, facts: Facts, acs_allowed: bool = False, mrrs_allowed: bool = False) -> dict[str, Any]:
@@ -185,29 +185,29 @@ def pcie_settings(intent: Intent, facts: Facts, acs_allowed: bool = False, mrrs_
 
     If a permission is withdrawn, "kept" has its effects.
     """
-    made = pcie_wish(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
-    wish = boot_wish(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
-    some = None if wish.mrrs_nics is None else list(wish.mrrs_nics)
-    kept = kept_effects(wish, made)
-    options = {"nics": list(wish.nics), "mrrs_bytes": wish.mrrs_bytes, "acs": wish.acs, "mrrs_nics": some}
+    made = pcie_request(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
+    request = boot_request(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
+    some = None if request.mrrs_nics is None else list(request.mrrs_nics)
+    kept = kept_effects(request, made)
+    options = {"nics": list(request.nics), "mrrs_bytes": request.mrrs_bytes, "acs": request.acs, "mrrs_nics": some}
     return {**options, "kept": kept} if kept else options
 
 
 def pcie_differs(intent: Intent, facts: Facts, acs_allowed: bool = False, mrrs_allowed: bool = False) -> bool:
     """True unless the facts prove that the service, MRRS and ACS are all as requested, as far as they may be changed."""
-    wish = boot_wish(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
-    if files_differ(service_files(wish), facts.files):
+    request = boot_request(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
+    if files_differ(service_files(request), facts.files):
         return True
-    made = pcie_wish(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
-    return bool(wish) and ((facts.units or {}).get(UNIT) != RUNS or _live_differs(made, facts))
+    made = pcie_request(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
+    return bool(request) and ((facts.units or {}).get(UNIT) != RUNS or _live_differs(made, facts))
 
 
-def _live_differs(wish: Wish, facts: Facts) -> bool:
+def _live_differs(request: PcieRequest, facts: Facts) -> bool:
     state = pcie_state(facts)
-    if any(not pcie_tuning.mrrs_of(state, nic) for nic in wish.mrrs_cards) or mrrs_changes(wish, facts):
+    if any(not pcie_tuning.mrrs_of(state, nic) for nic in request.mrrs_cards) or mrrs_changes(request, facts):
         return True
     # If ACS may not be disabled, the module reports it.
-    return wish.acs == BARE_METAL and (state.acs_mode == DATADIRECT or bool(redirecting_bridges(state, wish)))
+    return request.acs == BARE_METAL and (state.acs_mode == DATADIRECT or bool(redirecting_bridges(state, request)))
 
 
 def pcie_withheld(intent: Intent, facts: Facts, acs_allowed: bool = False, mrrs_allowed: bool = False) -> dict[str, str]:

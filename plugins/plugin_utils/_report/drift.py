@@ -14,7 +14,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import LONGEST_SUBJECT, Finding, stopping
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.qos.qos import TOLD
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.qos.qos import KEYS_OF_CHECK
 
 _PORT = ("driver", "link")
 #: Check → the stages whose changes explain its findings: without driver there is no port, without port no GID.
@@ -33,7 +33,7 @@ EXPLAINED_BY = {
     "host.cpu": ("host",),
     "host.pcie": ("host",),
     **dict.fromkeys(
-        ("qos.backend", *TOLD, "qos.boot"),
+        ("qos.backend", *KEYS_OF_CHECK, "qos.boot"),
         (*_PORT, "qos"),
     ),
     "network.mtu": (*_PORT, "network"),

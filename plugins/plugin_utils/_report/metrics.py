@@ -87,9 +87,9 @@ def _proofs(proofs: Proofs) -> Samples:
 def _drift(drift: Sequence[Difference], hosts: Sequence[str]) -> Samples:
     """The samples of drift. A host without drift has a sample of 0, which shows that its drift has ended."""
     counts = Counter((each.host, each.stage) for each in drift)
-    told = {host for host, _stage in counts}
+    counted = {host for host, _stage in counts}
     for host in hosts:
-        if host not in told:
+        if host not in counted:
             yield {"host": host, "stage": ""}, 0.0
     for (host, stage), count in sorted(counts.items()):
         yield {"host": host, "stage": stage}, float(count)

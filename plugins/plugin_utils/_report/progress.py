@@ -29,13 +29,13 @@ class Progress:
     def __init__(self) -> None:
         self._task = ""
         self._begun = 0.0
-        self._said = 0.0
+        self._shown = 0.0
         self._waiting: dict[str, None] = {}
         self._done = 0
         self._watch: Watch | None = None
 
     def begin(self, task: str, now: float, watch: Watch | None = None) -> None:
-        self._task, self._begun, self._said = task, now, now
+        self._task, self._begun, self._shown = task, now, now
         self._waiting, self._done = {}, 0
         self._watch = watch
 
@@ -49,9 +49,9 @@ class Progress:
         """The line to print now, if one is due."""
         elapsed = now - self._begun
         interval = FIRST_SECONDS if elapsed <= SLOW_SECONDS else LATER_SECONDS
-        if not self._waiting or now - self._said < interval:
+        if not self._waiting or now - self._shown < interval:
             return None
-        self._said = now
+        self._shown = now
         seen = self._watch(now) if self._watch is not None else None
         known = seen or f"{self._done} hosts done, waiting for {names(list(self._waiting))}"
         return f"  … {self._task}: {elapsed:.0f} s, {known}"

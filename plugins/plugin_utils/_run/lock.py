@@ -152,7 +152,7 @@ def _not_ours(path: Path, owner: int) -> str:
 def _lock(descriptor: int, path: Path, wait_seconds: float) -> None:
     """Lock the file. Raises LockedError if another process does not release it in time."""
     begun = time.monotonic()
-    told = False
+    reported = False
     while not _try_lock(descriptor):
         waited = time.monotonic() - begun
         if waited >= wait_seconds:
@@ -160,8 +160,8 @@ def _lock(descriptor: int, path: Path, wait_seconds: float) -> None:
                 f"Another process has held the file {path} for more than {wait_seconds:g} s; runs hold it only briefly. "
                 f"Find the process with `fuser {path}`, end it, then run again. {UNTOUCHED}"
             )
-        if waited >= QUIET_SECONDS and not told:
-            told = True
+        if waited >= QUIET_SECONDS and not reported:
+            reported = True
             display.warning(f"Waiting at most {wait_seconds:g} s for the lock {path}: `fuser {path}` shows the process that holds it.")
         time.sleep(INTERVAL_SECONDS)
 

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, with_block
-from ansible_collections.rdma.cluster.plugins.module_utils._collectives.install import wish_id
+from ansible_collections.rdma.cluster.plugins.module_utils._collectives.install import request_id
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Asked
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail, path_of, render
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.sysfs import NP_PARAMETERS, RP_PARAMETERS
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import pcie_wish
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import pcie_request
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import files_to_ask, nccl_files
@@ -196,7 +196,7 @@ def _finished(name: str, root: Path, text: str, variables: Mapping[str, Any], an
         _write(root, file)
     for _time in range(2):
         facts = from_dict(read(host).facts)
-        wish = pcie_wish(intent, facts, mrrs_allowed=True, acs_allowed=False)
+        wish = pcie_request(intent, facts, mrrs_allowed=True, acs_allowed=False)
         for file in [*nccl_files(intent, facts), *service_files(wish)]:
             _write(root, file)
     return replace(host)
@@ -429,7 +429,7 @@ def _gpu() -> str:
 
 def _nccl(version: str = "2.30.7") -> str:
     intent = normalise(_common("roce", version))["nccl"]["install"]["tests"]
-    stamp = json.dumps({"folder": intent["folder"], "version": intent["version"], "wish": wish_id(intent)})
+    stamp = json.dumps({"folder": intent["folder"], "version": intent["version"], "wish": request_id(intent)})
     return f"""
         /usr/lib/x86_64-linux-gnu/libnccl.so.2 -> libnccl.so.{version}
         /usr/lib/x86_64-linux-gnu/libnccl.so.{version}: x

@@ -52,13 +52,13 @@ def intent(
     return {"rails": rails, "firmware": {"settings": settings or {}, "versions": versions, "link_type": link_type}}
 
 
-def told(next_boot: str | None, current: str | None = "", **more: Any) -> dict[str, Any]:
-    """What facts tell of a setting; current is as the next boot unless given."""
+def setting_facts(next_boot: str | None, current: str | None = "", **more: Any) -> dict[str, Any]:
+    """The facts of a setting; current is as the next boot unless given."""
     return {"default": None, "current": next_boot if current == "" else current, "next_boot": next_boot, "read_only": False, **more}
 
 
 def entry(error: str | None = None, **settings: Any) -> dict[str, Any]:
-    """What facts tell of a card."""
+    """The facts of a card."""
     return {"tool": "mstconfig", "settings": settings, "error": error}
 
 

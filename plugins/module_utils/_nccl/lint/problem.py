@@ -89,7 +89,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Said:
+class Violation:
     """The statement of a rule on a case; severity: the rule's own unless given."""
 
     names: tuple[str, ...]
@@ -99,8 +99,8 @@ class Said:
     severity: str | None = None
 
 
-def judged(rule: str, severity: str, case: Case, said: Iterator[Said]) -> Iterator[Problem]:
-    for each in said:
+def judged(rule: str, severity: str, case: Case, violations: Iterator[Violation]) -> Iterator[Problem]:
+    for each in violations:
         where = case.places(*each.names)
         yield Problem(rule, each.severity or severity, ", ".join(each.names), where, each.observed, each.expected, each.remedy)
 

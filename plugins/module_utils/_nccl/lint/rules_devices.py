@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, UNKNOWN, WARNING
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.devices import DeviceList, Entry, parse_list, used_ports
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.problem import Case, Said, take_out
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.problem import Case, Violation, take_out
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.rules import GID, Rule
 
 HCA = "NCCL_IB_HCA"
@@ -21,12 +21,12 @@ WITHIN_HOST = ("docker", "br-", "veth", "virbr", "cni", "cali", "flannel", "podm
 _READ = "Read the host with rdma.cluster.rdma_facts."
 
 
-def devices_not_known(case: Case) -> Iterator[Said]:
+def devices_not_known(case: Case) -> Iterator[Violation]:
     if case.value(HCA) and case.facts.get("devices") is None:
-        yield Said((HCA,), "the facts have no devices", "devices to compare with", _READ)
+        yield Violation((HCA,), "the facts have no devices", "devices to compare with", _READ)
 
 
-def hca_missing(case: Case) -> Iterator[Said]:
+def hca_missing(case: Case) -> Iterator[Violation]:
     devices, listed = _devices(case), _hca(case)
     if devices is None or listed is None:
         return
@@ -34,10 +34,10 @@ def hca_missing(case: Case) -> Iterator[Said]:
     if missing:
         observed = f"{case.words(HCA)}: {', '.join(missing)} not found; the host has {_names(devices)}"
         severity = WARNING if listed.excluded else None
-        yield Said((HCA,), observed, "existing devices and ports", f"Correct {HCA} in {case.places(HCA)}.", severity)
+        yield Violation((HCA,), observed, "existing devices and ports", f"Correct {HCA} in {case.places(HCA)}.", severity)
 
 
-def hca_prefix(case: Case) -> Iterator[Said]:
+def hca_prefix(case: Case) -> Iterator[Violation]:
     devices, listed = _devices(case), _hca(case)
     if devices is None or listed is None or listed.exact:
         return
@@ -47,10 +47,10 @@ def hca_prefix(case: Case) -> Iterator[Said]:
         if entry.name in devices and more:
             observed = f"{case.words(HCA)}: {entry.name} also means {', '.join(more)}"
             sign = "^=" if listed.excluded else "="
-            yield Said((HCA,), observed, "whole names, after a =", f"Write {HCA}={sign}{_body(listed)} in {case.places(HCA)}.")
+            yield Violation((HCA,), observed, "whole names, after a =", f"Write {HCA}={sign}{_body(listed)} in {case.places(HCA)}.")
 
 
-def hca_unused(case: Case) -> Iterator[Said]:
+def hca_unused(case: Case) -> Iterator[Violation]:
     devices, listed = _devices(case), _hca(case)
     if devices is None or listed is None:
         return
@@ -62,32 +62,32 @@ def hca_unused(case: Case) -> Iterator[Said]:
             for number, port in sorted(device["ports"].items())
         )
         observed = f"{case.words(HCA)} leaves no ACTIVE port: {states or 'there is no device'}"
-        yield Said((HCA,), observed, "an ACTIVE port", "Run the link stage. Its gate shows why a port is not ACTIVE.")
+        yield Violation((HCA,), observed, "an ACTIVE port", "Run the link stage. Its gate shows why a port is not ACTIVE.")
 
 
-def hca_left_out(case: Case) -> Iterator[Said]:
+def hca_left_out(case: Case) -> Iterator[Violation]:
     devices = _devices(case)
     used = {name for name, _port in used_ports(devices, _hca(case))} if devices is not None else set()
     wrong = [f"{name} ({case.plan.leave_out[name]})" for name in sorted(used & set(case.plan.leave_out))]
     if wrong:
         observed = f"{case.words(HCA)}: NCCL uses {', '.join(wrong)}"
         expected = "devices of compute rails only"
-        yield Said((HCA,), observed, expected, f"List the devices of the compute rails in {HCA}, after a =.")
+        yield Violation((HCA,), observed, expected, f"List the devices of the compute rails in {HCA}, after a =.")
 
 
-def hca_mixed(case: Case) -> Iterator[Said]:
+def hca_mixed(case: Case) -> Iterator[Violation]:
     devices = _devices(case) or {}
     kinds: dict[str, list[str]] = {}
     for name, number in used_ports(devices, _hca(case)):
         kinds.setdefault(str(devices[name]["ports"][number]["link_layer"]), []).append(f"{name}/{number}")
     if len(kinds) > 1:
         seen = "; ".join(f"{kind}: {', '.join(ports)}" for kind, ports in sorted(kinds.items()))
-        yield Said(
+        yield Violation(
             (HCA,), f"{case.words(HCA)}: {seen}", "ports of one link layer", f"List the ports of one link layer in {HCA}, after a =."
         )
 
 
-def gid_index_missing(case: Case) -> Iterator[Said]:
+def gid_index_missing(case: Case) -> Iterator[Violation]:
     devices, index = _devices(case), case.number(GID)
     if devices is None or index is None or index < 0:
         return
@@ -98,10 +98,11 @@ def gid_index_missing(case: Case) -> Iterator[Said]:
     ]
     if without:
         observed = f"{case.words(GID)}: {', '.join(without)} has no RoCE v2 GID of an IPv4 address there"
-        yield Said((GID,), observed, "such a GID on every port", "Find it with `show_gids` or `rdma link show`, or use NCCL 2.21 or newer.")
+        remedy = "Find it with `show_gids` or `rdma link show`, or use NCCL 2.21 or newer."
+        yield Violation((GID,), observed, "such a GID on every port", remedy)
 
 
-def interface_missing(case: Case) -> Iterator[Said]:
+def interface_missing(case: Case) -> Iterator[Violation]:
     """Yield missing interfaces. Only checked with all interfaces: the list of NICs has no bonds, VLANs and bridges."""
     value, there = case.value(INTERFACES), case.facts.get("interfaces")
     if value is None or len(value) < 2 or there is None:
@@ -110,24 +111,24 @@ def interface_missing(case: Case) -> Iterator[Said]:
     if any(listed.has(name) for name in there):
         return
     observed = f"{case.words(INTERFACES)}: not found; the host has {_names(there)}"
-    yield Said((INTERFACES,), observed, "an existing interface", f"Correct {INTERFACES} in {case.places(INTERFACES)}.")
+    yield Violation((INTERFACES,), observed, "an existing interface", f"Correct {INTERFACES} in {case.places(INTERFACES)}.")
 
 
-def interface_inside(case: Case) -> Iterator[Said]:
+def interface_inside(case: Case) -> Iterator[Violation]:
     """Yield interfaces within a host: loopback, and the bridges and ends of containers and virtual machines."""
     inside = [name for name in _interfaces(case) if name == "lo" or name.startswith(WITHIN_HOST)]
     if inside and len(inside) == len(_interfaces(case)):
         observed = f"{case.words(INTERFACES)}: {_names(inside)} does not lead to other hosts"
         remedy = f"Set an interface that the other hosts can reach in {case.places(INTERFACES)}; `ip -br address` lists them."
-        yield Said((INTERFACES,), observed, "an interface that leads to the other hosts", remedy)
+        yield Violation((INTERFACES,), observed, "an interface that leads to the other hosts", remedy)
 
 
-def interface_of_rail(case: Case) -> Iterator[Said]:
+def interface_of_rail(case: Case) -> Iterator[Violation]:
     rails = [f"{name} ({case.plan.rail_interfaces[name]})" for name in _interfaces(case) if name in case.plan.rail_interfaces]
     if rails:
         observed = f"{case.words(INTERFACES)}: job setup traffic uses the data plane, {_names(rails)}"
         remedy = f"Set {INTERFACES} to the management interface in {case.places(INTERFACES)}, if the other hosts can reach it."
-        yield Said((INTERFACES,), observed, "an interface that is not a rail", remedy)
+        yield Violation((INTERFACES,), observed, "an interface that is not a rail", remedy)
 
 
 def _interfaces(case: Case) -> list[str]:
@@ -139,14 +140,14 @@ def _interfaces(case: Case) -> list[str]:
     return [name for name in sorted(there) if listed.has(name)]
 
 
-def collnet_on_roce(case: Case) -> Iterator[Said]:
+def collnet_on_roce(case: Case) -> Iterator[Violation]:
     name, devices = "NCCL_COLLNET_ENABLE", _devices(case)
     if not case.number(name) or devices is None:
         return
     used = used_ports(devices, _hca(case))
     if used and all(_is_roce(devices[device]["ports"][port]) for device, port in used):
         observed = f"{case.words(name)}, and every port is RoCE"
-        yield Said((name,), observed, "InfiniBand, whose switches reduce (SHARP)", take_out(case, [name]))
+        yield Violation((name,), observed, "InfiniBand, whose switches reduce (SHARP)", take_out(case, [name]))
 
 
 def _devices(case: Case) -> Mapping[str, Any] | None:

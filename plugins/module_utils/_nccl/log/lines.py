@@ -55,7 +55,7 @@ class Lines:
         there = self._of_place[file, line] = self._of_place.get((file, line), 0) + 1
         return there <= _MOST_OF_A_PLACE
 
-    def told(self) -> tuple[LogLine, ...]:
+    def to_lines(self) -> tuple[LogLine, ...]:
         """Return the lines in the order of their first occurrence."""
         return tuple(LogLine(kept.text, file, line, kept.count, tuple(kept.hosts)) for (file, line, _text), kept in self._kept.items())
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.channels import DIRECTION
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.contents import LogContents
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.lines import INFO, WARN, Lines, Origin, origin
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.messages import read_message
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.model import (
@@ -24,7 +25,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.model impor
     Network,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.process import Process
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.told import Told
 
 _VIA = " via "
 _CHANNEL = f"{INFO}Channel "
@@ -41,7 +41,7 @@ class _Reading:
     def __init__(self) -> None:
         self.heads: dict[str, Process] = {}
         self.processes: dict[tuple[str | None, int | None], Process] = {}
-        self.told = Told()
+        self.contents = LogContents()
         self.warnings = Lines()
         self.lines = 0
 
@@ -58,16 +58,16 @@ class _Reading:
             place = origin(head)
             self.warnings.add(text, place.host, place.file, place.line)
         else:
-            self.told.plain(line)
+            self.contents.plain(line)
 
     def _info(self, process: Process, message: str) -> None:
         if INFO in message:
             # Two processes have written into one line: the start of the second one is unknown.
-            self.told.left_out += 1
+            self.contents.left_out += 1
             return
         via = message.find(_VIA) if message.startswith(_CHANNELS) else -1
         if via < DIRECTION:
-            read_message(self.told, process, message)
+            read_message(self.contents, process, message)
             return
         tail = message[via - DIRECTION :]
         there = process.channels.get(tail)
@@ -93,7 +93,7 @@ class _Reading:
             if len(self.processes) < _MOST_PROCESSES:
                 self.processes[key] = process
             else:
-                self.told.left_out += 1
+                self.contents.left_out += 1
         return process
 
 
@@ -125,29 +125,29 @@ def parse_nccl_log(lines: Iterable[str]) -> NcclLog:
 
 
 def _result(reading: _Reading) -> NcclLog:
-    told = reading.told
+    contents = reading.contents
     processes = list(reading.processes.values())
     for process in processes:
         process.read()
     return NcclLog(
         lines=reading.lines,
-        versions=tuple(told.versions),
+        versions=tuple(contents.versions),
         ranks=tuple(
-            sorted(told.ranks.values(), key=lambda rank: (rank.nranks, rank.comm_id or "", rank.rank, rank.host or "", rank.pid or 0))
+            sorted(contents.ranks.values(), key=lambda rank: (rank.nranks, rank.comm_id or "", rank.rank, rank.host or "", rank.pid or 0))
         ),
-        nnodes=told.nnodes,
+        nnodes=contents.nnodes,
         networks=tuple(dict.fromkeys(_networks(processes))),
-        networks_in_use=dict(sorted(told.in_use.items())),
-        plugins=tuple(told.plugins),
+        networks_in_use=dict(sorted(contents.in_use.items())),
+        plugins=tuple(contents.plugins),
         channels=tuple(_channels(processes)),
-        gpu_direct=tuple(GpuDirect(*key, count) for key, count in told.gpu_direct.items()),
-        dmabuf=tuple(sorted(told.dmabuf)),
-        nvls=told.nvls,
-        bootstrap=tuple(told.bootstrap),
-        environment=tuple(EnvironmentValue(*key, tuple(sorted(hosts))) for key, hosts in sorted(told.environment.items())),
-        warnings=reading.warnings.told(),
-        errors=told.errors.told(),
-        left_out=told.left_out + reading.warnings.left_out + told.errors.left_out + sum(process.torn for process in processes),
+        gpu_direct=tuple(GpuDirect(*key, count) for key, count in contents.gpu_direct.items()),
+        dmabuf=tuple(sorted(contents.dmabuf)),
+        nvls=contents.nvls,
+        bootstrap=tuple(contents.bootstrap),
+        environment=tuple(EnvironmentValue(*key, tuple(sorted(hosts))) for key, hosts in sorted(contents.environment.items())),
+        warnings=reading.warnings.to_lines(),
+        errors=contents.errors.to_lines(),
+        left_out=contents.left_out + reading.warnings.left_out + contents.errors.left_out + sum(process.torn for process in processes),
     )
 
 
@@ -164,7 +164,7 @@ def _channels(processes: Sequence[Process]) -> list[Channel]:
         of_hosts.setdefault(process.host, {}).update(process.adapters)
     found: dict[Channel, Channel] = {}
     for process in processes:
-        for channel in process.told(of_hosts[process.host]):
+        for channel in process.named_channels(of_hosts[process.host]):
             key = replace(channel, count=0, example="")
             there = found.get(key)
             found[key] = channel if there is None else replace(there, count=there.count + channel.count)

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable
 
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.channels import read_network, read_virtual
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.contents import LogContents
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.model import NcclRank
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.process import Process
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.told import Told
 
 _INIT = re.compile(
     r"comm (\S{1,40}) rank ([0-9]{1,9}) nranks ([0-9]{1,9}) cudaDev (-?[0-9]{1,5})(?: nvmlDev (-?[0-9]{1,5}))?(?: busId (\S{1,40}))?"
@@ -36,21 +36,21 @@ _BOOTSTRAP = re.compile(r"Bootstrap ?: Using (?:\[[0-9]+\])?([^\s:]{1,60}):")
 _MOST_RANKS = 100_000
 
 
-def _init(told: Told, process: Process, message: str) -> None:
+def _init(contents: LogContents, process: Process, message: str) -> None:
     found = _INIT.search(message)
     if found is None:
         nodes = _NODES.match(message)
         if nodes is not None:
-            told.nnodes = max(told.nnodes or 0, int(nodes[1]))
+            contents.nnodes = max(contents.nnodes or 0, int(nodes[1]))
         return
     pointer, rank, nranks, cuda, nvml, bus_id, state = found.groups()
     comm_id = _COMM_ID.search(message)
     # A pointer is used again for a later communicator.
     key = (process.host, process.pid, pointer, None if comm_id is None else comm_id[1])
-    if not told.room(told.ranks, key, _MOST_RANKS):
+    if not contents.room(contents.ranks, key, _MOST_RANKS):
         return
-    before = told.ranks.get(key)
-    told.ranks[key] = NcclRank(
+    before = contents.ranks.get(key)
+    contents.ranks[key] = NcclRank(
         process.host,
         process.pid,
         int(rank),
@@ -71,19 +71,19 @@ def _bus_id(digits: str | None) -> str | None:
     return f"{whole[:4]}:{whole[4:6]}:{whole[6:8]}.{whole[8]}"
 
 
-def _network(told: Told, process: Process, message: str) -> None:
+def _network(contents: LogContents, process: Process, message: str) -> None:
     listed, virtual = read_network(message), read_virtual(message)
     if listed is not None:
         process.network(*listed)
     elif virtual is not None:
         process.adapters.setdefault(virtual[0], {})[virtual[1].index] = virtual[1]
     elif "GPU Direct RDMA " in message or "GDR" in message:
-        _gpu_direct(told, process, message)
+        _gpu_direct(contents, process, message)
     else:
-        _by_form(told, process, message)
+        _by_form(contents, process, message)
 
 
-def _gpu_direct(told: Told, process: Process, message: str) -> None:
+def _gpu_direct(contents: LogContents, process: Process, message: str) -> None:
     found, refused = _GPU_DIRECT.match(message), _NO_GPU_DIRECT.match(message)
     if found is not None:
         state, gpu, number, name, reason = found.groups()
@@ -92,67 +92,67 @@ def _gpu_direct(told: Told, process: Process, message: str) -> None:
         key = (process.host, False, refused[1], None, refused[2].strip())
     else:
         return
-    if told.room(told.gpu_direct, key, _MOST_RANKS):
-        told.gpu_direct[key] = told.gpu_direct.get(key, 0) + 1
+    if contents.room(contents.gpu_direct, key, _MOST_RANKS):
+        contents.gpu_direct[key] = contents.gpu_direct.get(key, 0) + 1
 
 
-def _variable(told: Told, process: Process, message: str) -> None:
+def _variable(contents: LogContents, process: Process, message: str) -> None:
     found = _SET.match(message)
     if found is None:
         return
     value = found[2].strip()[:200]
     key = (found[1], value[:-1] if re.fullmatch(r"-?[0-9]+\.", value) else value)
-    if told.room(told.environment, key):
-        told.environment.setdefault(key, {})[process.host or ""] = None
+    if contents.room(contents.environment, key):
+        contents.environment.setdefault(key, {})[process.host or ""] = None
 
 
-def _using(told: Told, _process: Process, message: str) -> None:
+def _using(contents: LogContents, _process: Process, message: str) -> None:
     name = message.partition("Using network ")[2].strip()[:60]
-    if name and told.room(told.in_use, name):
-        told.in_use[name] = told.in_use.get(name, 0) + 1
+    if name and contents.room(contents.in_use, name):
+        contents.in_use[name] = contents.in_use.get(name, 0) + 1
 
 
-def _dmabuf(told: Told, process: Process, message: str) -> None:
+def _dmabuf(contents: LogContents, process: Process, message: str) -> None:
     if message.startswith("DMA-BUF is available") and process.host is not None:
-        told.dmabuf[process.host] = None
+        contents.dmabuf[process.host] = None
 
 
-def _nvls(told: Told, _process: Process, message: str) -> None:
+def _nvls(contents: LogContents, _process: Process, message: str) -> None:
     if message.startswith(("Connected NVLS tree", "NVLS Created Multicast group", "NVLS comm ")):
-        told.nvls = True
+        contents.nvls = True
 
 
-def _bootstrap(told: Told, _process: Process, message: str) -> None:
+def _bootstrap(contents: LogContents, _process: Process, message: str) -> None:
     found = _BOOTSTRAP.match(message)
-    if found is not None and told.room(told.bootstrap, found[1]):
-        told.bootstrap[found[1]] = None
+    if found is not None and contents.room(contents.bootstrap, found[1]):
+        contents.bootstrap[found[1]] = None
 
 
-def _nccl(told: Told, _process: Process, message: str) -> None:
-    told.version(message)
+def _nccl(contents: LogContents, _process: Process, message: str) -> None:
+    contents.version(message)
 
 
-def _nothing(_told: Told, _process: Process, _message: str) -> None:
+def _nothing(_contents: LogContents, _process: Process, _message: str) -> None:
     """Ignore frequent lines without relevant information."""
 
 
-def _by_form(told: Told, process: Process, message: str) -> None:
+def _by_form(contents: LogContents, process: Process, message: str) -> None:
     channels = _NVLS_CHANNELS.match(message)
     if channels is not None:
-        told.nvls = told.nvls or int(channels[1]) > 0
+        contents.nvls = contents.nvls or int(channels[1]) > 0
         return
     plugin = _PLUGIN.match(message)
     name = "" if plugin is None else (plugin[1] or plugin[2] or plugin[3]).strip()
-    if name and told.room(told.plugins, name):
-        told.plugins[name] = None
+    if name and contents.room(contents.plugins, name):
+        contents.plugins[name] = None
     elif " set to " in message and "NCCL_" in message:
-        _variable(told, process, message)
+        _variable(contents, process, message)
     else:
-        told.fault(process, message)
+        contents.fault(process, message)
 
 
 #: By a message's first word.
-_BY_WORD: dict[str, Callable[[Told, Process, str], None]] = {
+_BY_WORD: dict[str, Callable[[LogContents, Process, str], None]] = {
     "comm": _init,
     "[Rank": _init,
     "ncclCommInitRank": _init,
@@ -176,9 +176,9 @@ _BY_WORD: dict[str, Callable[[Told, Process, str], None]] = {
 }
 
 
-def read_message(told: Told, process: Process, message: str) -> None:
+def read_message(contents: LogContents, process: Process, message: str) -> None:
     """Read a message at INFO that names no channel."""
     read = _BY_WORD.get(message.partition(" ")[0])
     if read is None:
         read = _network if message.startswith("NET/") else _variable if message.startswith("NCCL_") else _by_form
-    read(told, process, message)
+    read(contents, process, message)

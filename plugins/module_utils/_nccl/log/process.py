@@ -19,7 +19,7 @@ _IB, _OF_IB = "IB", ("IB", "SHARP")
 
 
 @dataclass
-class Told:
+class ChannelCount:
     """The number of lines, and the first of them."""
 
     count: int
@@ -32,8 +32,8 @@ class Process:
 
     host: str | None
     pid: int | None
-    channels: dict[str, Told] = field(default_factory=dict)
-    ways: dict[Way, Told] = field(default_factory=dict)
+    channels: dict[str, ChannelCount] = field(default_factory=dict)
+    ways: dict[Way, ChannelCount] = field(default_factory=dict)
     adapters: dict[str, dict[int, Adapter]] = field(default_factory=dict)
     oob: dict[str, str | None] = field(default_factory=dict)
     torn: int = 0
@@ -42,32 +42,32 @@ class Process:
         """Read a new text of a channel's line."""
         if len(self.channels) >= _MOST_TEXTS:
             self.read()
-        self.channels[tail] = Told(1, message[:_LONGEST_EXAMPLE].strip())
+        self.channels[tail] = ChannelCount(1, message[:_LONGEST_EXAMPLE].strip())
 
     def read(self) -> None:
         """Parse the channels' texts and add them to the ways; a text without a transport was torn."""
-        for tail, told in self.channels.items():
+        for tail, counted in self.channels.items():
             way = read_way(tail)
             if way is None:
-                self.torn += told.count
+                self.torn += counted.count
             elif way in self.ways:
-                self.ways[way].count += told.count
+                self.ways[way].count += counted.count
             else:
-                self.ways[way] = told
+                self.ways[way] = counted
         self.channels = {}
 
     def network(self, name: str, adapters: tuple[Adapter, ...], oob: str | None) -> None:
         self.adapters.setdefault(name, {}).update((adapter.index, adapter) for adapter in adapters)
         self.oob[name] = oob
 
-    def told(self, of_host: dict[str, dict[int, Adapter]]) -> Iterator[Channel]:
+    def named_channels(self, of_host: dict[str, dict[int, Adapter]]) -> Iterator[Channel]:
         """Yield its channels, each with the adapter of its number. of_host: those of the host, for a process that lists none."""
-        for way, told in self.ways.items():
+        for way, counted in self.ways.items():
             listed = _listed(way.kind, self.adapters) or _listed(way.kind, of_host)
             adapter = None if way.device is None else listed.get(way.device)
             name = None if adapter is None else adapter.name
             yield Channel(
-                self.host, way.transport, way.kind, way.direction, way.device, name, way.proxied, way.gdr, told.count, told.example
+                self.host, way.transport, way.kind, way.direction, way.device, name, way.proxied, way.gdr, counted.count, counted.example
             )
 
 

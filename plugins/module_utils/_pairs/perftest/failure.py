@@ -221,16 +221,16 @@ def classify_failure(
     if sign is not None:
         return sign
     complaints = [line.strip() for line in stderr.splitlines() if not _NOISE.match(line)]
-    telling = [*complaints, *(line.strip() for line in stdout.splitlines() if not _NOISE.match(line))]
+    relevant = [*complaints, *(line.strip() for line in stdout.splitlines() if not _NOISE.match(line))]
     if exit_code is not None and exit_code < 0 and not stopped_by_caller:
         return Failure("signal", _ended_by(-exit_code))
     if exit_code is None or exit_code < 0 or exit_code == TIMEOUT_EXIT_CODE:
-        return Failure("timeout", telling[-1] if telling else "")
-    changed = next((line for line in telling if _CHANGED_MTU.search(line)), None)
+        return Failure("timeout", relevant[-1] if relevant else "")
+    changed = next((line for line in relevant if _CHANGED_MTU.search(line)), None)
     if changed is not None:
         return Failure("mtu", changed)
     kind = "no_perftest" if exit_code == NOT_FOUND_EXIT_CODE else "unknown"
-    return Failure(kind, complaints[0] if complaints else (telling[-1] if telling else ""))
+    return Failure(kind, complaints[0] if complaints else (relevant[-1] if relevant else ""))
 
 
 def _ended_by(number: int) -> str:

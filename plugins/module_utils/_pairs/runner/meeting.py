@@ -18,7 +18,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.perftes
     ENDING_SECONDS,
     LISTEN_TIMEOUT_SECONDS,
     LOST_CLOCK,
-    SAID_CHARACTERS,
+    SHOWN_CHARACTERS,
     Perftest,
     allowed_seconds,
     first_line,
@@ -89,7 +89,7 @@ class Meeting:
         self._refuse_all_but(theirs)
         self._left = theirs
         if not theirs:
-            wire.send(MeetingError("refused", f"{self._sweep.host} was asked for none of the plan's tests").told())
+            wire.send(MeetingError("refused", f"{self._sweep.host} was asked for none of the plan's tests").to_message())
         while self._left:
             self._attempt(self._left[0], wire)
 
@@ -99,7 +99,7 @@ class Meeting:
             self._refuse_all_but(message.get("lacks"))
             test = whole_number(message.get("test"))
             if test not in self._left:
-                raise MeetingError("refused", f"{self._name} is at test {str(message.get('test'))[:SAID_CHARACTERS]}, which is not due")
+                raise MeetingError("refused", f"{self._name} is at test {str(message.get('test'))[:SHOWN_CHARACTERS]}, which is not due")
             if message.get("kind") == "ready":
                 self._attempt(test, wire)
             else:
@@ -177,7 +177,7 @@ class Meeting:
             self._waited_since = time.monotonic()
         if broken is not None:
             with contextlib.suppress(MeetingError):
-                wire.send(broken.told())
+                wire.send(broken.to_message())
             raise broken
         if error is not None and error.ends_meeting:
             raise error
@@ -210,7 +210,7 @@ class Meeting:
                 self._say_done(wire, number, None, again=False, stranger=True)
                 return
             with contextlib.suppress(MeetingError):
-                wire.send(exc.told("failed", test=number, lacks=self._left))
+                wire.send(exc.to_message("failed", test=number, lacks=self._left))
             if under_way and not self._parted and not exc.ends_meeting and len(self._left) > 1:
                 self._await_parting(wire)  # else it would be taken for an answer about the next test
             raise
@@ -273,9 +273,9 @@ class Meeting:
             if perftest.ended():
                 if perftest.lost_its_handshake:
                     return False
-                code, said = perftest.end(), first_line(perftest.stderr.text(), perftest.stdout.text())
+                code, output = perftest.end(), first_line(perftest.stderr.text(), perftest.stdout.text())
                 words = f"perftest's server ended with exit code {code} before it listened"
-                raise MeetingError("listen", f"{words}: {said}" if said else words)
+                raise MeetingError("listen", f"{words}: {output}" if output else words)
             if time.monotonic() > look_at:
                 if tables_show(*place, TCP_STATES_TAKEN):
                     return False

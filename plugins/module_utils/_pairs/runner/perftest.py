@@ -26,7 +26,7 @@ PERFTEST_OVERHEAD_SECONDS = 30.0
 """How long perftest may take in addition to its measuring time, unless the plan's test sets deadline_seconds."""
 KILL_SECONDS = 5.0
 """How long a perftest may take to end after SIGKILL. One that takes longer hangs in the kernel (state D), and its rail is given up."""
-SAID_CHARACTERS = 160
+SHOWN_CHARACTERS = 160
 LOST_CLOCK = "Correlation coefficient r^2"
 """What perftest prints on standard error if it could not measure how fast its CPU counts: its measurement is lost (get_clock.c)."""
 HANDSHAKE_LOST = (
@@ -107,11 +107,11 @@ def node_cpus(node: int | None, nodes: Path = Path("/sys/devices/system/node")) 
 
 
 def first_line(*outputs: str) -> str:
-    """Return the first line with text of perftest's outputs, printable and at most SAID_CHARACTERS long; "" if there is none."""
+    """Return the first line with text of perftest's outputs, printable and at most SHOWN_CHARACTERS long; "" if there is none."""
     for line in chain.from_iterable(output.splitlines() for output in outputs):
         text = " ".join("".join(letter if letter.isprintable() else " " for letter in line).split())
         if text and text[0] not in "-*" and not text.startswith(("WARNING", "Conflicting CPU frequency")):
-            return text if len(text) <= SAID_CHARACTERS else text[: SAID_CHARACTERS - 1] + "…"
+            return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
     return ""
 
 
@@ -244,5 +244,5 @@ class Perftest:
         """Return whether it failed because something other than its partner answered, or nothing did."""
         if not self.ended() or self.end() == 0:
             return False
-        said = self.stderr.text() + self.stdout.text()
-        return any(sign in said for sign in HANDSHAKE_LOST)
+        printed = self.stderr.text() + self.stdout.text()
+        return any(sign in printed for sign in HANDSHAKE_LOST)

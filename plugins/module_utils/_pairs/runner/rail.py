@@ -19,7 +19,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.perftest import (
     KILL_SECONDS,
-    SAID_CHARACTERS,
+    SHOWN_CHARACTERS,
     Group,
     Perftest,
 )
@@ -113,7 +113,7 @@ class Rail:
             for passed in [key for key in self._parked if key < number]:
                 for wire, _hello in self._calls_for(passed):
                     with contextlib.closing(wire), contextlib.suppress(MeetingError):
-                        wire.send((self.broken or MeetingError("refused", f"round {passed} has passed")).told())
+                        wire.send((self.broken or MeetingError("refused", f"round {passed} has passed")).to_message())
                 del self._parked[passed]
 
     def finish(self) -> None:
@@ -144,9 +144,9 @@ class Rail:
         except MeetingError:
             return []
 
-    def known_tests(self, told: Any) -> list[int]:
+    def known_tests(self, numbers: Any) -> list[int]:
         """Return the tests of the plan that a partner has listed, in the plan's order."""
-        return [test for test in range(len(self.sweep.tests)) if isinstance(told, list) and test in told]
+        return [test for test in range(len(self.sweep.tests)) if isinstance(numbers, list) and test in numbers]
 
     def await_client(self, number: int, other: int) -> Call:
         """Return the connection of this round's client with its hello. Until then, check now and then whether the client makes progress."""
@@ -180,7 +180,7 @@ class Rail:
             raise MeetingError("start", f"{name}: {pong['broken']}")
         at = pong.get("at", -1)
         if not isinstance(at, int) or isinstance(at, bool):
-            raise MeetingError("refused", f"{name} says a round that is none: {str(at)[:SAID_CHARACTERS]!r}")
+            raise MeetingError("refused", f"{name} says a round that is none: {str(at)[:SHOWN_CHARACTERS]!r}")
         return at
 
     def waits_behind(self, low: int, hops: int) -> None:
@@ -223,11 +223,11 @@ class Rail:
         return [] if isinstance(parked, MeetingError) else parked
 
     def last_word(self, number: int, error: MeetingError) -> MeetingError:
-        """Return what a partner that is gone said of a round before it left, else the error that it is gone."""
+        """Return the refusal that a partner sent for a round before it left, else the error that it is gone."""
         try:
             arrival = self.arrived(number)
-        except MeetingError as said:
-            return said
+        except MeetingError as refusal:
+            return refusal
         if arrival is not None:
             arrival[0].close()
         return error
@@ -343,7 +343,7 @@ class Rail:
             if due and not authentic and address == self.addresses[other] and self._asks_back.acquire(blocking=False):
                 threading.Thread(target=self._ask_back, args=(wire, number, other, objection), daemon=True).start()
                 return True
-            wire.send(objection.told())  # first, for this may be the last that our own round waits for
+            wire.send(objection.to_message())  # first, for this may be the last that our own round waits for
             if due and authentic and objection.error_class != "refused":  # it may be a call of another rail, sent here by anyone
                 self._park(number, objection)
         return False
@@ -362,7 +362,7 @@ class Rail:
                     if exc.error_class == "token":
                         self._park(number, objection)
                 with contextlib.suppress(MeetingError):
-                    wire.send(objection.told())
+                    wire.send(objection.to_message())
         finally:
             self._asks_back.release()
 

@@ -103,7 +103,7 @@ class Sweep:
 
     def hear_rumours(self, message: JsonDict) -> None:
         """Record the dead hosts that a signed message reports."""
-        dead, gone = (told[:RUMOURS] if isinstance(told, list) else [] for told in (message.get("dead"), message.get("gone")))
+        dead, gone = (names[:RUMOURS] if isinstance(names, list) else [] for names in (message.get("dead"), message.get("gone")))
         for host in dead:
             if isinstance(host, int) and 0 <= host < len(self.hosts) and host != self.index:
                 if host not in self._dead:

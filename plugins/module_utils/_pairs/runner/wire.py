@@ -39,7 +39,7 @@ class MeetingError(Exception):
         """Return whether the partners cannot continue with the next test."""
         return self.error_class not in TEST_FAILED
 
-    def told(self, kind: str = "refused", **more: Any) -> JsonDict:
+    def to_message(self, kind: str = "refused", **more: Any) -> JsonDict:
         """Return the error as a message."""
         return {"kind": kind, "class": self.error_class, "detail": self.detail, **more}
 

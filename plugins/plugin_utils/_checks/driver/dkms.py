@@ -99,8 +99,8 @@ def _missing(name: str, entries: Sequence[DkmsModule], kernel: str | None) -> Mi
         return None
     elsewhere = sorted({entry.kernel for entry in entries if _is_installed(entry) and entry.kernel is not None})
     last = (here or entries)[-1]
-    told = here or last.state == BROKEN
-    return Missing(name, last.version, last.state if told else None, tuple(elsewhere))
+    certain = here or last.state == BROKEN
+    return Missing(name, last.version, last.state if certain else None, tuple(elsewhere))
 
 
 def _is_installed(entry: DkmsModule) -> bool:

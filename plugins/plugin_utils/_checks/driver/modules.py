@@ -91,10 +91,10 @@ def still_loaded(host: str, left_over: Modules, stack: Stack) -> tuple[str, ...]
     first, version = names[0], next(left_over[name].version for name in names if left_over[name].version)
     others = f" (and {some(names[1:])})" if len(names) > 1 else ""
     observed = f"{first}{others} of OFED {version} is still loaded, but the stock {first} is on disk: {why_stock(stack)}"
-    return ERROR, observed, f"Do not reload the driver of {host} and do not reboot it: it would load the stock driver. {mend(host)}"
+    return ERROR, observed, f"Do not reload the driver of {host} and do not reboot it: it would load the stock driver. {remedy_for(host)}"
 
 
-def mend(host: str) -> str:
+def remedy_for(host: str) -> str:
     """The remedy for an installation that failed."""
     return (
         f"1. Read driver/{host}.log in the folder of the run that failed, and `/var/lib/dkms/*/*/build/make.log` on {host}. "
@@ -157,7 +157,7 @@ def check_modules(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     modules in place of those that were not built, also while an older add-on is still loaded.
     """
     left_over = left_over_modules(intent, facts)
-    return [_stack(host, intent, facts, left_over), *_loaded(host, stack_of(facts), told=left_over)]
+    return [_stack(host, intent, facts, left_over), *_loaded(host, stack_of(facts), reported=left_over)]
 
 
 def _stack(host: str, intent: Intent, facts: Facts, left_over: Modules) -> Finding:
@@ -177,10 +177,10 @@ def _stack(host: str, intent: Intent, facts: Facts, left_over: Modules) -> Findi
     same = {name: module for name, module in judged.items() if compare(module) != ERROR}
     if not same:
         return finding(NOT_APPLICABLE, "the loaded modules differ from those on disk: see driver.loaded")
-    told = {name: module for name, module in same.items() if module.provenance is not None}
+    known = {name: module for name, module in same.items() if module.provenance is not None}
     if planned == INBOX:
-        return finding(*_inbox(host, told, stack, kept=is_kept(intent)))
-    return finding(*(_add_on(host, intent, told, stack) or _installed(host, intent, told, stack)))
+        return finding(*_inbox(host, known, stack, kept=is_kept(intent)))
+    return finding(*(_add_on(host, intent, known, stack) or _installed(host, intent, known, stack)))
 
 
 def _expected(intent: Intent, stack: Stack) -> str:
@@ -201,11 +201,11 @@ def _switch(host: str) -> str:
     )
 
 
-def _inbox(host: str, told: Modules, stack: Stack, *, kept: bool) -> tuple[str, ...]:
-    foreign = [name for name, module in told.items() if module.provenance in ADD_ONS]
+def _inbox(host: str, known: Modules, stack: Stack, *, kept: bool) -> tuple[str, ...]:
+    foreign = [name for name, module in known.items() if module.provenance in ADD_ONS]
     if foreign or stack.kind == "ofed":
         version = stack.ofed_version or "an add-on"
-        file = told[foreign[0]].file if foreign else None
+        file = known[foreign[0]].file if foreign else None
         what = f"{some(foreign or ['mlx_compat'])} of {version}" + (f" ({file})" if file else "")
         if kept:
             return OK, what
@@ -214,13 +214,13 @@ def _inbox(host: str, told: Modules, stack: Stack, *, kept: bool) -> tuple[str, 
         another = stack.kind == "ofed" or bool({DRIVER, "ib_core"} & set(foreign))
         return ERROR if another else WARNING, f"{what} instead of the kernel's own", todo
     todo = f"Run `modinfo -F filename ib_core` on {host}."
-    return (OK, f"{some(told)} of the kernel") if told else (UNKNOWN, "the origin of the modules is not known", todo)
+    return (OK, f"{some(known)} of the kernel") if known else (UNKNOWN, "the origin of the modules is not known", todo)
 
 
-def _add_on(host: str, intent: Intent, told: Modules, stack: Stack) -> tuple[str, ...]:
+def _add_on(host: str, intent: Intent, known: Modules, stack: Stack) -> tuple[str, ...]:
     """The fault of modules that are not those of an add-on: status, observed, remedy; () if there is none."""
-    own = sorted((name for name, module in told.items() if module.provenance == KERNELS_OWN), key=lambda name: name != DRIVER)
-    if not told:
+    own = sorted((name for name, module in known.items() if module.provenance == KERNELS_OWN), key=lambda name: name != DRIVER)
+    if not known:
         todo = f"Run `modinfo -F filename mlx5_core` on {host}."
         return UNKNOWN, "the origin of the modules is not known", todo
     if not own:
@@ -228,34 +228,34 @@ def _add_on(host: str, intent: Intent, told: Modules, stack: Stack) -> tuple[str
     others = f"; likewise {some(own[1:])}" if len(own) > 1 else ""
     why = why_stock(stack)
     if why:
-        return ERROR, f"the stock {own[0]} is running{others}: {why}", mend(host)
+        return ERROR, f"the stock {own[0]} is running{others}: {why}", remedy_for(host)
     planned = planned_modules(intent)
     todo = f"1. On {host}, check that {planned} is installed for {stack.kernel}: `modinfo -F filename {own[0]}`, `dkms status`."
     return ERROR, f"the stock {own[0]} is running, not the installed one{others}", f"{todo} 2. Reload the driver, or reboot."
 
 
-def _installed(host: str, intent: Intent, told: Modules, stack: Stack) -> tuple[str, ...]:
+def _installed(host: str, intent: Intent, known: Modules, stack: Stack) -> tuple[str, ...]:
     """Status, observed and remedy on whether the add-on is the planned one, in the planned version."""
-    wished, planned = (intent.get("driver") or {}).get("version"), planned_modules(intent)
+    requested, planned = (intent.get("driver") or {}).get("version"), planned_modules(intent)
     state = ofed_state(stack)
-    has_it = has_version(state, planned, wished)
+    has_it = has_version(state, planned, requested)
     seen = " ".join(filter(None, (state.stack, state.version))) or "an add-on of another kind"
     if has_it is False:
-        return ERROR, f"{seen} is installed, not {planned} {wished or ''}".rstrip(), _switch(host)
-    if has_it is None and wished:
+        return ERROR, f"{seen} is installed, not {planned} {requested or ''}".rstrip(), _switch(host)
+    if has_it is None and requested:
         return (
             UNKNOWN,
-            f"{_of(told)}; not known whether this is {planned} {wished}",
+            f"{_of(known)}; not known whether this is {planned} {requested}",
             f"Run `ofed_info -s` on {host} and check its packages.",
         )
-    return OK, _of(told)
+    return OK, _of(known)
 
 
-def _of(told: Modules) -> str:
+def _of(known: Modules) -> str:
     """The driver's file, version and srcversion; on a host without it, the names of the add-on's modules."""
-    if DRIVER not in told:
-        return f"{some(told)} of an add-on"
-    module = told[DRIVER]
+    if DRIVER not in known:
+        return f"{some(known)} of an add-on"
+    module = known[DRIVER]
     marks = (f"{key} {value}" for key, value in (("version", module.version), ("srcversion", module.srcversion)) if value)
     return ", ".join([f"{DRIVER} from {module.file or 'an unknown file'}", *marks])
 
@@ -274,18 +274,18 @@ def _judged(intent: Intent, facts: Facts) -> list[str]:
     return [*CORE, *(name for driver in sorted(drivers) for name in modules_of(driver))]
 
 
-def _loaded(host: str, stack: Stack, told: Modules) -> list[Finding]:
-    """Findings `driver.loaded`. `told`: the modules that driver.stack already reports."""
+def _loaded(host: str, stack: Stack, reported: Modules) -> list[Finding]:
+    """Findings `driver.loaded`. reported: the modules that driver.stack already reports."""
     by_status: dict[str, list[str]] = {}
     for name, module in stack.modules.items():
-        if name in told:
+        if name in reported:
             continue
         status = compare(module)
         by_status.setdefault(OK if status == UNKNOWN and _stands_on_add_on(name, stack.modules) else status, []).append(name)
     if ERROR in by_status:
         return [_different(host, group, stack) for group in causes(by_status[ERROR], stack.modules)]
     expected = "the same as on disk"
-    if told:
+    if reported:
         return [Finding(STAGE, "driver.loaded", host, SUBJECT, NOT_APPLICABLE, "see driver.stack", expected)]
     if UNKNOWN in by_status:
         names = by_status[UNKNOWN]
@@ -355,32 +355,32 @@ def check_options(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     findings: list[Finding] = []
     for module, text in sorted(module_options(intent).items()):
         try:
-            wished = parse_options(text)
+            options = parse_options(text)
         except ParseError as error:
             remedy = f"Correct rdma_driver.module_options of {host}."
             findings.append(Finding(STAGE, OPTION, host, f"kernel module {module}", ERROR, str(error), "options", remedy))
             continue
-        findings += _of_module(host, module, wished, None if parameters is None else parameters.get(module, {}), facts)
+        findings += _of_module(host, module, options, None if parameters is None else parameters.get(module, {}), facts)
     return findings
 
 
 def _of_module(
-    host: str, module: str, wished: Mapping[str, str | None], shown: Mapping[str, str] | None, facts: Facts
+    host: str, module: str, options: Mapping[str, str | None], shown: Mapping[str, str] | None, facts: Facts
 ) -> Iterator[Finding]:
-    for name, value in wished.items():
+    for name, value in options.items():
         subject, expected = f"{module}.{name}", "on" if value is None else value
         if shown is None or name not in shown:
             status = UNKNOWN if shown is None else NOT_APPLICABLE
             look = f"Run `grep -r . /sys/module/{module}/parameters` on {host}." if shown is None else ""
-            yield Finding(STAGE, OPTION, host, subject, status, _why_unknown(module, name, facts, told=shown is not None), expected, look)
+            yield Finding(STAGE, OPTION, host, subject, status, _why_unknown(module, name, facts, listed=shown is not None), expected, look)
         elif same_value(value, shown[name]):
             yield Finding(STAGE, OPTION, host, subject, OK, shown[name], expected)
         else:
             yield Finding(STAGE, OPTION, host, subject, ERROR, shown[name] or "empty", expected, _remedy(host, module))
 
 
-def _why_unknown(module: str, name: str, facts: Facts, *, told: bool) -> str:
-    if not told:
+def _why_unknown(module: str, name: str, facts: Facts, *, listed: bool) -> str:
+    if not listed:
         return "the facts do not contain module parameters"
     if module not in stack_of(facts).modules:
         return f"{module} is not loaded, or is not among the checked modules"

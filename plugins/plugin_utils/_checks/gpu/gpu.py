@@ -132,7 +132,7 @@ def check_nics(host: str, intent: Intent, facts: Facts) -> Finding:
     nics = list(dict.fromkeys(found))
     distances = {gpu.address: (facts.distances or {}).get(gpu.address, {}) for gpu in gpus}
     nearest = {gpu: _nearest_nics(of_gpu, nics) for gpu, of_gpu in distances.items()}
-    untold = [gpu for gpu, near in nearest.items() if near is None]
+    unlocated = [gpu for gpu, near in nearest.items() if near is None]
     reasons = {
         "no NVIDIA GPU": not gpus,
         "no compute rail has a NIC": not nics,
@@ -140,9 +140,9 @@ def check_nics(host: str, intent: Intent, facts: Facts) -> Finding:
     }
     if why_not := next((reason for reason, holds in reasons.items() if holds), None):
         return _nics(host, NOT_APPLICABLE, why_not, expected)
-    if untold:
+    if unlocated:
         remedy = f"Run `nvidia-smi topo -m` on {host}. Its BIOS may not report the NUMA nodes of PCI devices."
-        return _nics(host, UNKNOWN, f"the distance of {_some(untold)} to the NICs is not known", expected, remedy)
+        return _nics(host, UNKNOWN, f"the distance of {_some(unlocated)} to the NICs is not known", expected, remedy)
     near = {gpu: each for gpu, each in nearest.items() if each is not None}
     shares = {nic: sum(1 / len(names) for _far, names in near.values() if nic in names) for nic in nics}
     served = ", ".join(f"{nic} {share:.3g}" for nic, share in sorted(shares.items()))

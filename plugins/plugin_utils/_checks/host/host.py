@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import (
     LOGIN_FILE,
     NAME,
     UNLIMITED,
-    LimitsWish,
+    LimitsRequest,
     LoginLimit,
     RunningService,
     locks_too_little,
@@ -28,7 +28,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.memory import M
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import FILE, BootValue, remedy
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import limits_wish, memlock_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.requests import limits_request, memlock_of
 
 _LIMITS_CONF = reads.folder(
     "/etc/security/limits.d", absent_means="no file raises the kernel's own limit, which is an error", about="*login*"
@@ -206,17 +206,17 @@ def _memlock(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     if not intent["host"]["memlock_unlimited"]:
         why = "rdma_host.memlock_unlimited is false: the limit is not changed"
         return [Finding(STAGE, "host.memlock", host, MEMLOCK_SUBJECT, NOT_APPLICABLE, why, "any")]
-    limits, wish = facts.limits, limits_wish(intent)
+    limits, request = facts.limits, limits_request(intent)
     logins = limits.login_memlock if limits is not None else {}
-    return [_service_memlock(host, wish, limits), *(_login_memlock(host, wish, who, logins.get(who)) for who in LOGINS)]
+    return [_service_memlock(host, request, limits), *(_login_memlock(host, request, who, logins.get(who)) for who in LOGINS)]
 
 
-def _login_memlock(host: str, wish: LimitsWish, who: str, seen: LoginLimit | None) -> Finding:
+def _login_memlock(host: str, request: LimitsRequest, who: str, seen: LoginLimit | None) -> Finding:
     subject = f"memory that a login of {LOGINS[who]} may lock"
     if seen is None:
         todo = f"Run the host stage for {host}."
         return Finding(STAGE, "host.memlock", host, subject, ERROR, "no file sets it: the kernel's default", "unlimited", todo)
-    good = not locks_too_little(wish, memlock_of(seen))
+    good = not locks_too_little(request, memlock_of(seen))
     return Finding(
         STAGE, "host.memlock", host, subject, OK if good else ERROR,
         observed="unlimited" if good else f"{seen.value} KiB by {place(seen)}",
@@ -225,14 +225,14 @@ def _login_memlock(host: str, wish: LimitsWish, who: str, seen: LoginLimit | Non
     )  # fmt: skip
 
 
-def _service_memlock(host: str, wish: LimitsWish, limits: Limits | None) -> Finding:
+def _service_memlock(host: str, request: LimitsRequest, limits: Limits | None) -> Finding:
     seen = limits.service_memlock if limits is not None else None
     if limits is None or seen is None:
         return Finding(
             STAGE, "host.memlock", host, MEMLOCK_SUBJECT, UNKNOWN, "the limit of a service could not be read", "unlimited",
             f"On {host}, run `systemd-run --wait --pipe cat /proc/self/limits` and fix its error.",
         )  # fmt: skip
-    good, source = not locks_too_little(wish, seen), limits.service_sources.get("memlock")
+    good, source = not locks_too_little(request, seen), limits.service_sources.get("memlock")
     by = f" by {place(source)}" if source is not None and is_foreign(source) else ""
     return Finding(
         STAGE, "host.memlock", host, MEMLOCK_SUBJECT, OK if good else ERROR,
@@ -304,41 +304,41 @@ IPC_SUBJECT = "shared memory of users who have logged out"
 
 def check_limits(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     """Findings `host.files`, `host.ipc`, and `host.services`, one for each service that starts jobs."""
-    limits, wish = facts.limits, limits_wish(intent)
-    return [*_open_files(host, wish, limits), _ipc(host, wish, limits), *_services(host, wish, limits)]
+    limits, request = facts.limits, limits_request(intent)
+    return [*_open_files(host, request, limits), _ipc(host, request, limits), *_services(host, request, limits)]
 
 
-def _open_files(host: str, wish: LimitsWish, limits: Limits | None) -> list[Finding]:
-    if not wish.open_files:
+def _open_files(host: str, request: LimitsRequest, limits: Limits | None) -> list[Finding]:
+    if not request.open_files:
         why = "rdma_host.open_files is 0: the limit is not changed"
         return [Finding(STAGE, "host.files", host, SERVICE_SUBJECT, NOT_APPLICABLE, why, "any")]
     logins = limits.login_open_files if limits is not None else {}
-    return [_service_files(host, wish, limits), *(_login_files(host, wish, who, logins.get(who)) for who in LOGINS)]
+    return [_service_files(host, request, limits), *(_login_files(host, request, who, logins.get(who)) for who in LOGINS)]
 
 
-def _service_files(host: str, wish: LimitsWish, limits: Limits | None) -> Finding:
-    seen, expected = limits.service_open_files if limits is not None else None, f"{wish.open_files} at least"
+def _service_files(host: str, request: LimitsRequest, limits: Limits | None) -> Finding:
+    seen, expected = limits.service_open_files if limits is not None else None, f"{request.open_files} at least"
     if limits is None or seen is None:
         remedy = f"On {host}, run `systemd-run --wait --pipe cat /proc/self/limits` and fix its error."
         return Finding(STAGE, "host.files", host, SERVICE_SUBJECT, UNKNOWN, "the limit of a service could not be read", expected, remedy)
-    remedy = service_remedy(host, limits.service_sources.get("nofile")) if opens_too_few(wish, seen) else ""
+    remedy = service_remedy(host, limits.service_sources.get("nofile")) if opens_too_few(request, seen) else ""
     return Finding(STAGE, "host.files", host, SERVICE_SUBJECT, ERROR if remedy else OK, str(seen), expected, remedy)
 
 
-def _login_files(host: str, wish: LimitsWish, who: str, seen: LoginLimit | None) -> Finding:
-    subject, expected = f"files that a login of {LOGINS[who]} may have open", f"{wish.open_files} at least"
+def _login_files(host: str, request: LimitsRequest, who: str, seen: LoginLimit | None) -> Finding:
+    subject, expected = f"files that a login of {LOGINS[who]} may have open", f"{request.open_files} at least"
     if seen is None:
         todo = f"Run the host stage for {host}."
         return Finding(STAGE, "host.files", host, subject, ERROR, "no file sets it: the kernel's default", expected, todo)
     # A value that is not a number counts as 0.
     most = None if seen.unlimited else int(seen.value) if seen.value.isdecimal() else 0
-    good = not opens_too_few(wish, most)
+    good = not opens_too_few(request, most)
     remedy = "" if good else login_remedy(host, seen)
     return Finding(STAGE, "host.files", host, subject, OK if good else ERROR, f"{seen.value} by {place(seen)}", expected, remedy)
 
 
-def _ipc(host: str, wish: LimitsWish, limits: Limits | None) -> Finding:
-    if not wish.keep_ipc:
+def _ipc(host: str, request: LimitsRequest, limits: Limits | None) -> Finding:
+    if not request.keep_ipc:
         return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, NOT_APPLICABLE, "rdma_host.keep_ipc is false: logind is not changed", "any")
     removed = limits.remove_ipc if limits is not None else None
     if removed is None and (limits is None or limits.logind):
@@ -347,7 +347,7 @@ def _ipc(host: str, wish: LimitsWish, limits: Limits | None) -> Finding:
         return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, UNKNOWN, words, "kept", look)
     if removed is None:
         return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, NOT_APPLICABLE, "logind, which could remove it, does not run here", "kept")
-    if not loses_ipc(wish, removed):
+    if not loses_ipc(request, removed):
         return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, OK, "kept", "kept")
     remedy = (
         f"1. Run the host stage for {host}. 2. If it stays, run `systemd-analyze cat-config systemd/logind.conf` there "
@@ -356,22 +356,22 @@ def _ipc(host: str, wish: LimitsWish, limits: Limits | None) -> Finding:
     return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, ERROR, "removed by logind", "kept", remedy)
 
 
-def _services(host: str, wish: LimitsWish, limits: Limits | None) -> list[Finding]:
+def _services(host: str, request: LimitsRequest, limits: Limits | None) -> list[Finding]:
     expected = "unlimited, as for newly started services"
     running = limits.running if limits is not None else None
-    if running is None and wish.memlock_unlimited:
+    if running is None and request.memlock_unlimited:
         look = f"Run `systemctl list-units --type service --state running` on {host}."
         return [Finding(STAGE, "host.services", host, "services that run", UNKNOWN, "running services were not read", expected, look)]
-    if not wish.memlock_unlimited or not running:
+    if not request.memlock_unlimited or not running:
         why = "rdma_host.memlock_unlimited is false: the limit is not changed" if running else "no service that starts jobs runs here"
         return [Finding(STAGE, "host.services", host, "services that run", NOT_APPLICABLE, why, expected)]
-    return [_service(host, wish, unit, seen, expected) for unit, seen in sorted(running.items())]
+    return [_service(host, request, unit, seen, expected) for unit, seen in sorted(running.items())]
 
 
-def _service(host: str, wish: LimitsWish, unit: str, seen: RunningService, expected: str) -> Finding:
+def _service(host: str, request: LimitsRequest, unit: str, seen: RunningService, expected: str) -> Finding:
     """Finding `host.services` of one service: at most a warning, since the configuration is right and a restart ends its jobs."""
     subject = f"memory that {unit} may lock"
-    if not locks_too_little(wish, seen.memlock):
+    if not locks_too_little(request, seen.memlock):
         return Finding(STAGE, "host.services", host, subject, OK, "unlimited", expected)
     source = seen.source
     observed = f"{seen.memlock.bytes} bytes (process {seen.pid})"

@@ -28,10 +28,10 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs impo
     redirecting,
     slot_of,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.request import ACS_EFFECT, EFFECTS, MRRS_EFFECT, PcieRequest
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.runner import CONFIG
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.tuning import VIRTUAL_FUNCTION
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import ACS_EFFECT, EFFECTS, MRRS_EFFECT, Wish
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
@@ -115,43 +115,43 @@ class Withheld:
         return f"{self.changes}; {self.reason}"
 
 
-def requested(intent: Intent, facts: Facts) -> Wish:
+def requested(intent: Intent, facts: Facts) -> PcieRequest:
     """The settings that the intent requests for the cards of a host's rails, allowed or not."""
     rates = {address: rate_gbps(rail, facts) for rail in resolve(intent["rails"], facts) if (address := _card(rail, facts)) is not None}
     nics = tuple(sorted(rates))
     fast = tuple(nic for nic in nics if (rates[nic] or 0) >= FAST_GBPS) if mrrs_setting(intent) == AUTO else nics
     size = planned_mrrs_bytes(intent) if fast else None
-    return Wish(nics, size, planned_acs(intent, facts) or LEAVE, None if fast == nics or size is None else fast)
+    return PcieRequest(nics, size, planned_acs(intent, facts) or LEAVE, None if fast == nics or size is None else fast)
 
 
-def pcie_wish(intent: Intent, facts: Facts, *, acs_allowed: bool, mrrs_allowed: bool) -> Wish:
+def pcie_request(intent: Intent, facts: Facts, *, acs_allowed: bool, mrrs_allowed: bool) -> PcieRequest:
     """The requested settings that may be made: those that are allowed, and none that kernel lockdown forbids."""
-    wish = requested(intent, facts)
+    request = requested(intent, facts)
     locked = lockdown_of(facts) in LOCKED_DOWN
     mrrs_made = mrrs_allowed and not locked
-    return Wish(
-        wish.nics,
-        wish.mrrs_bytes if mrrs_made else None,
-        LEAVE if wish.acs == BARE_METAL and (locked or not acs_allowed) else wish.acs,
-        wish.mrrs_nics if mrrs_made else None,
+    return PcieRequest(
+        request.nics,
+        request.mrrs_bytes if mrrs_made else None,
+        LEAVE if request.acs == BARE_METAL and (locked or not acs_allowed) else request.acs,
+        request.mrrs_nics if mrrs_made else None,
     )
 
 
-def boot_wish(intent: Intent, facts: Facts, *, acs_allowed: bool, mrrs_allowed: bool) -> Wish:
+def boot_request(intent: Intent, facts: Facts, *, acs_allowed: bool, mrrs_allowed: bool) -> PcieRequest:
     """The settings that the service has to apply at boot.
 
     These are the allowed settings. Withdrawing a permission removes no setting from the existing service: the result is then the
     requested settings that its file contains, or all of them if the file differs from every plan.
     """
-    made = pcie_wish(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
+    made = pcie_request(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
     permits = ((True, True), (True, mrrs_allowed), (acs_allowed, True))
-    plans = [pcie_wish(intent, facts, acs_allowed=acs, mrrs_allowed=mrrs) for acs, mrrs in permits]
+    plans = [pcie_request(intent, facts, acs_allowed=acs, mrrs_allowed=mrrs) for acs, mrrs in permits]
     if not plans[0] or plans[0] == made or CONFIG not in (facts.files or {}):
         return made
-    return next((wish for wish in (*plans, made) if wish and not differs(service_files(wish)[0], facts.files)), plans[0])
+    return next((request for request in (*plans, made) if request and not differs(service_files(request)[0], facts.files)), plans[0])
 
 
-def kept_effects(boot: Wish, made: Wish) -> list[str]:
+def kept_effects(boot: PcieRequest, made: PcieRequest) -> list[str]:
     """The effects whose settings the service still has although they are no longer allowed."""
     mrrs = boot.mrrs_bytes is not None and made.mrrs_bytes is None
     return [effect for effect, is_kept in ((MRRS_EFFECT, mrrs), (ACS_EFFECT, boot.acs != made.acs)) if is_kept]
@@ -162,9 +162,9 @@ def withheld(intent: Intent, facts: Facts, *, acs_allowed: bool, mrrs_allowed: b
 
     busy: the jobs on the host, in words; they withhold every change.
     """
-    wish, lockdown = requested(intent, facts), lockdown_of(facts)
-    changes = {MRRS_EFFECT: ", ".join(mrrs_changes(wish, facts)), ACS_EFFECT: ""}
-    if wish.acs == BARE_METAL and (bridges := redirecting_bridges(pcie_state(facts), wish)):
+    request, lockdown = requested(intent, facts), lockdown_of(facts)
+    changes = {MRRS_EFFECT: ", ".join(mrrs_changes(request, facts)), ACS_EFFECT: ""}
+    if request.acs == BARE_METAL and (bridges := redirecting_bridges(pcie_state(facts), request)):
         changes[ACS_EFFECT] = f"{', '.join(bridges)} redirect traffic between GPUs and NICs to the root complex"
     allowed = {MRRS_EFFECT: mrrs_allowed, ACS_EFFECT: acs_allowed}
     reasons = {effect: "" if allowed[effect] else f"pcie_{effect}_allowed is false" for effect in EFFECTS}
@@ -175,13 +175,12 @@ def withheld(intent: Intent, facts: Facts, *, acs_allowed: bool, mrrs_allowed: b
     return {effect: Withheld(changes[effect], reasons[effect]) for effect in EFFECTS if changes[effect] and reasons[effect]}
 
 
-def mrrs_changes(wish: Wish, facts: Facts) -> list[str]:
+def mrrs_changes(request: PcieRequest, facts: Facts) -> list[str]:
     """The functions whose MRRS is not the requested one, in words: "0000:3d:00.0 MRRS of 512 bytes → 4096 bytes"."""
     state = pcie_state(facts)
-    sizes = {address: size for nic in wish.mrrs_cards for address, size in mrrs_of(state, nic).items()}
-    return [
-        f"{address} MRRS of {size} bytes → {wish.mrrs_bytes} bytes" for address, size in sorted(sizes.items()) if size != wish.mrrs_bytes
-    ]
+    sizes = {address: size for nic in request.mrrs_cards for address, size in mrrs_of(state, nic).items()}
+    planned = request.mrrs_bytes
+    return [f"{address} MRRS of {size} bytes → {planned} bytes" for address, size in sorted(sizes.items()) if size != planned]
 
 
 def rate_gbps(rail: ResolvedRail, facts: Facts) -> float | None:
@@ -221,10 +220,10 @@ def mrrs_of(state: PcieState, nic: str) -> dict[str, int | None]:
     return {address: size for address, size in state.mrrs_bytes.items() if slot_of(address) == slot_of(nic)}
 
 
-def redirecting_bridges(state: PcieState, wish: Wish) -> list[str]:
+def redirecting_bridges(state: PcieState, request: PcieRequest) -> list[str]:
     """The redirecting bridges above GPUs and above the NICs whose settings are requested."""
-    above = {bridge for nic in wish.nics for bridge in state.redirecting.get(nic, ())}
-    return sorted(above | set(state.gpu_redirecting)) if wish.nics else []
+    above = {bridge for nic in request.nics for bridge in state.redirecting.get(nic, ())}
+    return sorted(above | set(state.gpu_redirecting)) if request.nics else []
 
 
 def _card(rail: ResolvedRail, facts: Facts) -> str | None:
@@ -248,19 +247,19 @@ def check_pcie_tuning(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     allowed = intent.get("allowed") or {}
     permits = {"acs_allowed": bool(allowed.get("pcie_acs_write")), "mrrs_allowed": bool(allowed.get("pcie_mrrs"))}
     reasons = withheld(intent, facts, **permits, busy=busy_words(facts.load) if facts.load is not None else "")
-    wish = boot_wish(intent, facts, **permits)
+    request = boot_request(intent, facts, **permits)
     return [
         *(_mrrs(port, intent, facts, reasons.get(MRRS_EFFECT)) for port in rail_ports(STAGE, host, intent["rails"], facts)),
         _acs(host, intent, facts, reasons.get(ACS_EFFECT)),
-        _boot(host, facts, wish, next(iter(reasons.values()), None)),
+        _boot(host, facts, request, next(iter(reasons.values()), None)),
     ]
 
 
 def _mrrs(port: RailPort, intent: Intent, facts: Facts, reason: Withheld | None) -> Finding:
-    setting, wish = mrrs_setting(intent), requested(intent, facts)
-    expected = "any" if wish.mrrs_bytes is None else f"MRRS of {wish.mrrs_bytes} bytes on every function of the card"
+    setting, request = mrrs_setting(intent), requested(intent, facts)
+    expected = "any" if request.mrrs_bytes is None else f"MRRS of {request.mrrs_bytes} bytes on every function of the card"
     why_not = "rdma_host.pcie.mrrs_bytes is leave: MRRS is not checked" if setting == LEAVE else _not_tuned(port)
-    if why_not is None and port.address not in wish.mrrs_cards:
+    if why_not is None and port.address not in request.mrrs_cards:
         why_not = _not_fast(port, facts)
     if setting != LEAVE and (unread := _unread(port, why_not, facts)):
         return port.unread(CHECK, unread, expected)
@@ -271,7 +270,7 @@ def _mrrs(port: RailPort, intent: Intent, facts: Facts, reason: Withheld | None)
     if not found or None in found.values():
         remedy = f"1. On {port.host}, run `lspci -vvv -s {port.address}` as root (MaxReadReq). 2. Run the stage again as root."
         return port.finding(CHECK, UNKNOWN, f"MRRS of some functions could not be read; read: {words or 'none'}", expected, remedy)
-    if set(found.values()) == {wish.mrrs_bytes}:
+    if set(found.values()) == {request.mrrs_bytes}:
         return port.finding(CHECK, OK, words, expected)
     if reason is not None:
         return port.finding(
@@ -340,11 +339,11 @@ def _not_tuned(port: RailPort) -> str | None:
 
 
 def _acs(host: str, intent: Intent, facts: Facts, reason: Withheld | None) -> Finding:
-    state, planned, wish = pcie_state(facts), planned_acs(intent, facts), requested(intent, facts)
-    why_not = _acs_left(intent, facts, wish)
+    state, planned, request = pcie_state(facts), planned_acs(intent, facts), requested(intent, facts)
+    why_not = _acs_left(intent, facts, request)
     if why_not is not None:
         return _acs_finding(host, NOT_APPLICABLE, why_not)
-    bridges = redirecting_bridges(state, wish)
+    bridges = redirecting_bridges(state, request)
     if not bridges and not _are_read(facts):
         return _acs_finding(host, UNKNOWN, "the configuration space of no bridge could be read", f"Run `lspci -vvv` on {host} as root.")
     words = f"{', '.join(bridges)} redirect" if bridges else "no bridge redirects"
@@ -362,11 +361,11 @@ def _are_read(facts: Facts) -> bool:
     return not hops or any(hop.acs is not None or hop.mps_bytes is not None for hop in hops)
 
 
-def _acs_left(intent: Intent, facts: Facts, wish: Wish) -> str | None:
+def _acs_left(intent: Intent, facts: Facts, request: PcieRequest) -> str | None:
     """Why ACS is not tuned; None if it is, or if that is not known."""
     if not facts.gpus:
         return NO_GPU
-    if not wish.nics:
+    if not request.nics:
         return "no rail has a card whose ACS is tuned"
     given = intent["host"]["pcie"]["acs"]
     if planned_acs(intent, facts) in (BARE_METAL, None):
@@ -395,14 +394,14 @@ def _acs_finding(host: str, status: str, observed: str, remedy: str = "") -> Fin
     return Finding(STAGE, CHECK, host, ACS_SUBJECT, status, observed, "no bridge redirects", remedy)
 
 
-def _boot(host: str, facts: Facts, wish: Wish, reason: Withheld | None) -> Finding:
+def _boot(host: str, facts: Facts, request: PcieRequest, reason: Withheld | None) -> Finding:
     """Finding `host.pcie` of the boot service: it exists for the allowed settings and applies no others."""
-    expected = f"{UNIT} applies them" if wish else "no service"
-    units, files = facts.units, service_files(wish)
+    expected = f"{UNIT} applies them" if request else "no service"
+    units, files = facts.units, service_files(request)
     if units is None or facts.files is None:
         return _boot_finding(host, UNKNOWN, "systemd or the files could not be read", expected)
     wrong = [file.path for file in files if differs(file, facts.files)]
-    if not wish:
+    if not request:
         if wrong:
             return _boot_finding(host, ERROR, f"{wrong[0]} exists and applies settings that the plan does not allow", expected)
         return _boot_finding(host, NOT_APPLICABLE, f"withheld: {reason.reason}" if reason else "no setting is requested", expected)

@@ -20,7 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Ne
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import RailRings, ring_difference
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import cpu_wish, cpu_wrong, irqbalance_wrong
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.requests import cpu_request, cpu_wrong, irqbalance_wrong
 
 _CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 declare(
@@ -77,16 +77,16 @@ declare(
 )
 
 STAGE = "host"
-Wishes = Sequence[Mapping[str, Any]]
+RingRequests = Sequence[Mapping[str, Any]]
 
 
-def check_rings(host: str, rings: Wishes, facts: Facts, *, wished: bool) -> list[Finding]:
+def check_rings(host: str, rings: RingRequests, facts: Facts, *, requested: bool) -> list[Finding]:
     """Finding `host.rings` of each rail: at most a warning, because RDMA does not use the rings.
 
-    rings: name, netdev, and the requested rx and tx of each rail whose driver reports them. `wished`: whether the intent requests any.
+    rings: name, netdev, and the requested rx and tx of each rail whose driver reports them. requested: whether the intent requests any.
     """
     if not rings:
-        why = "no rail's driver reports its rings" if wished else "rdma_host.rings requests nothing"
+        why = "no rail's driver reports its rings" if requested else "rdma_host.rings requests nothing"
         return [Finding(STAGE, "host.rings", host, "rings", NOT_APPLICABLE, why, "any")]
     return [_ring(host, rail, facts.netdevs[rail["netdev"]]) for rail in rings]
 
@@ -111,7 +111,7 @@ def check_cpu(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     asked = intent["host"]["cpu"]
     if asked["governor"] is None and asked["max_cstate_latency_us"] is None and asked["irqbalance"] is None:
         return [Finding(STAGE, "host.cpu", host, "CPUs", NOT_APPLICABLE, "rdma_host.cpu requests nothing", "any")]
-    found, wrong = [], cpu_wrong(cpu_wish(intent), cpu)
+    found, wrong = [], cpu_wrong(cpu_request(intent), cpu)
     if asked["governor"] is not None:
         found.append(_governor(host, asked["governor"], cpu, good=GOVERNOR not in wrong))
     if asked["max_cstate_latency_us"] is not None:
@@ -121,20 +121,20 @@ def check_cpu(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     return found
 
 
-def _governor(host: str, wished: str, cpu: Cpu | None, *, good: bool) -> Finding:
+def _governor(host: str, planned: str, cpu: Cpu | None, *, good: bool) -> Finding:
     subject = GOVERNOR
     if cpu is None:
-        return _unknown(host, subject, wished)
+        return _unknown(host, subject, planned)
     if not cpu.governors:
         why = "the kernel does not scale frequencies here: a virtual machine, or the firmware controls them"
-        return Finding(STAGE, "host.cpu", host, subject, NOT_APPLICABLE, why, wished)
+        return Finding(STAGE, "host.cpu", host, subject, NOT_APPLICABLE, why, planned)
     observed = ", ".join(cpu.governors)
     if good:
-        return Finding(STAGE, "host.cpu", host, subject, OK, observed, wished)
+        return Finding(STAGE, "host.cpu", host, subject, OK, observed, planned)
     remedy = f"1. Run the host stage for {host}. 2. If it changes again, find what resets it: `systemctl status cpupower tuned` there."
-    if wished not in cpu.available:
+    if planned not in cpu.available:
         remedy = f"Correct rdma_host.cpu.governor: {cpu.driver} on {host} has {', '.join(cpu.available) or 'none'}."
-    return Finding(STAGE, "host.cpu", host, subject, ERROR, observed, wished, remedy)
+    return Finding(STAGE, "host.cpu", host, subject, ERROR, observed, planned, remedy)
 
 
 def _idle(host: str, most_us: int, cpu: Cpu | None, *, good: bool) -> Finding:
@@ -152,13 +152,13 @@ def _idle(host: str, most_us: int, cpu: Cpu | None, *, good: bool) -> Finding:
     )
 
 
-def _irqbalance(host: str, wished: str, unit: UnitState | None) -> Finding:
+def _irqbalance(host: str, planned: str, unit: UnitState | None) -> Finding:
     if unit is None:
-        return _unknown(host, "irqbalance", wished)
+        return _unknown(host, "irqbalance", planned)
     observed = f"{'active' if unit.active else 'not active'}, {'enabled' if unit.enabled else 'disabled'}"
-    good = not irqbalance_wrong(wished, unit)
+    good = not irqbalance_wrong(planned, unit)
     remedy = "" if good else f"Run the host stage for {host}."
-    return Finding(STAGE, "host.cpu", host, "irqbalance", OK if good else ERROR, observed, wished, remedy)
+    return Finding(STAGE, "host.cpu", host, "irqbalance", OK if good else ERROR, observed, planned, remedy)
 
 
 def _unknown(host: str, subject: str, expected: str) -> Finding:

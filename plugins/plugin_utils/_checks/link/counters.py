@@ -160,7 +160,7 @@ def _judge(port: RailPort, check: str, kinds: Sequence[Kind], since: Mapping[str
     if port.infiniband and port.not_judged is None and not names & _of_port(port).keys():
         remedy = f"On {port.host}, run `perfquery -C {port.rail.device} -P {port.rail.port}`, then check `dmesg` for the driver."
         return port.finding(check, UNKNOWN, f"{port.name} has none of these counters, which every InfiniBand port has", limit.words, remedy)
-    why_not = port.not_judged or _not_told(port, names)
+    why_not = port.not_judged or _not_counted(port, names)
     if why_not is not None:
         return port.skip(check, why_not, limit.words)
     counters = (port.port.counters if port.port else None) or {}
@@ -186,11 +186,11 @@ def _rate_words(per_hour: float) -> str:
     return f"{per_hour:.0f} an hour" if per_hour >= 10 else f"{per_hour:.2g} an hour"
 
 
-def _not_told(port: RailPort, names: frozenset[str]) -> str | None:
+def _not_counted(port: RailPort, names: frozenset[str]) -> str | None:
     netdev, ethtool = port.netdev, port.ethtool
     of_interface = of_netdev(ethtool.counters if ethtool else {}, netdev.carrier_downs) if netdev else {}
-    told = names & (_of_port(port).keys() | of_interface.keys())
-    return None if told else f"{port.name} and its interface have none of these counters"
+    known = names & (_of_port(port).keys() | of_interface.keys())
+    return None if known else f"{port.name} and its interface have none of these counters"
 
 
 def _of_port(port: RailPort) -> dict[str, int]:

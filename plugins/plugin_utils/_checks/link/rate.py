@@ -67,7 +67,7 @@ def _wanted_gbps(port: RailPort) -> float | None:
     return max(speeds_mbps) / 1000 if speeds_mbps else None
 
 
-def _cannot_tell(port: RailPort) -> str:
+def _no_maximum_words(port: RailPort) -> str:
     return "" if port.infiniband else ", and the interface does not report its maximum"
 
 
@@ -77,8 +77,8 @@ def _rate_words(gbps: float | None) -> str:
 
 def _width(port: RailPort) -> int | None:
     """The lanes; None if the driver's rate differs from the interface's, since its lanes are then wrong too."""
-    gbps, said = port.rate_gbps, port.port
-    return said.width if said and gbps and said.rate_gbps and _alike(gbps, said.rate_gbps) else None
+    gbps, port_facts = port.rate_gbps, port.port
+    return port_facts.width if port_facts and gbps and port_facts.rate_gbps and _alike(gbps, port_facts.rate_gbps) else None
 
 
 def _speed(port: RailPort) -> str | None:
@@ -138,7 +138,7 @@ def _right_width(port: RailPort, width: int | None) -> Finding:
 def _unplanned_rate(port: RailPort) -> Finding:
     """Finding `link.rate` without a planned rate: on InfiniBand against the best speed of the card's generation; some boards are slower."""
     best, speed = BEST_SPEEDS.get(port.pci.device_id or "") if port.pci and port.infiniband else None, _speed(port)
-    seen = f"{_seen(port)}; no rate is planned (rate_gbps){_cannot_tell(port)}"
+    seen = f"{_seen(port)}; no rate is planned (rate_gbps){_no_maximum_words(port)}"
     if best is None or speed not in SPEEDS or _width(port) != LANES or SPEEDS.index(speed) >= SPEEDS.index(best):
         return port.skip("link.rate", seen, "the planned rate")
     remedy = (

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._collectives.install import wish_id
+from ansible_collections.rdma.cluster.plugins.module_utils._collectives.install import request_id
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.installed import LIBRARY, STAMP
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
@@ -67,14 +67,14 @@ def check_version(host: str, nccl: Nccl, facts: Facts) -> list[Finding]:
     there, wanted = facts.nccl, nccl["version"]
     expected = f"NCCL {wanted}" if wanted else "any version"
     if there is None and wanted is not None:
-        told = (UNKNOWN, "the facts do not contain the NCCL version", READ_AGAIN.format(host=host))
+        verdict = (UNKNOWN, "the facts do not contain the NCCL version", READ_AGAIN.format(host=host))
     elif there is None:
-        told = (NOT_APPLICABLE, "rdma_nccl.version is not set", "")
+        verdict = (NOT_APPLICABLE, "rdma_nccl.version is not set", "")
     elif there.library is None:
-        told = _without_library(host, nccl)
+        verdict = _without_library(host, nccl)
     else:
-        told = _of_library(host, wanted, there.library, there.version)
-    return [Finding(STAGE, "nccl.version", host, LIBRARY, told[0], told[1], expected, told[2])]
+        verdict = _of_library(host, wanted, there.library, there.version)
+    return [Finding(STAGE, "nccl.version", host, LIBRARY, verdict[0], verdict[1], expected, verdict[2])]
 
 
 def _without_library(host: str, nccl: Nccl) -> tuple[str, str, str]:
@@ -117,7 +117,7 @@ def nccl_tests_due(nccl: Nccl, facts: Facts) -> bool:
     if there and there.tests_unread:
         return False
     tests = nccl["install"]["tests"]
-    return tests is not None and (there is None or there.tests is None or there.tests.wish != wish_id(tests))
+    return tests is not None and (there is None or there.tests is None or there.tests.wish != request_id(tests))
 
 
 def _installed(facts: Facts) -> Mapping[str, str | None] | None:
@@ -200,10 +200,10 @@ def check_lint(host: str, problems: Sequence[Mapping[str, str]] | None) -> list[
     if problems is None:
         remedy = f"Run the nccl stage for {host}, which checks them."
         return [Finding(STAGE, CHECK, host, _SUBJECT, UNKNOWN, "not checked yet", _EXPECTED, remedy)]
-    told = [_finding(host, problem) for problem in problems if problem["severity"] in (ERROR, UNKNOWN, WARNING)]
-    notes = len(problems) - len(told)
+    findings = [_finding(host, problem) for problem in problems if problem["severity"] in (ERROR, UNKNOWN, WARNING)]
+    notes = len(problems) - len(findings)
     observed = "no problem" + (f"; {notes} note{'s' if notes > 1 else ''}" if notes else "")
-    return told or [Finding(STAGE, CHECK, host, _SUBJECT, OK, observed, _EXPECTED)]
+    return findings or [Finding(STAGE, CHECK, host, _SUBJECT, OK, observed, _EXPECTED)]
 
 
 def _finding(host: str, problem: Mapping[str, str]) -> Finding:

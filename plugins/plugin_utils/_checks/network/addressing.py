@@ -103,7 +103,7 @@ def _address(host: str, plan: Plan, plans: Sequence[Plan], facts: Facts) -> Iter
     if plan.has_address is False:
         remedy = f"Run the network stage for {host}, then check `ip addr show {rail.netdev}` there."
         seen = f"{', '.join(plan.there) or 'no address'} on {rail.netdev}"
-        yield finding(NOT_APPLICABLE, f"{seen}: see network.gid") if _told_by_gid(plan, facts) else finding(ERROR, seen, remedy)
+        yield finding(NOT_APPLICABLE, f"{seen}: see network.gid") if _reported_by_gid(plan, facts) else finding(ERROR, seen, remedy)
         return
     own = [text for text in plan.there if planned is None or ipaddress.IPv4Interface(text).ip != planned.ip]
     faults = [fault for text in own if (fault := _fault(host, text, plan, plans)) is not None]
@@ -118,7 +118,7 @@ def _address(host: str, plan: Plan, plans: Sequence[Plan], facts: Facts) -> Iter
         yield finding(OK, ", ".join(plan.there) or "no address")
 
 
-def _told_by_gid(plan: Plan, facts: Facts) -> bool:
+def _reported_by_gid(plan: Plan, facts: Facts) -> bool:
     """Whether network.gid is not ok: on RoCE, unless the GID table still has the address that the interface lacks."""
     rail = plan.rail
     if rail.rail["link_layer"] != "roce":

@@ -135,19 +135,19 @@ def _secure_boot(host: str, intent: Intent, stack: Stack) -> Finding:
         return Finding(STAGE, "preflight.secure_boot", host, SECURE_BOOT_SUBJECT, status, observed, "off, or driver modules signed", remedy)
 
     if stack.secure_boot is None:
-        return finding(*_secure_boot_not_told(host, intent, stack))
+        return finding(*_secure_boot_unknown(host, intent, stack))
     if not stack.secure_boot:
         return finding(OK, "off")
     if not builds_modules(intent, stack):
         return finding(OK, "on; the distribution signed the kernel's modules")
-    untold = sorted(name for name, module in stack.modules.items() if module.file is None)
-    if untold and not any(module.provenance in ADD_ONS for module in stack.modules.values()):
-        words = f"on; not known whether the loaded modules are signed: modinfo reports nothing for {', '.join(untold[:3])}"
-        return finding(UNKNOWN, words, f"Run `modinfo -F signer {untold[0]}` on {host}.")
+    unreported = sorted(name for name, module in stack.modules.items() if module.file is None)
+    if unreported and not any(module.provenance in ADD_ONS for module in stack.modules.values()):
+        words = f"on; not known whether the loaded modules are signed: modinfo reports nothing for {', '.join(unreported[:3])}"
+        return finding(UNKNOWN, words, f"Run `modinfo -F signer {unreported[0]}` on {host}.")
     return finding(*_signing(host, intent, stack))
 
 
-def _secure_boot_not_told(host: str, intent: Intent, stack: Stack) -> tuple[str, ...]:
+def _secure_boot_unknown(host: str, intent: Intent, stack: Stack) -> tuple[str, ...]:
     if "secure_boot" not in stack.unread:
         return NOT_APPLICABLE, "not reported: no EFI, or a container"
     if not builds_modules(intent, stack):

@@ -136,8 +136,8 @@ def check_space(host: str, facts: Facts, threshold: float | None = None) -> list
     threshold: the space that must be free, in GiB, instead of FREE_GIB for / and /var.
     """
     needed = {path: gib if threshold is None or path == "/boot" else threshold for path, gib in FREE_GIB.items()}
-    said = facts.filesystems or {}
-    readable = {path: said[path] for path in needed if path in said}
+    filesystems = facts.filesystems or {}
+    readable = {path: filesystems[path] for path in needed if path in filesystems}
     unread = [] if "/" in readable else ["/"]
     return [
         *(_space(host, paths, readable[paths[0]], max(needed[path] for path in paths)) for paths in _by_filesystem(readable)),
@@ -209,14 +209,14 @@ def _carries(rail: ResolvedRail, facts: Facts, address: str | None, netdev: str 
 def check_firewall(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
     """Finding `preflight.firewall` of one host: a warning with the required ports if a firewall is active."""
     units = facts.units or {}
-    told = [name for name in FIREWALLS if name in units]
-    active = [name for name in told if units[name].active]
+    known = [name for name in FIREWALLS if name in units]
+    active = [name for name in known if units[name].active]
     expected = "none active, or one that allows the cluster's traffic"
-    if not told:
+    if not known:
         remedy = f"Run `systemctl is-active {' '.join(FIREWALLS)}` on {host}."
         return [Finding(STAGE, "preflight.firewall", host, "firewall", UNKNOWN, "the firewall units were not read", expected, remedy)]
     if not active:
-        return [Finding(STAGE, "preflight.firewall", host, "firewall", OK, f"none of {', '.join(told)} is active", expected)]
+        return [Finding(STAGE, "preflight.firewall", host, "firewall", OK, f"none of {', '.join(known)} is active", expected)]
     remedy = f"On {host}, run {', '.join(_how_to_look(active))}. Allow between the hosts: {' and '.join(_must_pass(rails))}."
     return [Finding(STAGE, "preflight.firewall", host, "firewall", WARNING, f"{', '.join(active)} active", expected, remedy)]
 

@@ -13,7 +13,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.backends import NOT_MLX5
-from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import Difference, differences, told
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import Difference, differences, format_value
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import unit_of
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.sysfs import NP_PARAMETERS, RP_PARAMETERS
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
@@ -139,7 +139,7 @@ declare(
 STAGE = "qos"
 CNP = frozenset({"cnp_dscp", "cnp_802p_prio"})
 #: Check → the keys of a state that show it, any of which is enough, and why it does not apply without them.
-TOLD: Mapping[str, tuple[tuple[str, ...], str]] = {
+KEYS_OF_CHECK: Mapping[str, tuple[tuple[str, ...], str]] = {
     "qos.dcbx": (("dcbx",), "the driver does not report who controls the settings"),
     "qos.pause": (("pause",), "the driver has no global pause"),
     "qos.trust": (("trust",), ""),
@@ -166,7 +166,7 @@ _CHECK_OF = {
 
 
 def check_qos(host: str, intent: Intent, facts: Facts, profile: Mapping[str, Any] | None) -> list[Finding]:
-    """The findings of `TOLD`, `qos.backend`, `qos.boot` and `qos.overwritten` of each RoCE rail.
+    """The findings of `KEYS_OF_CHECK`, `qos.backend`, `qos.boot` and `qos.overwritten` of each RoCE rail.
 
     profile: the result of roce_profile for the intent.
     """
@@ -215,7 +215,7 @@ class _Rail:
             # The other checks need a backend.
             yield from self._judged("qos.rdma_cm", state, found)
         else:
-            for check in TOLD:
+            for check in KEYS_OF_CHECK:
                 yield from self._judged(check, state, found)
             yield from self._overwritten(state)
         yield self._boot()
@@ -236,15 +236,15 @@ class _Rail:
         return self._finding("qos.backend", ERROR, why, expected, remedy)
 
     def _judged(self, check: str, state: Mapping[str, Any], found: list[Difference]) -> Iterator[Finding]:
-        keys, why_not = TOLD[check]
+        keys, why_not = KEYS_OF_CHECK[check]
         wrong = [each for each in found if check_of(each) == check]
         unread = self._unread(check, state)
         if unread:
             remedy = f"Read the files on {self._host} as root. A kernel in lockdown does not show debugfs."
             yield self._finding(check, UNKNOWN, f"could not be read: {'; '.join(unread)}", "as in the profile", remedy)
         elif wrong:
-            observed = ", ".join(f"{each.name}: {told(each.was)}" for each in wrong)
-            expected = ", ".join(f"{each.name}: {told(each.wished)}" for each in wrong)
+            observed = ", ".join(f"{each.name}: {format_value(each.was)}" for each in wrong)
+            expected = ", ".join(f"{each.name}: {format_value(each.requested)}" for each in wrong)
             yield self._finding(check, ERROR, observed, expected, self._remedy(found))
         elif keys and all(not state.get(key) and state.get(key) != {} for key in keys):
             status = UNKNOWN if check in REQUIRED else NOT_APPLICABLE
@@ -256,8 +256,8 @@ class _Rail:
 
     def _unread(self, check: str, state: Mapping[str, Any]) -> list[str]:
         """The files of a check that could not be read, and why; without those that the driver does not have."""
-        wished = {name: setting for setting in ("np", "rp") for name in self._profile[setting]}
-        missing = [name for name, setting in wished.items() if name not in (state.get(setting) or {})]
+        planned = {name: setting for setting in ("np", "rp") for name in self._profile[setting]}
+        missing = [name for name, setting in planned.items() if name not in (state.get(setting) or {})]
         names = [name for name in missing if (check == "qos.cnp") == (name in CNP)] if check in ("qos.cnp", "qos.dcqcn") else []
         words = {"qos.traffic_class": ("/traffic_class",), "qos.rdma_cm": ("/rdma_cm/",), "qos.ecn": ("/enable/",)}
         files = tuple({**NP_PARAMETERS, **RP_PARAMETERS}[name] for name in names) + tuple(names) + words.get(check, ())

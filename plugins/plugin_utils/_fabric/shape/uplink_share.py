@@ -24,7 +24,7 @@ def between_switches(graph: Graph) -> list[Link]:
     return [link for link in graph.links if all(end[0] in graph.nodes and graph.nodes[end[0]].kind == SWITCH for end in (link.a, link.b))]
 
 
-def tells_rates(graph: Graph) -> bool:
+def has_rates(graph: Graph) -> bool:
     """Return whether a graph is complete and has the rate of each link of a host or switch."""
     kinds = (SWITCH, HOST)
     cables = (link for link in graph.links if all(end[0] in graph.nodes and graph.nodes[end[0]].kind in kinds for end in (link.a, link.b)))
@@ -37,7 +37,7 @@ def allowed_shares(graph: Graph, pairs: Mapping[str, Sequence[Pair]]) -> dict[st
     All traffic from a leaf shares its uplinks, and so does all traffic to it. The switches above are shared up to their maximum flow, which
     no routing exceeds. None if rates are unknown, or there is no path.
     """
-    if not tells_rates(graph):
+    if not has_rates(graph):
         return dict.fromkeys(pairs)
     rates = {end: link.rate_gbps or 0.0 for link in graph.links for end in (link.a, link.b)}
     flows = [_flow(graph, pair, rates) for of in pairs.values() for pair in of]

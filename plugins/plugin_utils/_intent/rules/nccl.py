@@ -67,6 +67,6 @@ def nccl_rail_problems(intent: Intent) -> Iterator[Problem]:
     if not lengths:
         yield "profile", "is mesh, but NCCL selects by subnet only on RoCE, and no compute rail is RoCE", "another profile"
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name}: /{length}" for name, length in lengths.items())
-        message = f"is mesh, but the rails have different prefix lengths ({told}), and NCCL supports only one"
+        shown = ", ".join(f"{name}: /{length}" for name, length in lengths.items())
+        message = f"is mesh, but the rails have different prefix lengths ({shown}), and NCCL supports only one"
         yield "profile", message, "addresses with the same prefix length"

@@ -364,9 +364,9 @@ def _figure_of(proof: Proof) -> Figure:
     return Figure(proof.partners, 0, 0, proof.partners, median, median, median, proof.ratio)
 
 
-def _no_endpoint(host: str, rail: str, told: tuple[str, str] | None) -> Finding:
-    """Return the finding on a planned rail that cannot be measured. `told`: reason and remedy for an existing port, if known."""
-    why, remedy = told or ("no RDMA device, or no GID for its address", f"Fix the findings of the driver and network stages on {host}.")
+def _no_endpoint(host: str, rail: str, known: tuple[str, str] | None) -> Finding:
+    """Return the finding on a planned rail that cannot be measured. known: reason and remedy for an existing port, if known."""
+    why, remedy = known or ("no RDMA device, or no GID for its address", f"Fix the findings of the driver and network stages on {host}.")
     return Finding(STAGE, BANDWIDTH_CHECK, host, rail, UNKNOWN, why, "an endpoint to measure", remedy)
 
 

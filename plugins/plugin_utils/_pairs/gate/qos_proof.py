@@ -119,7 +119,7 @@ class Traffic:
 
     def _judged(self, ways: list[_Way], observed: str) -> Finding:
         look = f"`ethtool -S {self.netdev} | grep prio` on {self.host}"
-        if any(not way.is_told for way in ways):
+        if any(not way.is_counted for way in ways):
             return self._not_applicable(f"the driver of {self.netdev} does not report the bytes of each direction: {observed}")
         if any(way.is_unseen for way in ways):
             remedy = f"1. Run {look}. 2. Check that RDMA traffic uses this port: the driver may not count it, or another port carries it."
@@ -151,11 +151,11 @@ class _Way:
 
     @property
     def by_priority(self) -> dict[int, int]:
-        told = {priority: getattr(counters, f"{self.way}_bytes") for priority, counters in self.counted.items()}
-        return {priority: value for priority, value in told.items() if value is not None}
+        counts = {priority: getattr(counters, f"{self.way}_bytes") for priority, counters in self.counted.items()}
+        return {priority: value for priority, value in counts.items() if value is not None}
 
     @property
-    def is_told(self) -> bool:
+    def is_counted(self) -> bool:
         return self.priority in self.by_priority
 
     @property
@@ -184,7 +184,7 @@ class _Way:
         done, total = COUNTED[self.way], self.beside_cnps
         share = f"{self.own / total:.1%} of what it {done}" if total else f"it {done} nothing else"
         text = f"{done} {_size(self.own)} in priority {self.priority} ({share}), perftest {_size(self.payload)}"
-        return text if self.is_good or self.is_unseen or not self.is_told else f"{text}; {self._elsewhere()}"
+        return text if self.is_good or self.is_unseen or not self.is_counted else f"{text}; {self._elsewhere()}"
 
     def _elsewhere(self) -> str:
         """Return where most of the other traffic was counted."""

@@ -50,19 +50,19 @@ def check_isolation(folder: RunFolder, fleet: Fleet) -> Iterator[Doubt]:
 
     below: the ports of attempts that were not rejected, and of untested partitions. around: all ports of the rail.
     """
-    told = folder.read_if_there(FILE)
-    if told is None:
+    stored = folder.read_if_there(FILE)
+    if stored is None:
         return
-    if told.get("why"):
-        for rail in told["rails"]:
+    if stored.get("why"):
+        for rail in stored["rails"]:
             place = place_of(fleet, rail, graphs_of(folder))
-            yield Doubt(Finding(STAGE, CHECK, place, rail, NOT_APPLICABLE, f"not measured: {told['why']}", EXPECTED))
+            yield Doubt(Finding(STAGE, CHECK, place, rail, NOT_APPLICABLE, f"not measured: {stored['why']}", EXPECTED))
         return
     load = Evidence.of(folder, ISOLATION, fleet.intents, fleet.facts)
     graphs = graphs_of(folder)
     outcomes = {} if load is None else _outcomes(load.measured)
-    tried = [Attempt(**each) for each in told["attempts"]]
-    for rail, unknown in told["rails"].items():
+    tried = [Attempt(**each) for each in stored["attempts"]]
+    for rail, unknown in stored["rails"].items():
         of_rail = [(each, outcomes.get((each.column, each.server, each.client))) for each in tried if each.rail == rail]
         finding = Finding(STAGE, CHECK, place_of(fleet, rail, graphs), rail, *_judged(of_rail, unknown))
         hosts = {host for each, outcome in of_rail if not _is_refused(outcome) for host in (each.server, each.client)}

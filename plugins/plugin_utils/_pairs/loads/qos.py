@@ -48,8 +48,8 @@ Capacity = Callable[[str, str], float | None]
 
 def counters_of(of_rail: Mapping[str, Any] | None) -> dict[int, PriorityCounters] | None:
     """Return the increase of the counters of each priority; None if they cannot be compared. of_rail: as in _pairs.counters.risen."""
-    told = None if of_rail is None else of_rail.get("priorities")
-    return None if told is None else {int(priority): PriorityCounters(**counters) for priority, counters in told.items()}
+    priorities = None if of_rail is None else of_rail.get("priorities")
+    return None if priorities is None else {int(priority): PriorityCounters(**counters) for priority, counters in priorities.items()}
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ class Load:
         if len(self.gbps) < FEWEST_SOURCES:
             remedy = f"1. Read pairs/qos in the run folder. 2. Measure {target}, {sources} again with `-e rdma_measure=true`."
             return self._finding(UNKNOWN, self._words(), remedy)
-        if not self.is_told:
-            return self._not_told()
+        if not self.is_counted:
+            return self._not_counted()
         if any(self.pauses.values()) or any(self.notifications.values()):
             return self._finding(OK, self._words())
         if self.is_shared:
@@ -87,7 +87,7 @@ class Load:
             return self._finding(WARNING, f"{none}; {self._rates()}", remedy)
         return self._finding(NOT_APPLICABLE, f"{self._rates()}: they did not fill the line, so nothing had to slow them down")
 
-    def _not_told(self) -> Finding:
+    def _not_counted(self) -> Finding:
         """Return the finding without pause frames and CNPs: unknown if the counters of a host are missing, else the drivers have none."""
         lost = [host for host in (self.funnel.target, *self.funnel.sources) if counters_of(self.counters.get(host)) is None]
         if not lost:
@@ -96,7 +96,7 @@ class Load:
         return self._finding(UNKNOWN, f"{self._rates()}; {why}", "Measure again with `-e rdma_measure=true`.")
 
     @property
-    def told(self) -> dict[str, PriorityCounters]:
+    def counted(self) -> dict[str, PriorityCounters]:
         """Host → the counters of the priority."""
         found = {host: (counters_of(each) or {}).get(self.priority) for host, each in self.counters.items()}
         return {host: each for host, each in found.items() if each is not None}
@@ -104,7 +104,7 @@ class Load:
     @property
     def pauses(self) -> dict[str, int]:
         """Host → pause frames of the priority that it sent or received; hosts without these counters are omitted."""
-        both = {host: [each.rx_pause, each.tx_pause] for host, each in self.told.items()}
+        both = {host: [each.rx_pause, each.tx_pause] for host, each in self.counted.items()}
         return {host: sum(way or 0 for way in ways) for host, ways in both.items() if ways != [None, None]}
 
     @property
@@ -118,11 +118,11 @@ class Load:
     @property
     def discards(self) -> dict[str, int]:
         """Host → frames of the priority that it dropped."""
-        found = {host: sum(getattr(each, name) or 0 for name in DISCARDS) for host, each in self.told.items()}
+        found = {host: sum(getattr(each, name) or 0 for name in DISCARDS) for host, each in self.counted.items()}
         return {host: count for host, count in found.items() if count}
 
     @property
-    def is_told(self) -> bool:
+    def is_counted(self) -> bool:
         return bool(self.pauses or self.notifications)
 
     @property
@@ -140,7 +140,7 @@ class Load:
             self._rates(),
             f"pause frames: {', '.join(paused) or 'none' if self.pauses else 'not counted'}",
             f"CNPs: {', '.join(f'{name} {count}' for name, count in self.notifications.items()) or 'not counted'}",
-            f"discards: {', '.join(dropped) or 'none' if target in self.told else 'not counted'}",
+            f"discards: {', '.join(dropped) or 'none' if target in self.counted else 'not counted'}",
         ]
         return "; ".join(parts)
 

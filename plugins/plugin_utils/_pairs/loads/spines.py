@@ -100,8 +100,8 @@ WHY_NOT = f"{SPINES}.json"
 
 def graphs_of(folder: RunFolder) -> dict[str, Graph]:
     """Return plane → its graph in this run."""
-    told = (folder.read_if_there(FABRIC) or {"planes": []})["planes"]
-    return {each["plane"]: Graph.from_dict(each) for each in told}
+    graph_data = (folder.read_if_there(FABRIC) or {"planes": []})["planes"]
+    return {each["plane"]: Graph.from_dict(each) for each in graph_data}
 
 
 def check_spines(folder: RunFolder, fleet: Fleet) -> Iterator[Doubt]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.uplink_share import between_switches, tells_rates
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.uplink_share import between_switches, has_rates
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.expected import is_software
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fabric import ends, leaves
@@ -27,7 +27,7 @@ FEWEST_PAIRS = 2
 SOFTWARE = "Soft-RoCE has no fabric of its own"
 NO_GRAPH = "this run has no graph of the fabric of its ports"
 NO_UPLINKS = "the graph has nothing above the leaves: LLDP shows hosts only their own neighbors"
-NOT_TOLD = "the graph is incomplete, or lacks link rates: see the findings of the fabric stage"
+NO_RATES = "the graph is incomplete, or lacks link rates: see the findings of the fabric stage"
 ONE_LEAF = "all its ports are on one leaf: nothing crosses spines"
 TOO_FEW = f"fewer than {2 * FEWEST_PAIRS} hosts without a verdict could be paired across spines"
 Rounds = list[list[list[int]]]
@@ -62,7 +62,7 @@ def not_crossed(graph: Graph) -> str:
         return ONE_LEAF
     if not between_switches(graph):
         return NO_UPLINKS
-    return "" if tells_rates(graph) else NOT_TOLD
+    return "" if has_rates(graph) else NO_RATES
 
 
 def _pairs(sweep: Evidence, rail: str, graph: Graph, good: Container[str]) -> Crossing | str:

@@ -64,12 +64,12 @@ def lane(rail: str, endpoint: Endpoint) -> Lane:
     return rail, endpoint.get("pkey")
 
 
-def choose(fleet: Fleet, standings: Standings, pairs: Mapping[str, Any], *, anew: bool, outside: Outside) -> Choice | None:
+def choose(fleet: Fleet, standings: Standings, pairs: Mapping[str, Any], *, remeasure: bool, outside: Outside) -> Choice | None:
     """Return the sweep that proves the unproven endpoints; None if there is nothing to measure, or no partner.
 
-    pairs: the intent's rdma_pairs. `anew`: measure all endpoints, even proven ones. outside: proven hosts that may serve as partners.
+    pairs: the intent's rdma_pairs. remeasure: measure all endpoints, even proven ones. outside: proven hosts that may serve as partners.
     """
-    field = _field(fleet, standings, outside, anew=anew)
+    field = _field(fleet, standings, outside, remeasure=remeasure)
     order = {rail: number for number, rail in enumerate(fleet.rails)}
     there = dict.fromkeys(each for of in field.here.values() for each in sorted(of, key=_number))
     unproven = {each for host, of in field.here.items() for each in of - field.valid[host]}
@@ -79,7 +79,7 @@ def choose(fleet: Fleet, standings: Standings, pairs: Mapping[str, Any], *, anew
     if not new:
         return None
     few = any(len(field.having(each)) <= FEWEST_PARTNERS for each in lanes)
-    partners = [] if anew and not few else _partners(field, new, lanes, int(pairs["partners"]))
+    partners = [] if remeasure and not few else _partners(field, new, lanes, int(pairs["partners"]))
     if partners and len(new) <= max(len(partners), len(fleet.hosts) - len(new)):
         beyond = tuple(host for host in partners if host not in fleet.intents)
         return Choice((*new, *partners), lanes, {"kind": "against", "new": len(new)}, beyond)
@@ -90,9 +90,9 @@ def _number(where: Lane) -> int:
     return -1 if where[1] is None else where[1]
 
 
-def _field(fleet: Fleet, standings: Standings, outside: Outside, *, anew: bool) -> Field:
+def _field(fleet: Fleet, standings: Standings, outside: Outside, *, remeasure: bool) -> Field:
     valid = {
-        host: frozenset(lane(rail, fleet.endpoints[host][rail]) for rail, each in of.items() if each.valid and not anew)
+        host: frozenset(lane(rail, fleet.endpoints[host][rail]) for rail, each in of.items() if each.valid and not remeasure)
         for host, of in standings.items()
     }
     return Field(_lanes(fleet.endpoints), valid, _lanes(outside))

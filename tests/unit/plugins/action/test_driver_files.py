@@ -72,7 +72,7 @@ def key_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def complete() -> dict[str, Any]:
     """A host that has all of DOCA's files."""
     repository = doca.repository_files("debian", url=URL, version="3.2.0", profile="doca-ofed", key=KEY.decode())
-    return on_host([*repository, *hook_files("debian", wished=True)])
+    return on_host([*repository, *hook_files("debian", planned=True)])
 
 
 def test_a_host_in_order_is_not_asked(monkeypatch: pytest.MonkeyPatch, key_file: Path) -> None:

@@ -157,7 +157,7 @@ def test_who_is_well_is_found_out_only_where_something_crosses_spines(tmp_path: 
 def test_a_graph_that_is_not_whole_tells_nothing(tmp_path: Path) -> None:
     run = FabricRun(tmp_path / "R1", small(), graph=False)
     run.saw(small(), complete=False)
-    assert refused(run.sweep()) == spines_plan.NOT_TOLD
+    assert refused(run.sweep()) == spines_plan.NO_RATES
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.command import 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives import install
-from ansible_collections.rdma.cluster.plugins.module_utils._collectives.install import Wish, ensure_tests, lacking, make_argv
+from ansible_collections.rdma.cluster.plugins.module_utils._collectives.install import InstallRequest, ensure_tests, lacking, make_argv
 from tests.unit.builders.fakes import FakeRunner
 
 HEADER = '#pragma once\n#define NCCL_TESTS_VERSION "2.19.6"\n'
@@ -43,7 +43,7 @@ def packed(folder: Path, files: dict[str, str], name: str = "nccl-tests.tgz") ->
     return path
 
 
-def wish(folder: Path, files: dict[str, str] | None = None, **more: Any) -> Wish:
+def request(folder: Path, files: dict[str, str] | None = None, **more: Any) -> InstallRequest:
     """An order; CUDA, MPI and NCCL are there as far as is looked for."""
     archive = packed(folder, files if files is not None else {"Makefile": MAKEFILE, "src/common.h": HEADER})
     for path in ("cuda/bin/nvcc", "mpi/include/mpi.h", "nccl/include/nccl.h"):
@@ -54,7 +54,7 @@ def wish(folder: Path, files: dict[str, str] | None = None, **more: Any) -> Wish
         "checksum": "sha256:" + hashlib.sha256(archive.read_bytes()).hexdigest(), "version": "2.19.6", "folder": folder / "opt/nccl-tests",
         "stamp": str(folder / "var/nccl-tests.json"), "work": folder / "work", **homes,
     }  # fmt: skip
-    return Wish(archive, **{**given, **more})
+    return InstallRequest(archive, **{**given, **more})
 
 
 class Make(FakeRunner):
@@ -74,15 +74,17 @@ class Make(FakeRunner):
         return done
 
 
-def scripted(order: Wish, monkeypatch: pytest.MonkeyPatch, rc: int = 0, out: str = "", made: dict[str, int] | None = None) -> Make:
-    monkeypatch.setattr(install, "lacking", lambda _wish, _sys: [])
+def scripted(
+    order: InstallRequest, monkeypatch: pytest.MonkeyPatch, rc: int = 0, out: str = "", made: dict[str, int] | None = None
+) -> Make:
+    monkeypatch.setattr(install, "lacking", lambda _request, _sys: [])
     monkeypatch.setattr(install.os, "cpu_count", lambda: 64)
     argv = make_argv(order, order.work / "unpacked/nccl-tests-2.19.6", 16)
     return Make([(argv, rc, out, "")], {"build/all_reduce_perf": 0o755, "build/all_reduce.o": 0o644} if made is None else made)
 
 
 def test_made_once_and_then_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    order = wish(tmp_path, timeout_seconds=5.0)
+    order = request(tmp_path, timeout_seconds=5.0)
     runner = scripted(order, monkeypatch)
     first = ensure_tests(order, runner=runner, sys=SysRoot(), check_mode=False)
     assert runner.timeouts_seconds == [5.0]
@@ -103,7 +105,7 @@ def test_made_once_and_then_left_alone(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_the_command_is_that_of_nccl_tests_makefile(tmp_path: Path) -> None:
-    order = Wish(tmp_path, "sha256:", "2.19.6", tmp_path, mpi_home="/m", nccl_home="/n", architectures=(80, 90))
+    order = InstallRequest(tmp_path, "sha256:", "2.19.6", tmp_path, mpi_home="/m", nccl_home="/n", architectures=(80, 90))
     assert make_argv(order, Path("/s"), 4) == [
         "make", "-C", "/s", "-j", "4", "MPI=1", "MPI_HOME=/m", "CUDA_HOME=/usr/local/cuda", "NCCL_HOME=/n",
         "NVCC_GENCODE=-gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=sm_90",
@@ -115,14 +117,14 @@ def test_the_command_is_that_of_nccl_tests_makefile(tmp_path: Path) -> None:
 @pytest.mark.skipif(bool(MISSING), reason=f"not in /usr/bin: {', '.join(MISSING)}")
 def test_a_real_make_is_given_all_of_it(tmp_path: Path) -> None:
     """With a makefile of ours; nccl-tests' own needs CUDA."""
-    order = wish(tmp_path, architectures=(90,))
+    order = request(tmp_path, architectures=(90,))
     ensure_tests(order, runner=SubprocessRunner(), sys=SysRoot(), check_mode=False)
-    told = (order.folder / "build/all_reduce_perf").read_text()
-    assert told == f"1 {tmp_path}/mpi {tmp_path}/cuda -gencode=arch=compute_90,code=sm_90\n"
+    text = (order.folder / "build/all_reduce_perf").read_text()
+    assert text == f"1 {tmp_path}/mpi {tmp_path}/cuda -gencode=arch=compute_90,code=sm_90\n"
 
 
 def test_another_order_replaces_the_whole_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    order = wish(tmp_path)
+    order = request(tmp_path)
     ensure_tests(order, runner=scripted(order, monkeypatch), sys=SysRoot(), check_mode=False)
     (order.folder / "build/old_perf").write_text("ELF")
     other = dataclasses.replace(order, architectures=(90,))
@@ -132,7 +134,7 @@ def test_another_order_replaces_the_whole_folder(tmp_path: Path, monkeypatch: py
 
 
 def test_programs_that_are_gone_are_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    order = wish(tmp_path)
+    order = request(tmp_path)
     ensure_tests(order, runner=scripted(order, monkeypatch), sys=SysRoot(), check_mode=False)
     shutil.rmtree(order.folder)
     assert ensure_tests(order, runner=scripted(order, monkeypatch), sys=SysRoot(), check_mode=False).changed
@@ -140,7 +142,7 @@ def test_programs_that_are_gone_are_made_again(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("below", ["build/", ""])
 def test_programs_of_an_archive_are_only_copied(tmp_path: Path, below: str) -> None:
-    order = wish(
+    order = request(
         tmp_path, {f"{below}all_reduce_perf": "ELF", f"{below}sendrecv_perf": "ELF", "LICENSE.txt": "x"}, built=True, mpi_home=None
     )
     ensure_tests(order, runner=FakeRunner([]), sys=SysRoot(), check_mode=False)
@@ -148,7 +150,7 @@ def test_programs_of_an_archive_are_only_copied(tmp_path: Path, below: str) -> N
 
 
 def test_check_mode_tells_and_touches_nothing(tmp_path: Path) -> None:
-    order = dataclasses.replace(wish(tmp_path), archive=tmp_path / "not-there-yet.tgz", cuda_home=str(tmp_path / "none"))
+    order = dataclasses.replace(request(tmp_path), archive=tmp_path / "not-there-yet.tgz", cuda_home=str(tmp_path / "none"))
     before = sorted(tmp_path.rglob("*"))
     result = ensure_tests(order, runner=FakeRunner([]), sys=SysRoot(), check_mode=True)
     assert result.changed
@@ -157,7 +159,7 @@ def test_check_mode_tells_and_touches_nothing(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_told_at_once(tmp_path: Path) -> None:
-    order = Wish(tmp_path / "a.tgz", "sha256:" + "0" * 64, "2.19.6", tmp_path / "opt", mpi_home="/usr/lib/openmpi")
+    order = InstallRequest(tmp_path / "a.tgz", "sha256:" + "0" * 64, "2.19.6", tmp_path / "opt", mpi_home="/usr/lib/openmpi")
     empty = SysRoot(str(tmp_path))
     assert lacking(order, empty) == [
         "no /usr/local/cuda/bin/nvcc: install CUDA's compiler (package cuda-nvcc-…), or set another cuda_home",
@@ -172,7 +174,7 @@ def test_what_is_missing_is_told_at_once(tmp_path: Path) -> None:
 
 
 def test_a_build_that_fails_is_quoted_and_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    order = wish(tmp_path)
+    order = request(tmp_path)
     runner = scripted(order, monkeypatch, rc=2, out="Compiling x\nnvcc fatal   : Unsupported gpu architecture 'compute_200'\n", made={})
     with pytest.raises(ApplyError, match=r"failed with 2:\nCompiling x\nnvcc fatal   : Unsupported gpu architecture"):
         ensure_tests(order, runner=runner, sys=SysRoot(), check_mode=False)
@@ -185,15 +187,15 @@ def test_a_build_that_fails_is_quoted_and_leaves_what_was_there(tmp_path: Path, 
     "made", [{}, {"build/all_reduce_perf": 0o644}, {"build/sendrecv_perf": 0o755}], ids=["none", "no program", "other"]
 )
 def test_a_build_that_makes_no_program_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: dict[str, int]) -> None:
-    order = wish(tmp_path)
+    order = request(tmp_path)
     with pytest.raises(ApplyError, match="make succeeded, but there is no all_reduce_perf"):
         ensure_tests(order, runner=scripted(order, monkeypatch, made=made), sys=SysRoot(), check_mode=False)
     assert not order.folder.exists()
 
 
 def test_another_version_or_archive_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    order = wish(tmp_path)
-    monkeypatch.setattr(install, "lacking", lambda _wish, _sys: [])
+    order = request(tmp_path)
+    monkeypatch.setattr(install, "lacking", lambda _request, _sys: [])
     with pytest.raises(ApplyError, match=r"contains nccl-tests 2.19.6 \(src/common.h\), expected 2.18.2"):
         ensure_tests(dataclasses.replace(order, version="2.18.2"), runner=FakeRunner([]), sys=SysRoot(), check_mode=False)
     with pytest.raises(ApplyError, match="its sha256 is"):
@@ -206,7 +208,7 @@ def test_another_version_or_archive_is_refused(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("check_mode", [True, False])
 def test_what_somebody_else_has_put_there_stays(tmp_path: Path, check_mode: bool) -> None:
-    order = wish(tmp_path, {"build/all_reduce_perf": "ELF"}, built=True)
+    order = request(tmp_path, {"build/all_reduce_perf": "ELF"}, built=True)
     order.folder.mkdir(parents=True)
     (order.folder / "mine").touch()
     with pytest.raises(ApplyError, match="was not created by this collection"):

@@ -20,7 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver import build_
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.build import Build, DriverBuild
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_report import gather, read_tail
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_unit import BuildUnit, Job, Look
-from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_installer import OfedInstaller, Wish
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_installer import OfedInstaller, OfedRequest
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state import OfedState
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_uninstaller import OfedUninstaller, Removal
 from tests.unit.builders.fakes import FakeRunner
@@ -98,9 +98,9 @@ class Host:
             info = tarfile.TarInfo("MLNX_OFED_LINUX-24.10-1.1.4.0-debian12.5-x86_64/mlnxofedinstall")
             tar.addfile(info, io.BytesIO())
         checksum = "sha256:" + hashlib.sha256(archive.read_bytes()).hexdigest()
-        told = {"checksum": checksum, "flags": ["--force"], "tmpdir": None, **changes}
-        wish = Wish(archive=archive, version=VERSION, folder=self.folder, timeout_seconds=3600, host="node7", **told)
-        return OfedInstaller(wish, FakeRunner([]), make_unit=self.make)
+        options = {"checksum": checksum, "flags": ["--force"], "tmpdir": None, **changes}
+        request = OfedRequest(archive=archive, version=VERSION, folder=self.folder, timeout_seconds=3600, host="node7", **options)
+        return OfedInstaller(request, FakeRunner([]), make_unit=self.make)
 
     @property
     def folder(self) -> Path:
@@ -281,8 +281,8 @@ def test_the_uninstaller_is_believed_only_when_ofed_is_gone(host: Host) -> None:
 
 def build(host: Host, looks: Sequence[Look], *, idle_only: bool = False) -> DriverBuild:
     host.looks[:] = looks
-    wish = Build("doca", ["/opt/tool", "-k", "6.8"], "/built", host.folder, None, 600, "node7", idle_only)
-    return DriverBuild(wish, FakeRunner([]), root=lambda: SysRoot(str(host.path)), make_unit=host.make)
+    request = Build("doca", ["/opt/tool", "-k", "6.8"], "/built", host.folder, None, 600, "node7", idle_only)
+    return DriverBuild(request, FakeRunner([]), root=lambda: SysRoot(str(host.path)), make_unit=host.make)
 
 
 def test_another_build_by_the_same_rules(host: Host) -> None:

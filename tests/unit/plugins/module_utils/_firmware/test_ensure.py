@@ -35,9 +35,9 @@ def only(result: MlxconfigResult) -> DeviceResult:
 
 def test_only_what_differs_is_written_in_one_call_and_read_back() -> None:
     after = {**ETHERNET, "SRIOV_EN": ("False(0)", "False(0)", "True(1)"), "ROCE_CC_MASK": ("0x0(0)", "0x0(0)", "0xff(255)")}
-    wished = {"LINK_TYPE_P1": "ETH(2)", "LINK_TYPE_P2": 2, "NUM_OF_VFS": "8", "SRIOV_EN": True, "ROCE_CC_MASK": 255, "ATS_ENABLED": 1}
+    settings = {"LINK_TYPE_P1": "ETH(2)", "LINK_TYPE_P2": 2, "NUM_OF_VFS": "8", "SRIOV_EN": True, "ROCE_CC_MASK": 255, "ATS_ENABLED": 1}
     calls = [(query(), 0, listing(ROWS), ""), (write("LINK_TYPE_P1=2", "SRIOV_EN=1", "ROCE_CC_MASK=0xff"), 0, DONE, "")]
-    result = ensure(wished, *calls, (query(), 0, listing(after), ""))
+    result = ensure(settings, *calls, (query(), 0, listing(after), ""))
     device = only(result)
     assert result.changed
     assert device.written == {
@@ -82,14 +82,14 @@ def test_a_check_run_tells_the_same_and_writes_nothing() -> None:
     assert result.changed
     assert only(result).pending == {"LINK_TYPE_P1": {"current": "IB(1)", "next_boot": "ETH(2)"}}
     assert [(diff["before"], diff["after"]) for diff in result.diffs] == [("LINK_TYPE_P1 = IB(1)\n", "LINK_TYPE_P1 = ETH(2)\n")]
-    assert result.differences == [f"{CARD}: LINK_TYPE_P1 is IB(1) at the next boot, wished ETH(2)"]
+    assert result.differences == [f"{CARD}: LINK_TYPE_P1 is IB(1) at the next boot, requested ETH(2)"]
 
 
 def test_a_check_run_goes_on_where_the_tool_is_not_installed_yet() -> None:
-    wishes = [{"device": CARD, "settings": {"LINK_TYPE_P1": 2}}]
-    result = ensure_settings(wishes, runner=Without(["mstconfig", "mlxconfig"], []), check_mode=True)
+    requests = [{"device": CARD, "settings": {"LINK_TYPE_P1": 2}}]
+    result = ensure_settings(requests, runner=Without(["mstconfig", "mlxconfig"], []), check_mode=True)
     assert (result.changed, result.errors) == (True, [])
-    result = ensure_settings(wishes, runner=Without(["mstconfig", "mlxconfig"], []), check_mode=False)
+    result = ensure_settings(requests, runner=Without(["mstconfig", "mlxconfig"], []), check_mode=False)
     assert (result.changed, result.errors) == (False, [f"{CARD}: neither mstconfig nor mlxconfig is installed"])
 
 
@@ -101,8 +101,8 @@ def test_a_write_that_does_not_stick_is_an_error_and_a_change() -> None:
 
 
 def test_a_write_that_is_refused_is_quoted() -> None:
-    said = "Applying... Failed!\n-E- Failed to set configuration: The device is busy\n"
-    result = ensure({"LINK_TYPE_P1": 2}, (query(), 0, listing(ROWS), ""), (write("LINK_TYPE_P1=2"), 3, said, ""))
+    output = "Applying... Failed!\n-E- Failed to set configuration: The device is busy\n"
+    result = ensure({"LINK_TYPE_P1": 2}, (query(), 0, listing(ROWS), ""), (write("LINK_TYPE_P1=2"), 3, output, ""))
     assert (
         "`mstconfig -y -d 0000:3d:00.0 set LINK_TYPE_P1=2` failed: -E- Failed to set configuration: The device is busy" in result.errors[0]
     )
@@ -110,8 +110,8 @@ def test_a_write_that_is_refused_is_quoted() -> None:
 
 
 def test_a_power_cycle_is_more_than_a_reboot() -> None:
-    said = DONE.replace("reboot", "power cycle")
-    calls = [(query(), 0, listing(ROWS), ""), (write("LINK_TYPE_P1=2"), 0, said, ""), (query(), 0, listing(ETHERNET), "")]
+    output = DONE.replace("reboot", "power cycle")
+    calls = [(query(), 0, listing(ROWS), ""), (write("LINK_TYPE_P1=2"), 0, output, ""), (query(), 0, listing(ETHERNET), "")]
     assert only(ensure({"LINK_TYPE_P1": 2}, *calls)).why.endswith(f"{CARD} wants a power cycle, a reboot is not enough")
 
 
@@ -121,7 +121,7 @@ def test_a_power_cycle_is_more_than_a_reboot() -> None:
         ({"ESWITCH_HAIRPIN_DESCRIPTORS": 64}, "ESWITCH_HAIRPIN_DESCRIPTORS is an array (Array[0..7])"),
         ({"ESWITCH_HAIRPIN_DESCRIPTORS[0]": 64}, "ESWITCH_HAIRPIN_DESCRIPTORS[0] is an array"),
         ({"NUM_OF_VFS": 16}, "NUM_OF_VFS is read-only: it is 8, and cannot be made 16"),
-        ({"SRIOV_EN": True}, "SRIOV_EN: mstconfig does not tell its value (N/A)"),
+        ({"SRIOV_EN": True}, "SRIOV_EN: mstconfig does not report its value (N/A)"),
     ],
 )
 def test_what_cannot_be_written_is_refused_and_nothing_else_is_written_there(settings: dict[str, Any], words: str) -> None:
@@ -149,8 +149,8 @@ def test_one_device_does_not_hide_another() -> None:
         (query(device=other), 0, listing(ROWS, device=other), ""),
     ]
     runner = FakeRunner(calls)
-    wishes = [{"device": device, "settings": {"LINK_TYPE_P1": 1}} for device in (CARD, other)]
-    result = ensure_settings(wishes, runner=runner, check_mode=False)
+    requests = [{"device": device, "settings": {"LINK_TYPE_P1": 1}} for device in (CARD, other)]
+    result = ensure_settings(requests, runner=runner, check_mode=False)
     assert [device.error is None for device in result.devices] == [False, True]
 
 

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards import Wish, argument, is_array, is_wished, read_value, spelled
+from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards import (
+    RequestedValue,
+    argument,
+    is_array,
+    is_requested,
+    read_value,
+    spelled,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware.mlxconfig import Value
 
 
@@ -22,22 +29,22 @@ def test_a_value_that_is_not_told() -> None:
 
 
 @pytest.mark.parametrize("wish", [2, "2", "0x2", "ETH", "eth", "ETH(2)", " Eth(2) "])
-def test_one_value_is_wished_in_many_ways(wish: Wish) -> None:
-    assert is_wished(Value("ETH", 2), wish)
-    assert not is_wished(Value("IB", 1), wish)
+def test_one_value_is_wished_in_many_ways(wish: RequestedValue) -> None:
+    assert is_requested(Value("ETH", 2), wish)
+    assert not is_requested(Value("IB", 1), wish)
 
 
 @pytest.mark.parametrize("wish", [True, "True", "true", 1, "1", "True(1)"])
-def test_a_boolean(wish: Wish) -> None:
-    assert is_wished(Value("True", 1), wish)
-    assert is_wished(Value("1", 1), wish)  # as old tools print it
-    assert not is_wished(Value("False", 0), wish)
+def test_a_boolean(wish: RequestedValue) -> None:
+    assert is_requested(Value("True", 1), wish)
+    assert is_requested(Value("1", 1), wish)  # as old tools print it
+    assert not is_requested(Value("False", 0), wish)
 
 
 def test_a_name_that_is_no_number() -> None:
-    assert is_wished(Value("DEVICE_DEFAULT", 0), "device_default")
-    assert not is_wished(Value("%d", None), "8")
-    assert not is_wished(Value("DEVICE_DEFAULT", 0), "DISABLED")
+    assert is_requested(Value("DEVICE_DEFAULT", 0), "device_default")
+    assert not is_requested(Value("%d", None), "8")
+    assert not is_requested(Value("DEVICE_DEFAULT", 0), "DISABLED")
 
 
 def test_an_array_stands_for_several_values() -> None:
@@ -57,5 +64,5 @@ def test_an_array_stands_for_several_values() -> None:
         ("255", "0x1(1)", "0xff"),
     ],
 )
-def test_what_set_is_told(wish: Wish, now: str, word: str) -> None:
+def test_what_set_is_told(wish: RequestedValue, now: str, word: str) -> None:
     assert argument(wish, read_value(now)) == word

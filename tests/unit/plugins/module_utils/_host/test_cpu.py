@@ -20,13 +20,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import A
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._host import cpu_ensure, cpu_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import Cpu, IdleState, Tuned, read_cpu
-from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CpuWish, cpu_files, deep_states, ensure_cpu
+from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CpuRequest, cpu_files, deep_states, ensure_cpu
 from tests.unit.builders.fakes import FakeRunner
 from tests.unit.builders.trees import write_tree
 
 CPUS = "/sys/devices/system/cpu"
 STATES = {"POLL": 0, "C1": 1, "C6": 133}
-WISH = CpuWish("performance", 10)
+WISH = CpuRequest("performance", 10)
 UNIT = "rdma-cpu.service"
 SHOW = ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", UNIT]
 NEW = (SHOW, 0, f"Id={UNIT}\nActiveState=inactive\nUnitFileState=\n", "")
@@ -172,9 +172,9 @@ def test_a_host_in_use_is_not_changed_and_the_difference_is_reported(root: Path)
 def test_no_wish_takes_the_unit_out(root: Path) -> None:
     ensure_cpu(WISH, runner=Systemd(root, NEW, systemctl("enable", UNIT), systemctl("restart", UNIT)), look=look(root), check_mode=False)
     runner = FakeRunner([RUNNING, systemctl("disable", "--now", UNIT), systemctl("daemon-reload")])
-    result = ensure_cpu(CpuWish(None, None), runner=runner, look=look(root), check_mode=False)
+    result = ensure_cpu(CpuRequest(None, None), runner=runner, look=look(root), check_mode=False)
     assert (result.service.removed, len(result.service.files), list((root / "ours").iterdir())) == (("enabled", "started"), 3, [])
-    assert not ensure_cpu(CpuWish(None, None), runner=FakeRunner([NEW]), look=look(root), check_mode=False).changed
+    assert not ensure_cpu(CpuRequest(None, None), runner=FakeRunner([NEW]), look=look(root), check_mode=False).changed
 
 
 def test_where_tuned_runs_it_is_told(root: Path) -> None:
@@ -208,7 +208,7 @@ def test_with_no_wish_tuned_takes_what_it_had_before_its_profile_goes(root: Path
             return super().run(argv, timeout_seconds=timeout_seconds)
 
     runner = TunedAdm([(["tuned-adm", "profile", "balanced"], 0, "", ""), NEW])
-    result = ensure_cpu(CpuWish(None, None), runner=runner, look=look(root), check_mode=False)
+    result = ensure_cpu(CpuRequest(None, None), runner=runner, look=look(root), check_mode=False)
     assert (result.taken, file.exists()) == ("balanced", False)
     assert [diff["after_header"] for diff in result.diffs] == [str(file), "profile of tuned"]
 
@@ -224,7 +224,7 @@ def test_a_governor_that_the_kernel_refuses_is_said(root: Path, monkeypatch: pyt
 
     monkeypatch.setattr(Path, "write_text", refuse)
     said = cpu_runner.apply({"governor": "turbo", "max_cstate_latency_us": None}, root)
-    assert said[0].endswith("policy0/scaling_governor is powersave, and shall be turbo (Invalid argument)")
+    assert said[0].endswith("policy0/scaling_governor is powersave, expected turbo (Invalid argument)")
     assert len(said) == 2
 
 
@@ -238,4 +238,4 @@ def test_the_files_are_the_units_or_tuneds(root: Path) -> None:
 @pytest.mark.parametrize(("disabled", "deep"), [(0, ["C6"]), (1, ["C6"]), (2, [])])
 def test_a_state_counts_until_no_cpu_may_enter_it(root: Path, disabled: int, deep: list[str]) -> None:
     write_tree(root, "\n".join(f"{CPUS}/cpu{number}/cpuidle/state2/disable: 1" for number in range(disabled)))
-    assert deep_states(CpuWish(None, 10), look(root)()) == deep
+    assert deep_states(CpuRequest(None, 10), look(root)()) == deep

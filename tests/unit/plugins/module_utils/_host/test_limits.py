@@ -16,7 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import C
 from ansible_collections.rdma.cluster.plugins.module_utils._host import limits as host_limits
 from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import (
     Limit,
-    LimitsWish,
+    LimitsRequest,
     Memlock,
     ServiceLimits,
     files,
@@ -93,7 +93,7 @@ def test_a_real_service() -> None:
 
 
 def test_the_files_say_what_is_wished_and_nothing_of_the_stack() -> None:
-    texts = {file.path: file.content for file in files(LimitsWish(memlock_unlimited=True, open_files=131072, keep_ipc=True))}
+    texts = {file.path: file.content for file in files(LimitsRequest(memlock_unlimited=True, open_files=131072, keep_ipc=True))}
     assert (texts[host_limits.LOGIN_FILE] or "").splitlines()[1:] == [
         "* - memlock unlimited",
         "root - memlock unlimited",
@@ -113,6 +113,6 @@ def test_the_files_say_what_is_wished_and_nothing_of_the_stack() -> None:
 
 
 def test_what_is_not_wished_is_in_no_file() -> None:
-    assert {file.content for file in files(LimitsWish(memlock_unlimited=False, open_files=0, keep_ipc=False))} == {None}
-    (login, *_others) = files(LimitsWish(memlock_unlimited=False, open_files=131072, keep_ipc=False))
+    assert {file.content for file in files(LimitsRequest(memlock_unlimited=False, open_files=0, keep_ipc=False))} == {None}
+    (login, *_others) = files(LimitsRequest(memlock_unlimited=False, open_files=131072, keep_ipc=False))
     assert "memlock" not in "".join((login.content or "").splitlines()[1:])

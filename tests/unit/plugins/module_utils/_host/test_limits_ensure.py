@@ -15,14 +15,14 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import en
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._host import limits as _logind
 from ansible_collections.rdma.cluster.plugins.module_utils._host import limits as host_limits
-from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import LimitsWish, parse_bool_property
+from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import LimitsRequest, parse_bool_property
 from ansible_collections.rdma.cluster.plugins.module_utils._host.limits_ensure import ensure_limits
 from tests.unit.builders.fakes import FakeRunner
 from tests.unit.builders.limits import BOUND, FREE, REEXEC, limits, service, with_files
 from tests.unit.builders.trees import write_tree
 
-MEMLOCK_ONLY = LimitsWish(memlock_unlimited=True, open_files=0, keep_ipc=False)
-NOTHING = LimitsWish(memlock_unlimited=False, open_files=0, keep_ipc=False)
+MEMLOCK_ONLY = LimitsRequest(memlock_unlimited=True, open_files=0, keep_ipc=False)
+NOTHING = LimitsRequest(memlock_unlimited=False, open_files=0, keep_ipc=False)
 
 
 @pytest.fixture(autouse=True)
@@ -103,7 +103,7 @@ def test_a_later_drop_in_that_overrides_is_named(root: Path) -> None:
 
 def test_a_limit_that_stays_for_no_reason_in_sight_says_where_to_look(root: Path) -> None:
     with pytest.raises(
-        ApplyError, match=r"unknown instead of as wished\. Look for other settings than 90-rdma-cluster.conf in `systemd-an"
+        ApplyError, match=r"unknown instead of as requested\. Look for other settings than 90-rdma-cluster.conf in `systemd-an"
     ):
         ensure_limits(MEMLOCK_ONLY, runner=FakeRunner([BOUND, REEXEC, service("", rc=1)]), sys=SysRoot(str(root)), check_mode=False)
 
@@ -111,8 +111,8 @@ def test_a_limit_that_stays_for_no_reason_in_sight_says_where_to_look(root: Path
 def test_too_few_open_files_are_a_reason_as_well(root: Path) -> None:
     few = service(with_files(limits("unlimited", "unlimited"), 1024))
     runner = FakeRunner([few, REEXEC, FREE])
-    wish = LimitsWish(memlock_unlimited=True, open_files=131072, keep_ipc=False)
-    result = ensure_limits(wish, runner=runner, sys=SysRoot(str(root)), check_mode=False)
+    request = LimitsRequest(memlock_unlimited=True, open_files=131072, keep_ipc=False)
+    result = ensure_limits(request, runner=runner, sys=SysRoot(str(root)), check_mode=False)
     assert result.live == [("open files of services", "1024", "131072")]
 
 
@@ -120,7 +120,7 @@ LOGIND = "/sys/fs/cgroup/system.slice/systemd-logind.service/cgroup.procs: 412"
 IPC = ["busctl", "get-property", "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "RemoveIPC"]
 REMOVES, KEEPS = (IPC, 0, "b true\n", ""), (IPC, 0, "b false\n", "")
 RELOAD = (["systemctl", "kill", "--signal=HUP", "systemd-logind.service"], 0, "", "")
-KEEP = LimitsWish(memlock_unlimited=False, open_files=0, keep_ipc=True)
+KEEP = LimitsRequest(memlock_unlimited=False, open_files=0, keep_ipc=True)
 
 
 def test_logind_is_told_and_looked_at(root: Path) -> None:

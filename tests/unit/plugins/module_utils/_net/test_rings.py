@@ -59,7 +59,7 @@ def test_only_what_differs_is_set(rules: Path, sys: SysRoot) -> None:
     driver = Driver()
     result = ensure_rings([RAIL0, RAIL1], runner=driver, port=driver, sys=sys, refused="", check_mode=False)
     assert driver.ran == [("ethtool", "-G", "ens1", "rx", "256", "tx", "1024"), ("ethtool", "-G", "ens2", "tx", "512")]
-    assert result.told == {"ens1": ("rx 256, tx 256", "rx 256, tx 1024"), "ens2": ("tx 256", "tx 512")}
+    assert result.live_words == {"ens1": ("rx 256, tx 256", "rx 256, tx 1024"), "ens2": ("tx 256", "tx 512")}
     # rx of ens1 is as it shall be, and has no line.
     assert [(diff["after_header"], diff["before"], diff["after"]) for diff in result.diffs[1:]] == [
         ("tx ring of ens1", "256\n", "1024\n"),

@@ -21,15 +21,20 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import A
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.port import ConfigPort, SysfsPort
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import service
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.request import (
+    PcieRequest,
+    make_request,
+    parse_request,
+    write_request,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import UNIT, PcieResult, ensure_pcie, service_files
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import Wish, make_wish, parse_wish, write_wish
 from tests.unit.builders.fakes import Call, FakeRunner
 from tests.unit.builders.pcie_host import ABOVE_NIC, CONTROL, NIC, OTHER, SECOND, DeafPort, LockedPort, config_of, pcie_host
 
 SHOW = ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", UNIT]
 NEW: Call = (SHOW, 0, f"Id={UNIT}\nActiveState=inactive\nUnitFileState=\n", "")
 RUNNING: Call = (SHOW, 0, f"Id={UNIT}\nActiveState=active\nUnitFileState=enabled\n", "")
-WISH = Wish((NIC,), 4096, "auto")
+WISH = PcieRequest((NIC,), 4096, "auto")
 
 
 def systemctl(*words: str, rc: int = 0, stderr: str = "") -> Call:
@@ -44,7 +49,7 @@ class Host:
         self.files = folder / "files"
 
     def ensure(
-        self, *calls: Call, wish: Wish = WISH, port: ConfigPort | None = None, check_mode: bool = False, kept: Sequence[str] = ()
+        self, *calls: Call, wish: PcieRequest = WISH, port: ConfigPort | None = None, check_mode: bool = False, kept: Sequence[str] = ()
     ) -> PcieResult:
         runner = FakeRunner(calls)
         port = port or SysfsPort(str(self.root))
@@ -108,7 +113,7 @@ def test_the_boot_applies_the_same_file_with_the_same_code(host: Host) -> None:
 def test_the_boot_fails_where_a_card_is_gone_and_does_the_others(host: Host) -> None:
     host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT))
     pcie_host(host.root)
-    (host.files / "pcie.json").write_text(write_wish(Wish((NIC, "0000:99:00.0"), 4096, "leave")))
+    (host.files / "pcie.json").write_text(write_request(PcieRequest((NIC, "0000:99:00.0"), 4096, "leave")))
     done = host.boot()
     assert (done.returncode, done.stderr) == (1, "there is no PCI function 0000:99:00.0\n")
     assert f"{NIC} MRRS of 4096 bytes" in done.stdout
@@ -128,7 +133,7 @@ def test_drift_is_mended_without_touching_the_service(host: Host) -> None:
 
 def test_another_wish_runs_the_unit_with_its_new_file(host: Host) -> None:
     host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT))
-    result = host.ensure(RUNNING, systemctl("restart", UNIT), wish=Wish((NIC,), 2048, "auto"))
+    result = host.ensure(RUNNING, systemctl("restart", UNIT), wish=PcieRequest((NIC,), 2048, "auto"))
     assert [change.path for change in result.service.files] == [str(host.files / "pcie.json")]
 
 
@@ -151,7 +156,7 @@ def test_settings_that_do_not_stick_fail_with_all_that_did_not(host: Host) -> No
 
 def test_a_card_that_is_gone_is_an_error_and_the_others_are_done(host: Host) -> None:
     with pytest.raises(ApplyError, match=r"^there is no PCI function 0000:99:00.0$"):
-        host.ensure(wish=Wish((NIC, "0000:99:00.0"), 4096, "leave"))
+        host.ensure(wish=PcieRequest((NIC, "0000:99:00.0"), 4096, "leave"))
     assert int.from_bytes(config_of(host.root, NIC)[0x68:0x6A], "little") == 0x593F
 
 
@@ -161,8 +166,8 @@ def test_a_unit_that_fails_is_quoted(host: Host) -> None:
         host.ensure(NEW, systemctl("enable", UNIT), failed)
 
 
-@pytest.mark.parametrize("wish", [Wish((), 4096, "auto"), Wish((NIC,), None, "leave"), Wish((NIC,), None, "vm")])
-def test_a_wish_for_nothing_removes_the_service_and_leaves_the_settings(host: Host, wish: Wish) -> None:
+@pytest.mark.parametrize("wish", [PcieRequest((), 4096, "auto"), PcieRequest((NIC,), None, "leave"), PcieRequest((NIC,), None, "vm")])
+def test_a_wish_for_nothing_removes_the_service_and_leaves_the_settings(host: Host, wish: PcieRequest) -> None:
     host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT))
     tuned = config_of(host.root, NIC)
     removed = host.ensure(RUNNING, systemctl("disable", "--now", UNIT), systemctl("daemon-reload"), wish=wish)
@@ -237,13 +242,13 @@ def test_nothing_is_written_while_a_job_without_gpus_holds_queue_pairs(host: Hos
 @pytest.mark.parametrize("kept", [["mrrs"], ["acs_write"], ["mrrs", "acs_write"]])
 def test_a_permission_that_is_withdrawn_leaves_the_service_of_settings_that_are_there(host: Host, kept: list[str]) -> None:
     host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT))
-    again = host.ensure(RUNNING, kept=kept, wish=Wish((NIC,), 4096, "bare_metal"))
+    again = host.ensure(RUNNING, kept=kept, wish=PcieRequest((NIC,), 4096, "bare_metal"))
     assert (again.changed, again.withheld) == (False, {})
 
 
 def test_what_is_not_allowed_any_more_is_not_written_again_and_the_service_stays(host: Host) -> None:
     """What is still allowed is written."""
-    wish = Wish((NIC,), 4096, "bare_metal")
+    wish = PcieRequest((NIC,), 4096, "bare_metal")
     host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT), wish=wish)
     files = {path.name: path.read_text(errors="replace") for path in host.files.iterdir()}
     pcie_host(host.root)
@@ -259,12 +264,12 @@ def test_what_is_not_allowed_any_more_is_not_written_again_and_the_service_stays
 
 def test_a_service_gets_no_setting_that_was_never_allowed(host: Host) -> None:
     """Its value is there by chance."""
-    both = Wish((NIC,), 4096, "bare_metal")
-    host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT), wish=Wish((NIC,), None, "bare_metal"))
+    both = PcieRequest((NIC,), 4096, "bare_metal")
+    host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT), wish=PcieRequest((NIC,), None, "bare_metal"))
     for address in (NIC, SECOND):
         SysfsPort(str(host.root)).write_word(address, 0x68, CONTROL & 0x8FFF | 5 << 12)
     assert not host.ensure(RUNNING, wish=both, kept=["mrrs"]).changed
-    assert parse_wish((host.files / "pcie.json").read_text()).mrrs_bytes is None
+    assert parse_request((host.files / "pcie.json").read_text()).mrrs_bytes is None
 
 
 def test_lockdown_that_is_enabled_later_does_not_fail_the_boot(host: Host) -> None:
@@ -280,18 +285,18 @@ def test_lockdown_that_is_enabled_later_does_not_fail_the_boot(host: Host) -> No
     )
     assert config_of(host.root, NIC) == before
     # Another failure still is one.
-    (host.files / "pcie.json").write_text(write_wish(Wish((NIC, "0000:99:00.0"), 4096, "leave")))
+    (host.files / "pcie.json").write_text(write_request(PcieRequest((NIC, "0000:99:00.0"), 4096, "leave")))
     assert host.boot().returncode == 1
 
 
 def test_mrrs_of_some_cards_is_kept_in_the_file(host: Host) -> None:
-    wish = Wish((NIC, OTHER), 4096, "leave", (OTHER,))
+    wish = PcieRequest((NIC, OTHER), 4096, "leave", (OTHER,))
     host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT), wish=wish)
-    assert parse_wish((host.files / "pcie.json").read_text()) == wish
+    assert parse_request((host.files / "pcie.json").read_text()) == wish
     assert int.from_bytes(config_of(host.root, NIC)[0x68:0x6A], "little") == CONTROL
     assert int.from_bytes(config_of(host.root, OTHER)[0x68:0x6A], "little") == CONTROL & 0x8FFF | 5 << 12
     with pytest.raises(ParseError, match=rf"mrrs_nics: {OTHER} is not in nics"):
-        make_wish([NIC], 4096, "leave", [OTHER])
+        make_request([NIC], 4096, "leave", [OTHER])
 
 
 def test_the_unit_runs_what_is_installed() -> None:
@@ -299,7 +304,7 @@ def test_the_unit_runs_what_is_installed() -> None:
     assert isinstance(unit.content, str)
     assert f"ExecStart=/usr/bin/python3 {program.path} --config {config.path}\n" in unit.content
     assert (config.path, program.mode) == ("/etc/rdma-cluster/pcie.json", 0o755)
-    assert parse_wish(config.text) == WISH
+    assert parse_request(config.text) == WISH
 
 
 WRONG = [
@@ -312,10 +317,10 @@ WRONG = [
 @pytest.mark.parametrize(("change", "message"), WRONG, ids=[next(iter(change)) for change, _message in WRONG])
 def test_a_wish_that_is_none_is_refused(change: dict[str, object], message: str) -> None:
     with pytest.raises(ParseError, match=message):
-        make_wish(**{"nics": [NIC], "mrrs_bytes": 512, "acs": "leave", **change})  # type: ignore[arg-type]
+        make_request(**{"nics": [NIC], "mrrs_bytes": 512, "acs": "leave", **change})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", "{}", '{"nics": 1, "mrrs_bytes": null, "acs": "leave"}', '{"more": 1}'])
 def test_a_file_that_says_no_wish_is_refused(text: str) -> None:
     with pytest.raises(ParseError, match="not the PCIe settings of a host"):
-        parse_wish(text)
+        parse_request(text)

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.port import SysfsPort
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.request import ACS, MRRS, PcieRequest
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.tuning import (
     Applied,
     apply,
@@ -19,7 +20,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.tuning i
     card_functions,
     survey,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import ACS, MRRS, Wish
 from tests.unit.builders.config_space import ACS as ACS_AT
 from tests.unit.builders.config_space import PCIE, decoded_config
 from tests.unit.builders.pcie_host import (
@@ -61,7 +61,7 @@ def spaces(root: Path) -> dict[str, bytes]:
 def test_read_requests_of_all_functions_of_the_card_and_of_nothing_else(tmp_path: Path) -> None:
     root = pcie_host(tmp_path / "host")
     before = spaces(root)
-    found = survey(Wish((NIC,), 4096, "leave"), SysRoot(str(root)), SysfsPort(str(root)))
+    found = survey(PcieRequest((NIC,), 4096, "leave"), SysRoot(str(root)), SysfsPort(str(root)))
     assert [setting.to_dict() for setting in found.settings] == [
         {"address": address, "setting": MRRS, "old": 512, "new": 4096} for address in (NIC, SECOND)
     ]
@@ -70,7 +70,7 @@ def test_read_requests_of_all_functions_of_the_card_and_of_nothing_else(tmp_path
     assert apply(found.settings, SysfsPort(str(root))) == Applied()
     # 0x293f -> 0x593f: bits 14:12 alone, which the upper byte has.
     assert changed_bytes(root, before) == {address: {DEVICE_CONTROL + 1: (0x29, 0x59)} for address in (NIC, SECOND)}
-    again = survey(Wish((NIC,), 4096, "leave"), SysRoot(str(root)), SysfsPort(str(root)))
+    again = survey(PcieRequest((NIC,), 4096, "leave"), SysRoot(str(root)), SysfsPort(str(root)))
     assert again.different == []
 
 
@@ -78,7 +78,7 @@ def test_read_requests_of_all_functions_of_the_card_and_of_nothing_else(tmp_path
 def test_each_size_is_its_code(tmp_path: Path, size: int, code: int) -> None:
     root = pcie_host(tmp_path / "host")
     port = SysfsPort(str(root))
-    assert apply(survey(Wish((NIC,), size, "leave"), SysRoot(str(root)), port).settings, port) == Applied()
+    assert apply(survey(PcieRequest((NIC,), size, "leave"), SysRoot(str(root)), port).settings, port) == Applied()
     assert int.from_bytes(port.read(NIC, DEVICE_CONTROL, 2), "little") == CONTROL & 0x8FFF | code << 12
     decoded = decoded_config(config_of(root, NIC)).pcie
     assert decoded is not None
@@ -88,7 +88,7 @@ def test_each_size_is_its_code(tmp_path: Path, size: int, code: int) -> None:
 def test_on_bare_metal_what_redirects_goes_and_the_rest_stays(tmp_path: Path) -> None:
     root = pcie_host(tmp_path / "host")
     before = spaces(root)
-    found = survey(Wish((NIC,), None, "auto"), SysRoot(str(root)), SysfsPort(str(root)))
+    found = survey(PcieRequest((NIC,), None, "auto"), SysRoot(str(root)), SysfsPort(str(root)))
     guarded = ["SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd"]
     assert found.acs == "bare_metal"
     assert [setting.to_dict() for setting in found.settings] == [
@@ -96,7 +96,7 @@ def test_on_bare_metal_what_redirects_goes_and_the_rest_stays(tmp_path: Path) ->
     ]
     assert apply(found.settings, SysfsPort(str(root))) == Applied()
     assert changed_bytes(root, before) == {address: {ACS_CONTROL: (0x1F, 0x02)} for address in (ROOT_PORT, ABOVE_NIC, ABOVE_GPU)}
-    assert survey(Wish((NIC,), None, "bare_metal"), SysRoot(str(root)), SysfsPort(str(root))).different == []
+    assert survey(PcieRequest((NIC,), None, "bare_metal"), SysRoot(str(root)), SysfsPort(str(root))).different == []
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_on_bare_metal_what_redirects_goes_and_the_rest_stays(tmp_path: Path) ->
 )
 def test_where_acs_is_needed_it_is_told_and_left(tmp_path: Path, host: dict[str, str], wished: str, mode: str, left: str) -> None:
     root = pcie_host(tmp_path / "host", **host)  # type: ignore[arg-type]
-    found = survey(Wish((NIC,), None, wished), SysRoot(str(root)), SysfsPort(str(root)))
+    found = survey(PcieRequest((NIC,), None, wished), SysRoot(str(root)), SysfsPort(str(root)))
     assert (found.acs, found.settings, found.problems) == (mode, [], [])
     assert [subject for subject, _reason in found.left] == [ROOT_PORT, ABOVE_NIC, ABOVE_GPU]
     assert all("ACS SrcValid, TransBlk, ReqRedir" in reason and left in reason for _subject, reason in found.left)
@@ -120,15 +120,15 @@ def test_where_acs_is_needed_it_is_told_and_left(tmp_path: Path, host: dict[str,
 
 def test_gpus_that_nothing_tells_the_model_of_are_left_alone(tmp_path: Path) -> None:
     root = pcie_host(tmp_path / "host", model="")
-    found = survey(Wish((NIC,), None, "auto"), SysRoot(str(root)), SysfsPort(str(root)))
+    found = survey(PcieRequest((NIC,), None, "auto"), SysRoot(str(root)), SysfsPort(str(root)))
     assert (found.acs, found.settings) == ("leave", [])
-    assert found.left == [(ACS, "no driver tells which GPUs these are, and boards with Grace need ACS")]
+    assert found.left == [(ACS, "no driver reports which GPUs these are, and boards with Grace need ACS")]
 
 
 @pytest.mark.parametrize("host", [{"device": "0x1025"}, {"model": "NVIDIA GH200 480GB"}], ids=["ConnectX-9", "Grace"])
 def test_bare_metal_is_refused_where_the_platform_needs_acs(tmp_path: Path, host: dict[str, str]) -> None:
     root = pcie_host(tmp_path / "host", **host)  # type: ignore[arg-type]
-    found = survey(Wish((NIC,), 4096, "bare_metal"), SysRoot(str(root)), SysfsPort(str(root)))
+    found = survey(PcieRequest((NIC,), 4096, "bare_metal"), SysRoot(str(root)), SysfsPort(str(root)))
     assert [setting.name for setting in found.settings] == [MRRS, MRRS]
     (problem,) = found.problems
     assert problem.startswith("acs is bare_metal, but this platform needs some of ACS")
@@ -147,7 +147,7 @@ def test_which_functions_and_bridges_belong_to_a_card(tmp_path: Path) -> None:
 def test_a_write_that_is_ignored_is_seen_at_the_read_back(tmp_path: Path) -> None:
     root = pcie_host(tmp_path / "host")
     port = DeafPort(str(root))
-    done = apply(survey(Wish((NIC,), 4096, "auto"), SysRoot(str(root)), port).settings, port)
+    done = apply(survey(PcieRequest((NIC,), 4096, "auto"), SysRoot(str(root)), port).settings, port)
     assert (len(done.failures), done.refused) == (5, [])
     assert done.failures[0] == (
         f"{NIC} MRRS of 4096 bytes was written, and MRRS of 512 bytes is read back: "
@@ -159,13 +159,13 @@ def test_a_write_that_is_ignored_is_seen_at_the_read_back(tmp_path: Path) -> Non
 def test_a_write_that_the_kernel_refuses_is_told_apart_from_a_failure(tmp_path: Path) -> None:
     root = pcie_host(tmp_path / "host")
     port = LockedPort(str(root))
-    done = apply(survey(Wish((OTHER,), 4096, "leave"), SysRoot(str(root)), port).settings, port)
+    done = apply(survey(PcieRequest((OTHER,), 4096, "leave"), SysRoot(str(root)), port).settings, port)
     assert ([setting.address for setting in done.refused], done.failures) == ([OTHER], [])
 
 
 def test_mrrs_of_some_cards_only(tmp_path: Path) -> None:
     root = pcie_host(tmp_path / "host")
-    found = survey(Wish((NIC, OTHER), 4096, "leave", (OTHER,)), SysRoot(str(root)), SysfsPort(str(root)))
+    found = survey(PcieRequest((NIC, OTHER), 4096, "leave", (OTHER,)), SysRoot(str(root)), SysfsPort(str(root)))
     assert [setting.address for setting in found.settings] == [OTHER]
     assert sorted(found.payload) == [NIC, SECOND, OTHER]
 
@@ -174,7 +174,7 @@ def test_what_is_not_there_or_has_no_settings_of_its_own(tmp_path: Path) -> None
     root = pcie_host(tmp_path / "host")
     (root / PATHS[SECOND][1:] / "config").write_bytes(b"\xff" * 4096)
     (root / PATHS[OTHER][1:] / "config").write_bytes(config_of(root, OTHER)[:64])
-    found = survey(Wish((NIC, VIRTUAL, OTHER, "0000:99:00.0"), 4096, "leave"), SysRoot(str(root)), SysfsPort(str(root)))
+    found = survey(PcieRequest((NIC, VIRTUAL, OTHER, "0000:99:00.0"), 4096, "leave"), SysRoot(str(root)), SysfsPort(str(root)))
     assert found.left == [(VIRTUAL, "a virtual function: what its physical function has set holds")]
     assert found.problems == [
         "there is no PCI function 0000:99:00.0",
@@ -182,4 +182,4 @@ def test_what_is_not_there_or_has_no_settings_of_its_own(tmp_path: Path) -> None
         f"{OTHER}: no PCI Express capability can be read",
     ]
     assert [setting.address for setting in found.settings] == [NIC]
-    assert survey(Wish((OTHER,), None, "bare_metal"), SysRoot(str(root)), SysfsPort(str(root))).problems == []
+    assert survey(PcieRequest((OTHER,), None, "bare_metal"), SysRoot(str(root)), SysfsPort(str(root))).problems == []

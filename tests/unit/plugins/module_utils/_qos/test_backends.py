@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError
-from ansible_collections.rdma.cluster.plugins.module_utils._qos.backends import Told, read_told
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.backends import DcbSettings, read_dcb_settings
 from tests.unit.builders import dcb_texts
 from tests.unit.builders.fakes import Call, Without
 from tests.unit.builders.mlnx_qos_texts import DSCP, PCP, WARNING
@@ -21,7 +21,7 @@ PFC, APP = ("dcb", "-N", "-j", "pfc", "show", "dev", "eth1"), ("dcb", "-N", "-j"
 ETS, DCBX, BUFFER = (("dcb", "-N", "-j", kind, "show", "dev", "eth1") for kind in ("ets", "dcbx", "buffer"))
 DCB: list[Call] = [(PFC, 0, dcb_texts.PFC, ""), (ETS, 0, dcb_texts.ETS, ""), (APP, 0, dcb_texts.APP, ""), (DCBX, 0, dcb_texts.DCBX, "")]
 DCB_BUFFER: Call = (BUFFER, 0, dcb_texts.BUFFER, "")
-BY_DCB = Told(
+BY_DCB = DcbSettings(
     backend="dcb",
     why="mlnx_qos is not installed",
     dcbx="os",
@@ -37,18 +37,18 @@ BY_DCB = Told(
 )
 
 
-def read(*calls: Call, missing: tuple[str, ...] = (), is_mlx5: bool = True) -> tuple[Told, list[str]]:
+def read(*calls: Call, missing: tuple[str, ...] = (), is_mlx5: bool = True) -> tuple[DcbSettings, list[str]]:
     """What is told, and what is warned of, where exactly these commands run."""
     runner, warnings = Without(missing, list(calls)), list[str]()
-    told = read_told(runner, "eth1", warnings, is_mlx5=is_mlx5)
+    settings = read_dcb_settings(runner, "eth1", warnings, is_mlx5=is_mlx5)
     assert len(runner.ran) <= 5
-    return told, warnings
+    return settings, warnings
 
 
 def test_mlnx_qos_answers_alone() -> None:
-    told, warnings = read((QOS, 0, WARNING + DSCP, ""))
+    settings, warnings = read((QOS, 0, WARNING + DSCP, ""))
 
-    assert told == replace(
+    assert settings == replace(
         BY_DCB,
         backend="mlnx_qos",
         why="it is installed and works for this interface",
@@ -60,10 +60,10 @@ def test_mlnx_qos_answers_alone() -> None:
 
 
 def test_mlnx_qos_of_an_interface_that_nobody_has_set() -> None:
-    told, _warnings = read((QOS, 0, PCP, ""))
+    settings, _warnings = read((QOS, 0, PCP, ""))
 
-    assert (told.dcbx, told.trust, told.dscp_to_priority, told.pfc) == ("firmware", "pcp", {}, [False] * 8)
-    assert (told.priority_to_tc, told.bandwidth_percent) == ([1, 0, 2, 3, 4, 5, 6, 7], [0] * 8)
+    assert (settings.dcbx, settings.trust, settings.dscp_to_priority, settings.pfc) == ("firmware", "pcp", {}, [False] * 8)
+    assert (settings.priority_to_tc, settings.bandwidth_percent) == ([1, 0, 2, 3, 4, 5, 6, 7], [0] * 8)
 
 
 def test_dcb_answers_where_there_is_no_mlnx_qos() -> None:
@@ -71,9 +71,9 @@ def test_dcb_answers_where_there_is_no_mlnx_qos() -> None:
 
 
 def test_dcb_answers_for_other_cards_whose_delay_is_no_length() -> None:
-    told, warnings = read(*DCB, DCB_BUFFER, is_mlx5=False)
+    settings, warnings = read(*DCB, DCB_BUFFER, is_mlx5=False)
 
-    assert told == replace(BY_DCB, why="mlnx_qos supports only mlx5 interfaces", cable_length_m=None)
+    assert settings == replace(BY_DCB, why="mlnx_qos supports only mlx5 interfaces", cable_length_m=None)
     assert warnings == []
 
 
@@ -87,10 +87,10 @@ def test_dcb_answers_for_other_cards_whose_delay_is_no_length() -> None:
     ids=["error", "traceback", "empty"],
 )
 def test_dcb_answers_without_buffers_where_mlnx_qos_fails(failed: Call, why: str) -> None:
-    told, warnings = read(failed, *DCB)
+    settings, warnings = read(failed, *DCB)
 
-    assert told.why.startswith(why)
-    assert replace(told, why="") == replace(BY_DCB, why="", priority_to_buffer=None, buffer_bytes=None)
+    assert settings.why.startswith(why)
+    assert replace(settings, why="") == replace(BY_DCB, why="", priority_to_buffer=None, buffer_bytes=None)
     assert warnings == []
 
 
@@ -103,37 +103,37 @@ def test_dcb_answers_without_buffers_where_mlnx_qos_fails(failed: Call, why: str
     ],
 )
 def test_a_driver_without_dcb_is_asked_once(stderr: str, why: str) -> None:
-    told, warnings = read((PFC, 1, "\n", stderr), is_mlx5=False)
+    settings, warnings = read((PFC, 1, "\n", stderr), is_mlx5=False)
 
-    assert (told, warnings) == (Told(None, f"mlnx_qos supports only mlx5 interfaces; {why}"), [])
+    assert (settings, warnings) == (DcbSettings(None, f"mlnx_qos supports only mlx5 interfaces; {why}"), [])
 
 
 def test_a_host_without_either_tool() -> None:
-    told, warnings = read(missing=("mlnx_qos", "dcb"))
+    settings, warnings = read(missing=("mlnx_qos", "dcb"))
 
-    assert (told, warnings) == (Told(None, "mlnx_qos is not installed; dcb is not installed"), [])
+    assert (settings, warnings) == (DcbSettings(None, "mlnx_qos is not installed; dcb is not installed"), [])
 
 
 def test_a_dcb_that_prints_something_else_does_not_answer() -> None:
-    told, warnings = read((PFC, 0, "prio-pfc 0:off\n", ""), is_mlx5=False)
+    settings, warnings = read((PFC, 0, "prio-pfc 0:off\n", ""), is_mlx5=False)
 
-    assert (told.backend, warnings) == (None, [])
-    assert told.why.endswith("; not the output of `dcb -j pfc show`: 'prio-pfc 0:off\\n'")
+    assert (settings.backend, warnings) == (None, [])
+    assert settings.why.endswith("; not the output of `dcb -j pfc show`: 'prio-pfc 0:off\\n'")
 
 
 def test_what_a_driver_or_a_version_lacks_is_none_and_no_warning() -> None:
     calls: list[Call] = [(ETS, 1, "\n", dcb_texts.LEFT_OUT), (APP, 1, "\n", 'Object "app" is unknown, try "dcb help".\n')]
-    told, warnings = read(DCB[0], *calls, (DCBX, 1, "\n", dcb_texts.UNKNOWN_OBJECT), (BUFFER, 1, "\n", dcb_texts.NO_DCB), is_mlx5=False)
+    settings, warnings = read(DCB[0], *calls, (DCBX, 1, "\n", dcb_texts.UNKNOWN_OBJECT), (BUFFER, 1, "\n", dcb_texts.NO_DCB), is_mlx5=False)
 
-    assert told == Told("dcb", "mlnx_qos supports only mlx5 interfaces", pfc=BY_DCB.pfc)
+    assert settings == DcbSettings("dcb", "mlnx_qos supports only mlx5 interfaces", pfc=BY_DCB.pfc)
     assert warnings == []
 
 
 def test_what_fails_is_none_and_a_warning() -> None:
     refused = "Attribute read: Operation not permitted\n"
-    told, warnings = read(DCB[0], (ETS, 0, "", ""), (APP, 1, "\n", refused), DCB[3], DCB_BUFFER, is_mlx5=False)
+    settings, warnings = read(DCB[0], (ETS, 0, "", ""), (APP, 1, "\n", refused), DCB[3], DCB_BUFFER, is_mlx5=False)
 
-    assert (told.tsa, told.trust, told.dscp_to_priority, told.dcbx) == (None, None, None, "os")
+    assert (settings.tsa, settings.trust, settings.dscp_to_priority, settings.dcbx) == (None, None, None, "os")
     assert warnings == [
         "not the output of `dcb -j ets show`: ''",
         "`dcb -N -j app show dev eth1 dscp-prio` fails: Attribute read: Operation not permitted",
@@ -141,11 +141,11 @@ def test_what_fails_is_none_and_a_warning() -> None:
 
 
 def test_no_entry_is_trust_in_pcp_and_no_host_is_the_firmware() -> None:
-    told, _warnings = read(
+    settings, _warnings = read(
         DCB[0], DCB[1], (APP, 0, dcb_texts.NO_APP, ""), (DCBX, 0, dcb_texts.FIRMWARE_DCBX, ""), DCB_BUFFER, is_mlx5=False
     )
 
-    assert (told.trust, told.dscp_to_priority, told.dcbx) == ("pcp", {}, "firmware")
+    assert (settings.trust, settings.dscp_to_priority, settings.dcbx) == ("pcp", {}, "firmware")
 
 
 def test_a_tool_that_hangs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,13 +153,13 @@ def test_a_tool_that_hangs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         raise CommandError(f"{argv[0]} did not end within 30 seconds")
 
     monkeypatch.setattr(Without, "run", hang)
-    told = read_told(Without((), []), "eth1", [], is_mlx5=True)
+    settings = read_dcb_settings(Without((), []), "eth1", [], is_mlx5=True)
 
-    assert told == Told(None, "mlnx_qos did not end within 30 seconds; dcb did not end within 30 seconds")
+    assert settings == DcbSettings(None, "mlnx_qos did not end within 30 seconds; dcb did not end within 30 seconds")
 
 
 def test_the_share_of_a_class_that_is_not_ets_is_none_of_its_own() -> None:
     text = dcb_texts.ETS.replace('"tc_bw":[50,0,0,50,0,0,0,0]', '"tc_bw":[50,0,0,50,0,0,100,0]')
-    told, _warnings = read(DCB[0], (ETS, 0, text, ""), *DCB[2:], DCB_BUFFER, is_mlx5=False)
+    settings, _warnings = read(DCB[0], (ETS, 0, text, ""), *DCB[2:], DCB_BUFFER, is_mlx5=False)
 
-    assert told.bandwidth_percent == BY_DCB.bandwidth_percent
+    assert settings.bandwidth_percent == BY_DCB.bandwidth_percent

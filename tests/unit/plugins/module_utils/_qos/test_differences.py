@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import SETTINGS, Difference, differences, told
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import SETTINGS, Difference, differences, format_value
 from tests.unit.builders.qos_hosts import dcb_qos, mlx5_qos, profile
 
 ONLY_3 = [False, False, False, True, False, False, False, False]
 
 
 def of(state: dict[str, Any], **roce: Any) -> list[tuple[str, str, Any, Any]]:
-    return [(each.setting, each.subject, each.was, each.wished) for each in differences(profile(**roce), state)]
+    return [(each.setting, each.subject, each.was, each.requested) for each in differences(profile(**roce), state)]
 
 
 @pytest.mark.parametrize("state", [mlx5_qos(), dcb_qos()], ids=["mlnx_qos", "dcb"])
@@ -59,8 +59,9 @@ def test_what_differs(state: dict[str, Any], expected: list[Any]) -> None:
 
 
 def test_classes_without_a_priority_are_not_asked_for() -> None:
-    told = mlx5_qos(tsa=["ets", None, None, "ets", None, None, "strict", None], bandwidth_percent=[50, None, None, 50, None, None, 0, None])
-    assert of(told) == []
+    tsa = ["ets", None, None, "ets", None, None, "strict", None]
+    sparse = mlx5_qos(tsa=tsa, bandwidth_percent=[50, None, None, 50, None, None, 0, None])
+    assert of(sparse) == []
     shifted = mlx5_qos(bandwidth_percent=[60, 0, 0, 40, 0, 0, 0, 0])
     assert [(setting, was["bandwidth_percent"][3], wished["bandwidth_percent"][3]) for setting, _of, was, wished in of(shifted)] == [
         ("ets", 40, 50)
@@ -107,4 +108,4 @@ def test_names_for_a_person() -> None:
     ],
 )
 def test_a_value_in_words(value: object, words: str) -> None:
-    assert told(value) == words
+    assert format_value(value) == words

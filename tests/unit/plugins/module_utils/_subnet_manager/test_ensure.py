@@ -208,7 +208,7 @@ def test_units_that_are_not_ours_are_reported_and_never_stopped(tmp_path: Path) 
     done = ensure([units(foreign, UNIT), show(UNIT)], INSTANCE)
     assert (done.foreign, done.changed, withheld(done)) == ([foreign, UNIT], False, {"takeover": {"a": ["not ours"]}})
     taken = ensure([units(foreign, UNIT), show(UNIT), RELOADED, ran("restart", UNIT), show(UNIT)], INSTANCE, allowed=["takeover"])
-    assert taken.steps == [f"restart {UNIT} (nothing tells which files it has read)"]
+    assert taken.steps == [f"restart {UNIT} (the files that it has read are not known)"]
     assert ensure([units(foreign, UNIT), show(UNIT)], INSTANCE).foreign == [foreign]
     assert (tmp_path / "default-opensm").read_text() == "PORTS=ALL\n"
 

@@ -125,4 +125,4 @@ def test_a_run_that_died_between_file_and_signal_is_made_good() -> None:
     assert next_step(RUNS, THERE.sums, wished, wished) == (RELOAD, [])
     wished = replace(THERE, config="lmc 0\n")
     assert next_step(RUNS, THERE.sums, wished, wished) == (RESTART, ["opensm.conf is another than it has read"])
-    assert next_step(RUNS, None, wished, wished) == (RESTART, ["nothing tells which files it has read"])
+    assert next_step(RUNS, None, wished, wished) == (RESTART, ["the files that it has read are not known"])

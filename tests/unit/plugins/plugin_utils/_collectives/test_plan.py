@@ -91,7 +91,7 @@ def test_a_rate_counts_from_a_size_on_that_is_really_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("proven", "anew", "left_out", "expected"),
+    ("proven", "remeasure", "left_out", "expected"),
     [
         ((), None, (), HOSTS),
         (HOSTS, None, (), []),
@@ -103,10 +103,10 @@ def test_a_rate_counts_from_a_size_on_that_is_really_run() -> None:
     ],
     ids=["nothing proven", "all proven", "asked for", "refused", "one is new", "one is busy", "one is proven"],
 )
-def test_who_is_run(proven: tuple[str, ...], anew: bool | None, left_out: tuple[str, ...], expected: list[str]) -> None:
+def test_who_is_run(proven: tuple[str, ...], remeasure: bool | None, left_out: tuple[str, ...], expected: list[str]) -> None:
     of = plan()
     with_proofs = plan(proofs={host: {"all_reduce": proof(of, host)} for host in proven})
-    assert with_proofs.chosen(anew, left_out) == expected
+    assert with_proofs.chosen(remeasure, left_out) == expected
 
 
 def test_a_proof_of_a_host_alone_says_nothing_of_several() -> None:

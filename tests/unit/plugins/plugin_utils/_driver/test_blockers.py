@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import check_modules
-from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.blockers import differing, reload_plan, told_obstacles, with_holders
+from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.blockers import differing, reload_plan, with_holders, with_obstacles
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.driver_hosts import add_on, driver, host, module, stack_of, stock
 from tests.unit.builders.hosts import lab_facts, lab_intent
@@ -234,12 +234,12 @@ def test_the_gate_names_what_is_in_the_way() -> None:
     tree = host(modules=modules)
     intent = {**driver(), "rails": []}
     held = from_dict(tree)
-    (said,) = [each for each in told_obstacles(check_modules("node1", intent, held), intent, held) if each.check == "driver.loaded"]
+    (said,) = [each for each in with_obstacles(check_modules("node1", intent, held), intent, held) if each.check == "driver.loaded"]
     assert said.status == "error"
     assert "It cannot be reloaded on the running host: " in said.remedy
     assert "third_party" in said.remedy.partition("running host: ")[2]
     free = from_dict(host(modules=pending()))
-    assert told_obstacles(check_modules("node1", intent, free), intent, free) == check_modules("node1", intent, free)
+    assert with_obstacles(check_modules("node1", intent, free), intent, free) == check_modules("node1", intent, free)
 
 
 def others(**modules: dict[str, Any]) -> list[str]:

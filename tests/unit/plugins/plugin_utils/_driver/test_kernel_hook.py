@@ -33,7 +33,7 @@ def commands(folder: Path, *, before: str, after: str) -> Path:
 def run(
     tmp_path: Path, family: str, *arguments: str, before: str, after: str, headers: bool = True, dkms: bool = True
 ) -> tuple[str, list[str]]:
-    text = next(file.content for file in hook_files(family, wished=True, dkms=dkms) if file.content)
+    text = next(file.content for file in hook_files(family, planned=True, dkms=dkms) if file.content)
     build = tmp_path / "modules/6.1.0-9/build"
     if headers:
         build.mkdir(parents=True)
@@ -86,7 +86,7 @@ def test_a_kernel_that_is_removed_is_none_of_its_business(tmp_path: Path) -> Non
     ("family", "wished", "there"), [("debian", True, DEBIAN), ("rpm", True, RPM), ("debian", False, ()), (None, True, ())]
 )
 def test_a_family_has_its_own_hook_and_no_other(family: str | None, wished: bool, there: tuple[str, ...]) -> None:
-    files = hook_files(family, wished=wished)
+    files = hook_files(family, planned=wished)
     assert [file.path for file in files] == list(HOOK_PATHS)
     assert tuple(file.path for file in files if file.content is not None) == there
     assert {file.mode for file in files} == {0o755}

@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host import limits
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable, digest
 from tests.unit.builders.trees import mlx5_machine, write_tree
 
-LIMITS = limits.LimitsWish(memlock_unlimited=True, open_files=131072, keep_ipc=True)
+LIMITS = limits.LimitsRequest(memlock_unlimited=True, open_files=131072, keep_ipc=True)
 
 
 def read(root: Path) -> dict[str, Any]:

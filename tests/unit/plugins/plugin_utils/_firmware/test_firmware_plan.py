@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
-from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.wishes import (
+from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.requests import (
     firmware_differs,
     firmware_names,
     firmware_pending,
-    firmware_wishes,
+    firmware_requests,
 )
 from tests.unit.builders.cards import ADDRESSES, card_facts, card_rails
-from tests.unit.builders.firmware import dual_port, entry, intent, told
+from tests.unit.builders.firmware import dual_port, entry, intent, setting_facts
 
 
 def test_nothing_is_asked_where_nothing_is_wished() -> None:
@@ -36,25 +36,25 @@ def test_the_names_to_ask_for() -> None:
 def test_each_card_once() -> None:
     rails, facts = dual_port("InfiniBand")
     settings = {"LINK_TYPE_P1": "ETH(2)", "LINK_TYPE_P2": "ETH(2)", "SRIOV_EN": 0}
-    assert firmware_wishes(intent(rails, {"SRIOV_EN": 0}), from_dict(facts)) == [{"device": ADDRESSES[0], "settings": settings}]
-    assert firmware_wishes(intent(card_rails()), from_dict(card_facts())) == []
+    assert firmware_requests(intent(rails, {"SRIOV_EN": 0}), from_dict(facts)) == [{"device": ADDRESSES[0], "settings": settings}]
+    assert firmware_requests(intent(card_rails()), from_dict(card_facts())) == []
 
 
 def facts_with(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     return {**card_facts(), "firmware": dict(zip(ADDRESSES, (first, second), strict=True))}
 
 
-GOOD = entry(LINK_TYPE_P1=told("ETH(2)"), SRIOV_EN=told("False(0)"))
+GOOD = entry(LINK_TYPE_P1=setting_facts("ETH(2)"), SRIOV_EN=setting_facts("False(0)"))
 
 
 @pytest.mark.parametrize(
     ("second", "differs"),
     [
         (GOOD, False),
-        (entry(LINK_TYPE_P1=None, SRIOV_EN=told("False(0)", "True(1)")), False),
-        (entry(LINK_TYPE_P1=told("ETH(2)"), SRIOV_EN=told("True(1)", "False(0)")), True),
-        (entry("something failed", LINK_TYPE_P1=told("ETH(2)")), True),
-        (entry(LINK_TYPE_P1=told(None), SRIOV_EN=told("False(0)")), True),
+        (entry(LINK_TYPE_P1=None, SRIOV_EN=setting_facts("False(0)", "True(1)")), False),
+        (entry(LINK_TYPE_P1=setting_facts("ETH(2)"), SRIOV_EN=setting_facts("True(1)", "False(0)")), True),
+        (entry("something failed", LINK_TYPE_P1=setting_facts("ETH(2)")), True),
+        (entry(LINK_TYPE_P1=setting_facts(None), SRIOV_EN=setting_facts("False(0)")), True),
     ],
 )
 def test_a_call_is_needed_unless_all_is_proven(second: dict[str, Any], differs: bool) -> None:
@@ -62,9 +62,9 @@ def test_a_call_is_needed_unless_all_is_proven(second: dict[str, Any], differs: 
 
 
 def test_in_doubt_a_call_is_needed() -> None:
-    wished = intent(card_rails(), {"SRIOV_EN": 0})
-    assert firmware_differs(wished, None)
-    assert firmware_differs(wished, from_dict(card_facts()))
+    plan = intent(card_rails(), {"SRIOV_EN": 0})
+    assert firmware_differs(plan, None)
+    assert firmware_differs(plan, from_dict(card_facts()))
     assert firmware_differs(intent(card_rails()), from_dict(card_facts("InfiniBand")))
 
 
@@ -75,7 +75,7 @@ def test_without_a_wish_no_call_is_needed() -> None:
 
 
 def test_what_waits_for_a_reboot() -> None:
-    waiting = entry(LINK_TYPE_P1=told("ETH(2)", "IB(1)"), SRIOV_EN=told("True(1)", "False(0)"))
+    waiting = entry(LINK_TYPE_P1=setting_facts("ETH(2)", "IB(1)"), SRIOV_EN=setting_facts("True(1)", "False(0)"))
     expected = [{"device": ADDRESSES[1], "name": "LINK_TYPE_P1", "current": "IB(1)", "next_boot": "ETH(2)"}]
     assert firmware_pending(intent(card_rails(), {"SRIOV_EN": 0}), from_dict(facts_with(GOOD, waiting))) == expected
     assert firmware_pending(intent(card_rails(), {"SRIOV_EN": 0}), from_dict(card_facts())) == []

@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, WARNING
 from ansible_collections.rdma.cluster.plugins.module_utils._host import limits
-from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CpuWish, cpu_files
+from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CpuRequest, cpu_files
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import RailRings, rules_file
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.explain import explain
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import MARK
@@ -50,8 +50,8 @@ def converged() -> Facts:
     for name in ("ens1", "ens2"):
         facts["netdevs"][name]["ethtool"] = {**(facts["netdevs"][name].get("ethtool") or {}), "rings": dict(RINGS)}
     wished = [RailRings(rail["name"], rail["nic"], f"ens{number}", 4096, 4096) for number, rail in enumerate(INTENT["rails"], 1)]
-    wish = limits.LimitsWish(memlock_unlimited=True, open_files=4096, keep_ipc=True)
-    facts["files"].update(on_host([*cpu_files(CpuWish("performance", 10), None), *rules_file(wished), *limits.files(wish)]))
+    wish = limits.LimitsRequest(memlock_unlimited=True, open_files=4096, keep_ipc=True)
+    facts["files"].update(on_host([*cpu_files(CpuRequest("performance", 10), None), *rules_file(wished), *limits.files(wish)]))
     return facts
 
 

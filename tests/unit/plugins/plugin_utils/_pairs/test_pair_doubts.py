@@ -33,7 +33,7 @@ def next_choice(run: FabricRun, **options: Any) -> Choice | None:
     """What the run after this one measures."""
     after = FabricRun(run.folder.path.parent / "R2", run.fabric, **options)
     standings = after.fleet.standings(pairs_proofs.read(after.folder.read_json(pairs_proofs.FILE)), time.time(), 168)
-    return choose(after.fleet, standings, run.intent["pairs"], anew=False, outside={})
+    return choose(after.fleet, standings, run.intent["pairs"], remeasure=False, outside={})
 
 
 def below(*leaves: int, per_leaf: int = 4, rails: int = 1) -> set[Port]:

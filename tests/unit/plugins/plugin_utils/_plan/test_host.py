@@ -16,7 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import P
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, described
 from ansible_collections.rdma.cluster.plugins.module_utils._host import limits as host_limits
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import FILE, sysctl_files
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import limits_wish
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.requests import limits_request
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import (
     MULTI_RAIL,
@@ -56,7 +56,7 @@ def converged(wish: dict[str, Any]) -> dict[str, Any]:
     """The facts of a host that is as it should be."""
     settings = sysctl_settings(wish)
     return {
-        "files": on_host([*sysctl_files(settings), *host_limits.files(limits_wish(wish))]),
+        "files": on_host([*sysctl_files(settings), *host_limits.files(limits_request(wish))]),
         "sysctl": {"live": dict(settings), "boot": {key: {"value": value, "file": FILE} for key, value in settings.items()}},
         "limits": {"service_memlock": {"unlimited": True, "bytes": None}, "service_open_files": 131072, "remove_ipc": False},
     }

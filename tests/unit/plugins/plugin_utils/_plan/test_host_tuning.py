@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import time_files
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import Tuned
-from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CpuWish, cpu_files
+from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CpuRequest, cpu_files
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import RailRings, rules_file
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import (
@@ -71,7 +71,7 @@ UNIT = {"active": True, "enabled": True}
 
 
 def with_cpu(governor: str = "performance", tuned: Tuned | None = None) -> dict[str, Any]:
-    facts = with_files(lab_facts(), *cpu_files(CpuWish("performance", None), tuned))
+    facts = with_files(lab_facts(), *cpu_files(CpuRequest("performance", None), tuned))
     facts["cpu"].update(governors={governor: 2}, tuned={"profile": tuned.profile, "base": tuned.base} if tuned else None)
     facts["units"]["rdma-cpu.service"] = {"active": tuned is None, "enabled": tuned is None}
     return facts

@@ -23,12 +23,12 @@ from ansible_collections.rdma.cluster.plugins.module_utils._gpu import peermem
 from ansible_collections.rdma.cluster.plugins.module_utils._host import limits
 from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import time_files
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import Tuned
-from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CpuWish, cpu_files
+from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CpuRequest, cpu_files
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import sysctl_files
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import RailRings, rules_file
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import service
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import Wish
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.request import PcieRequest
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.soft_links import service_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import nccl_files
@@ -44,12 +44,12 @@ def test_every_file_that_a_role_writes_is_found_again(tmp_path: Path) -> None:
         *module_files(["rdma_rxe"], {"mlx5_core": "prof_sel=2"}),
         *peermem.boot_files(at_boot=True),
         *service_files([{"name": "rxe_rail0", "type": "rxe", "nic": {"pci": "0000:21:00.0"}}]),
-        *service.service_files(Wish(("0000:21:00.0",), 4096, "leave")),
+        *service.service_files(PcieRequest(("0000:21:00.0",), 4096, "leave")),
         *rail_network.files([rail_network.NetworkRail("rail0", {"pci": "0000:21:00.0"}, "ens1", "192.168.100.1/24", 9000)], [], []),
-        *limits.files(limits.LimitsWish(memlock_unlimited=True, open_files=131072, keep_ipc=True)),
+        *limits.files(limits.LimitsRequest(memlock_unlimited=True, open_files=131072, keep_ipc=True)),
         *rules_file([RailRings("rail0", {"pci": "0000:21:00.0"}, "ens1", 256, 256)]),
-        *filter(_is_there, cpu_files(CpuWish("performance", 10), None)),
-        *filter(_is_there, cpu_files(CpuWish("performance", 10), Tuned("balanced", "balanced"))),
+        *filter(_is_there, cpu_files(CpuRequest("performance", 10), None)),
+        *filter(_is_there, cpu_files(CpuRequest("performance", 10), Tuned("balanced", "balanced"))),
         *time_files(["ntp.example.com"]),
         *sysctl_files({"net.core.rmem_max": "1"}),
         *nccl_files(lab_intent(), from_dict(lab_facts())),

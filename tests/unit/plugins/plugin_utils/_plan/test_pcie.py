@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.request import make_request
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import UNIT, service_files
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import make_wish
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import pcie_differs, pcie_settings, pcie_withheld
 from tests.unit.builders.cards import ADDRESSES, card_facts, card_rails, first_pci
@@ -40,7 +40,7 @@ def host(*, guarded: bool = False, model: str | None = "NVIDIA H100", sibling_by
 
 def converged(wish: dict[str, Any], acs_allowed: bool = True, **of: Any) -> dict[str, Any]:
     facts = host(**of)
-    facts["files"] = on_host(service_files(make_wish(**pcie_settings(wish, from_dict(facts), acs_allowed, True))))
+    facts["files"] = on_host(service_files(make_request(**pcie_settings(wish, from_dict(facts), acs_allowed, True))))
     facts["units"] = {UNIT: {"active": True, "enabled": True}}
     return facts
 
@@ -79,7 +79,7 @@ def test_auto_sets_mrrs_of_fast_cards_only(planned_gbps: float | None, facts: di
     settings = pcie_settings(intent("auto", rate_gbps=planned_gbps), from_dict(facts), False, True)
     assert (settings["mrrs_nics"], settings["mrrs_bytes"]) == expected
     assert pcie_settings(intent(2048, rate_gbps=planned_gbps), from_dict(facts), False, True)["mrrs_nics"] is None
-    make_wish(**settings)
+    make_request(**settings)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_permission_that_is_withdrawn_keeps_the_service(permits: tuple[bool, b
 def test_a_setting_that_was_never_allowed_is_not_kept() -> None:
     wish = intent()
     only_acs = host()
-    only_acs["files"] = on_host(service_files(make_wish(**pcie_settings(wish, from_dict(only_acs), True, False))))
+    only_acs["files"] = on_host(service_files(make_request(**pcie_settings(wish, from_dict(only_acs), True, False))))
     only_acs["units"] = {UNIT: {"active": True, "enabled": True}}
     assert pcie_settings(wish, from_dict(only_acs), True, False)["mrrs_bytes"] is None
     assert pcie_settings(wish, from_dict(only_acs)) == {**pcie_settings(wish, from_dict(only_acs), True), "kept": ["acs_write"]}

@@ -15,7 +15,7 @@ def test_what_differs_in_pointers_and_ports_is_one_line() -> None:
     for number in range(40):
         lines.add(f" peer 10.0.0.2<{number}> of 0x{number:x} failed\n", f"gpu{number:02d}", "net.cc", 7)
     hosts = tuple(f"gpu{number:02d}" for number in range(16))
-    assert lines.told() == (LogLine("peer 10.0.0.2<0> of 0x0 failed", "net.cc", 7, 40, hosts),)
+    assert lines.to_lines() == (LogLine("peer 10.0.0.2<0> of 0x0 failed", "net.cc", 7, 40, hosts),)
     assert lines.left_out == 0
 
 
@@ -24,11 +24,11 @@ def test_of_one_place_twenty_texts_are_kept() -> None:
     for number in range(50):
         lines.add(f"rank {number}", "gpu1", "net.cc", 7)
     lines.add("another place", "gpu1", "net.cc", 8)
-    assert (len(lines.told()), lines.left_out) == (21, 30)
+    assert (len(lines.to_lines()), lines.left_out) == (21, 30)
 
 
 def test_in_all_five_hundred_lines_are_kept() -> None:
     lines = Lines()
     for number in range(600):
         lines.add(f"line {number} {'x' * 1000}", None)
-    assert (len(lines.told()), lines.left_out, len(lines.told()[0].text)) == (500, 100, 500)
+    assert (len(lines.to_lines()), lines.left_out, len(lines.to_lines()[0].text)) == (500, 100, 500)

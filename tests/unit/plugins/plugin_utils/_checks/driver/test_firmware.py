@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the driver gate says of firmware: settings that are not in force, and versions that are not the wished ones."""
+"""What the driver gate reports of firmware: settings that are not in force, and versions that are not the requested ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.firmware import check_firmware
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.cards import ADDRESSES, HOST, card_facts, card_rails, of_first
-from tests.unit.builders.firmware import dual_port, entry, intent, told
+from tests.unit.builders.firmware import dual_port, entry, intent, setting_facts
 
 PSID = "MT_0000000838"
 
@@ -27,13 +27,13 @@ def setting(firmware: dict[str, Any] | None, settings: dict[str, Any] | None = N
 @pytest.mark.parametrize(
     ("seen", "status", "words"),
     [
-        (told("ETH(2)"), "ok", "LINK_TYPE_P1 is ETH(2)"),
-        (told("IB(1)"), "error", "LINK_TYPE_P1 is IB(1) at the next boot, requested is ETH(2)"),
-        (told("IB(1)", "ETH(2)"), "error", "LINK_TYPE_P1 is IB(1) at the next boot, requested is ETH(2)"),
-        (told("ETH(2)", "IB(1)"), "error", "LINK_TYPE_P1 is pending: IB(1) now, ETH(2) at the next boot"),
-        (told("ETH(2)", None), "unknown", "its current value is not reported"),
-        (told(None), "unknown", "LINK_TYPE_P1 is not reported (N/A)"),
-        (told("Array[0..7]"), "unknown", "LINK_TYPE_P1 is Array[0..7], which cannot be compared"),
+        (setting_facts("ETH(2)"), "ok", "LINK_TYPE_P1 is ETH(2)"),
+        (setting_facts("IB(1)"), "error", "LINK_TYPE_P1 is IB(1) at the next boot, requested is ETH(2)"),
+        (setting_facts("IB(1)", "ETH(2)"), "error", "LINK_TYPE_P1 is IB(1) at the next boot, requested is ETH(2)"),
+        (setting_facts("ETH(2)", "IB(1)"), "error", "LINK_TYPE_P1 is pending: IB(1) now, ETH(2) at the next boot"),
+        (setting_facts("ETH(2)", None), "unknown", "its current value is not reported"),
+        (setting_facts(None), "unknown", "LINK_TYPE_P1 is not reported (N/A)"),
+        (setting_facts("Array[0..7]"), "unknown", "LINK_TYPE_P1 is Array[0..7], which cannot be compared"),
         (None, "not_applicable", f"{ADDRESSES[0]} has no LINK_TYPE_P1"),
     ],
 )
@@ -45,16 +45,16 @@ def test_one_setting(seen: dict[str, Any] | None, status: str, words: str) -> No
 
 
 def test_remedies() -> None:
-    write = setting(entry(LINK_TYPE_P1=told("IB(1)"))).remedy
+    write = setting(entry(LINK_TYPE_P1=setting_facts("IB(1)"))).remedy
     assert "firmware_write_allowed=true" in write
     assert f"`mstconfig -y -d {ADDRESSES[0]} set LINK_TYPE_P1=2` there" in write
-    reboot = setting(entry(LINK_TYPE_P1=told("ETH(2)", "IB(1)"))).remedy
+    reboot = setting(entry(LINK_TYPE_P1=setting_facts("ETH(2)", "IB(1)"))).remedy
     assert reboot == f"Reboot {HOST}, or run `mstfwreset -d {ADDRESSES[0]} -y reset` there (takes its links down)."
-    assert "Remove the setting from rdma_firmware of node1" in setting(entry(LINK_TYPE_P1=told("IB(1)", read_only=True))).remedy
+    assert "Remove the setting from rdma_firmware of node1" in setting(entry(LINK_TYPE_P1=setting_facts("IB(1)", read_only=True))).remedy
 
 
 def test_all_that_is_wrong_is_named_and_the_error_comes_first() -> None:
-    firmware = entry("could not read all", LINK_TYPE_P1=told("ETH(2)", "IB(1)"), SRIOV_EN=told("True(1)"))
+    firmware = entry("could not read all", LINK_TYPE_P1=setting_facts("ETH(2)", "IB(1)"), SRIOV_EN=setting_facts("True(1)"))
     found = setting(firmware, {"ATS_ENABLED": 1, "SRIOV_EN": 0})
     assert found.status == "error"
     assert found.observed == (
@@ -66,7 +66,7 @@ def test_all_that_is_wrong_is_named_and_the_error_comes_first() -> None:
 
 
 def test_what_the_card_lacks_does_not_hide_what_is_well() -> None:
-    assert setting(entry(LINK_TYPE_P1=None, SRIOV_EN=told("False(0)")), {"SRIOV_EN": False}).status == "ok"
+    assert setting(entry(LINK_TYPE_P1=None, SRIOV_EN=setting_facts("False(0)")), {"SRIOV_EN": False}).status == "ok"
 
 
 def test_nothing_known_is_unknown() -> None:
@@ -89,7 +89,8 @@ def test_no_wish_and_no_card() -> None:
 
 def test_two_ports_of_one_card_are_one_error() -> None:
     rails, facts = dual_port()
-    facts["firmware"] = {ADDRESSES[0]: entry(LINK_TYPE_P1=told("ETH(2)"), LINK_TYPE_P2=told("ETH(2)"), SRIOV_EN=told("True(1)"))}
+    ethernet, enabled = setting_facts("ETH(2)"), setting_facts("True(1)")
+    facts["firmware"] = {ADDRESSES[0]: entry(LINK_TYPE_P1=ethernet, LINK_TYPE_P2=ethernet, SRIOV_EN=enabled)}
     found = [
         each.status for each in check_firmware(HOST, intent(rails, {"SRIOV_EN": 0}), from_dict(facts)) if each.check == "firmware.setting"
     ]

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import PROGRAM, UNIT, service_files
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import check_pcie_tuning, pcie_wish
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import check_pcie_tuning, pcie_request
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.cards import HOST, card_facts, card_rails, first_pci
 from tests.unit.builders.hosts import on_host
@@ -37,7 +37,7 @@ def converged(wish: dict[str, Any], *, model: str | None = "H100", virtual: bool
     facts["units"] = {UNIT: {"active": True, "enabled": True}}
     facts["load"] = {"gpu_processes": [], "jobs": []}
     may = wish["allowed"]
-    made = pcie_wish(wish, from_dict(facts), acs_allowed=may.get("pcie_acs_write", False), mrrs_allowed=may.get("pcie_mrrs", False))
+    made = pcie_request(wish, from_dict(facts), acs_allowed=may.get("pcie_acs_write", False), mrrs_allowed=may.get("pcie_mrrs", False))
     facts["files"] = on_host(service_files(made))
     return facts
 

@@ -117,13 +117,13 @@ def rings(rx: int | None) -> dict[str, Any]:
 
 
 def test_rings() -> None:
-    assert told(check_rings("node1", [RAIL], from_dict(rings(256)), wished=True)) == [("host.rings", "ok", "rx 256")]
-    (short,) = check_rings("node1", [RAIL], from_dict(rings(128)), wished=True)
+    assert told(check_rings("node1", [RAIL], from_dict(rings(256)), requested=True)) == [("host.rings", "ok", "rx 256")]
+    (short,) = check_rings("node1", [RAIL], from_dict(rings(128)), requested=True)
     assert (short.status, short.observed, short.expected, short.subject) == ("warning", "rx 128", "rx 256", "rings of rail0 (ens1)")
     assert "nic_rings_reset_allowed=true" in short.remedy
     none = from_dict({})
-    assert told(check_rings("node1", [], none, wished=False)) == [("host.rings", "not_applicable", "rdma_host.rings requests nothing")]
-    assert told(check_rings("node1", [], none, wished=True)) == [("host.rings", "not_applicable", "no rail's driver reports its rings")]
+    assert told(check_rings("node1", [], none, requested=False)) == [("host.rings", "not_applicable", "rdma_host.rings requests nothing")]
+    assert told(check_rings("node1", [], none, requested=True)) == [("host.rings", "not_applicable", "no rail's driver reports its rings")]
 
 
 def cpu(**changes: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._collectives.install import wish_id
+from ansible_collections.rdma.cluster.plugins.module_utils._collectives.install import request_id
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl_host import (
     check_install,
     check_topology,
@@ -100,7 +100,7 @@ def test_each_package_in_its_version(asked: dict[str, str | None] | None, missin
 
 def test_nccl_tests_are_those_that_were_ordered() -> None:
     wished = nccl(install={"tests": ARCHIVE})
-    order = {"folder": "/opt/nccl-tests", "version": "2.19.6", "wish": wish_id(wished["install"]["tests"])}
+    order = {"folder": "/opt/nccl-tests", "version": "2.19.6", "wish": request_id(wished["install"]["tests"])}
     expected = "2.19.6 in /opt/nccl-tests"
     cases = {
         "ok": (order, expected),
@@ -121,8 +121,8 @@ def test_other_options_are_another_order() -> None:
         {"checksum": "sha256:" + "b" * 64}, {"folder": "/opt/x"}, {"built": True}, {"cuda_home": "/opt/cuda"},
         {"mpi_home": "/opt/mpi"}, {"nccl_home": "/opt/nccl"}, {"architectures": [90]},
     ]  # fmt: skip
-    assert len({wish_id({**tests, **other}) for other in [{}, *others]}) == len(others) + 1
-    assert wish_id({**tests, "build_minutes": 5}) == wish_id(tests)
+    assert len({request_id({**tests, **other}) for other in [{}, *others]}) == len(others) + 1
+    assert request_id({**tests, "build_minutes": 5}) == request_id(tests)
 
 
 def test_nothing_to_install() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.qos.qos import TOLD, check_qos
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.qos.qos import KEYS_OF_CHECK, check_qos
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.hosts import lab_facts, lab_rails
 from tests.unit.builders.qos_hosts import dcb_qos, mlx5_qos, profile
@@ -37,7 +37,7 @@ def bad(found: dict[str, Finding]) -> dict[str, str]:
 def test_a_rail_with_the_whole_profile(state: dict[str, Any]) -> None:
     found = judged(state)
     assert bad(found) == {}
-    assert set(found) == {*TOLD, "qos.backend", "qos.overwritten", "qos.boot"}
+    assert set(found) == {*KEYS_OF_CHECK, "qos.backend", "qos.overwritten", "qos.boot"}
     assert found["qos.pfc"].status == OK
 
 

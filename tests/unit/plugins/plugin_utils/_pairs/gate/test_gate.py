@@ -862,7 +862,7 @@ RING, FIVE = {"kind": "ring"}, [*HOSTS, "node5"]
 def chosen(folder: RunFolder, of: Fleet) -> Choice | None:
     """What the next run measures by itself."""
     standings = of.standings(pairs_proofs.read(folder.read_if_there(pairs_proofs.FILE)), NOW, 168)
-    return choose(of, standings, of.intents["node1"]["pairs"], anew=False, outside={})
+    return choose(of, standings, of.intents["node1"]["pairs"], remeasure=False, outside={})
 
 
 @pytest.mark.parametrize("kind", ["ring", "sample"])

@@ -49,9 +49,9 @@ def standings(rails: Rails, unproven: Iterable[tuple[str, str]]) -> Standings:
 
 
 def chosen(
-    rails: Rails, unproven: Iterable[tuple[str, str]], *, anew: bool = False, outside: Rails | None = None, **pairs: Any
+    rails: Rails, unproven: Iterable[tuple[str, str]], *, remeasure: bool = False, outside: Rails | None = None, **pairs: Any
 ) -> Choice | None:
-    return choose(fleet_of(rails), standings(rails, unproven), {**PAIRS, **pairs}, anew=anew, outside=met(outside or {}))
+    return choose(fleet_of(rails), standings(rails, unproven), {**PAIRS, **pairs}, remeasure=remeasure, outside=met(outside or {}))
 
 
 def on(*rails: str) -> tuple[Lane, ...]:
@@ -200,20 +200,20 @@ def test_two_hosts_have_but_one_another(new: tuple[int, ...]) -> None:
     assert found["node1", "rail0"] == {"node2"}
 
 
-@pytest.mark.parametrize("anew", [False, True])
-def test_one_host_has_nobody(anew: bool) -> None:
-    assert chosen(hosts(1), both(1), anew=anew) is None
+@pytest.mark.parametrize("remeasure", [False, True])
+def test_one_host_has_nobody(remeasure: bool) -> None:
+    assert chosen(hosts(1), both(1), remeasure=remeasure) is None
 
 
 def test_an_empty_fleet_has_nobody() -> None:
-    assert chosen({}, [], anew=True) is None
+    assert chosen({}, [], remeasure=True) is None
 
 
-@pytest.mark.parametrize("anew", [False, True])
-def test_a_part_of_one_host_meets_proven_ones_outside_of_it(anew: bool) -> None:
-    """--limit node5; "anew" is rdma_measure=true."""
+@pytest.mark.parametrize("remeasure", [False, True])
+def test_a_part_of_one_host_meets_proven_ones_outside_of_it(remeasure: bool) -> None:
+    """--limit node5; "remeasure" is rdma_measure=true."""
     one, outside = hosts(1, first=5), hosts(4)
-    choice = sure(chosen(one, [] if anew else both(5), anew=anew, outside=outside, partners=2))
+    choice = sure(chosen(one, [] if remeasure else both(5), remeasure=remeasure, outside=outside, partners=2))
     assert choice == Choice(("node5", "node1", "node3"), on("rail0", "rail1"), {"kind": "against", "new": 1}, ("node1", "node3"))
     assert partners(choice, one, outside)["node5", "rail1"] == {"node1", "node3"}
 
@@ -247,7 +247,8 @@ def test_nobody_outside_to_meet_is_nothing_to_measure(outside: Rails) -> None:
 
 
 def test_anew_measures_everybody_whatever_is_proven_and_whoever_is_outside() -> None:
-    assert chosen(hosts(4), [], anew=True, outside=hosts(9, first=5)) == Choice(tuple(hosts(4)), on("rail0", "rail1"), {"kind": "full"})
+    choice = chosen(hosts(4), [], remeasure=True, outside=hosts(9, first=5))
+    assert choice == Choice(tuple(hosts(4)), on("rail0", "rail1"), {"kind": "full"})
 
 
 def test_a_changed_host_of_a_mesh_meets_the_other_end_of_each_of_its_cables() -> None:
@@ -258,10 +259,10 @@ def test_a_changed_host_of_a_mesh_meets_the_other_end_of_each_of_its_cables() ->
 
 
 @pytest.mark.parametrize("schedule", ["full", "ring", "sample"])
-@pytest.mark.parametrize("anew", [False, True])
-def test_a_whole_mesh_is_measured_on_each_cable(anew: bool, schedule: str) -> None:
-    unproven = [] if anew else [(host, rail) for host, of in MESH.items() for rail in of]
-    found = partners(sure(chosen(MESH, unproven, anew=anew, schedule=schedule)), MESH)
+@pytest.mark.parametrize("remeasure", [False, True])
+def test_a_whole_mesh_is_measured_on_each_cable(remeasure: bool, schedule: str) -> None:
+    unproven = [] if remeasure else [(host, rail) for host, of in MESH.items() for rail in of]
+    found = partners(sure(chosen(MESH, unproven, remeasure=remeasure, schedule=schedule)), MESH)
     assert len(found) == 12
     assert found["c", "cd"] == {"d"}
 
@@ -289,11 +290,11 @@ def situations(draw: st.DrawFn) -> tuple[dict[str, list[str]], list[tuple[str, s
 
 @given(situations(), st.sampled_from(["full", "ring", "sample"]), st.integers(2, 5), st.booleans())
 def test_whoever_is_unproven_and_can_be_measured_is_measured_with_two_where_there_are_two(
-    situation: tuple[dict[str, list[str]], list[tuple[str, str]], dict[str, list[str]]], schedule: str, most: int, anew: bool
+    situation: tuple[dict[str, list[str]], list[tuple[str, str]], dict[str, list[str]]], schedule: str, most: int, remeasure: bool
 ) -> None:
     inside, unproven, outside = situation
-    wanted = [(host, rail) for host, of in inside.items() for rail in of] if anew else unproven
-    choice = chosen(inside, unproven, anew=anew, outside=outside, schedule=schedule, partners=most)
+    wanted = [(host, rail) for host, of in inside.items() for rail in of] if remeasure else unproven
+    choice = chosen(inside, unproven, remeasure=remeasure, outside=outside, schedule=schedule, partners=most)
     found = {} if choice is None else partners(choice, inside, outside)
     for host, rail in wanted:
         others = sum(rail in of for of in inside.values()) - 1
@@ -325,7 +326,7 @@ def tenants(keys: Mapping[str, int]) -> Fleet:
 def test_a_new_host_meets_proven_ones_of_its_own_partition() -> None:
     fleet = tenants({f"node{number}": 1 + number % 2 for number in range(1, 9)})
     proven = {host: {"rail0": UNPROVEN if host == "node3" else PROVEN} for host in fleet.hosts}
-    choice = sure(choose(fleet, proven, PAIRS, anew=False, outside={}))
+    choice = sure(choose(fleet, proven, PAIRS, remeasure=False, outside={}))
     assert choice == Choice(("node3", "node1", "node5", "node7"), (("rail0", 2),), {"kind": "against", "new": 1})
     assert choice.rails == ("rail0",)
 
@@ -333,7 +334,7 @@ def test_a_new_host_meets_proven_ones_of_its_own_partition() -> None:
 def test_who_is_alone_in_a_partition_is_not_measured() -> None:
     fleet = tenants({"node1": 1, "node2": 2, "node3": 2, "node4": 2})
     proven = {host: {"rail0": UNPROVEN} for host in fleet.hosts}
-    choice = sure(choose(fleet, proven, PAIRS, anew=False, outside={}))
+    choice = sure(choose(fleet, proven, PAIRS, remeasure=False, outside={}))
     assert choice == Choice(("node2", "node3", "node4"), (("rail0", 2),), {"kind": "full"})
     assert list(choice.measured(fleet.endpoints)) == ["node2", "node3", "node4"]
 
@@ -346,7 +347,7 @@ def test_who_is_alone_in_a_partition_of_one_rail_is_measured_on_the_others() -> 
         {host: {"rails": [{"name": rail} for rail in of]} for host, of in met.items()}, {host: from_dict(None) for host in met}, met
     )
     proven = {host: dict.fromkeys(of, UNPROVEN) for host, of in met.items()}
-    choice = sure(choose(fleet, proven, PAIRS, anew=False, outside={}))
+    choice = sure(choose(fleet, proven, PAIRS, remeasure=False, outside={}))
     assert (choice.hosts, choice.lanes) == (("node1", "node2", "node3"), (("rail0", None), ("rail1", 2)))
     assert {host: list(of) for host, of in choice.measured(met).items()} == {
         "node1": ["rail0"],
@@ -358,5 +359,5 @@ def test_who_is_alone_in_a_partition_of_one_rail_is_measured_on_the_others() -> 
 def test_a_partner_outside_is_of_the_same_partition() -> None:
     fleet = tenants({"node9": 2})
     outside = tenants({f"node{number}": 1 + number % 2 for number in range(1, 5)}).endpoints
-    choice = sure(choose(fleet, {"node9": {"rail0": UNPROVEN}}, PAIRS, anew=False, outside=outside))
+    choice = sure(choose(fleet, {"node9": {"rail0": UNPROVEN}}, PAIRS, remeasure=False, outside=outside))
     assert (choice.hosts, choice.outside) == (("node9", "node1", "node3"), ("node1", "node3"))

@@ -16,17 +16,23 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
-from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards import DRIVERS, Wish, card_port, is_wished, read_value
+from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards import (
+    DRIVERS,
+    RequestedValue,
+    card_port,
+    is_requested,
+    read_value,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, LINK_TYPES, ResolvedRail, resolve
 
 #: A setting of a card in the facts; None: the card lacks it.
-Told = Mapping[str, Any] | None
+SettingFacts = Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
-class RailWish:
+class RailRequest:
     """The requested settings of a rail's card: its port's link type, and at the first rail of a card all other settings.
 
     card: the PCI address of its function 0, None if there is no card with settings; why is then the reason. first: whether the rail is
@@ -37,45 +43,45 @@ class RailWish:
     card: str | None = None
     why: str = ""
     first: bool = True
-    settings: dict[str, Wish] = field(default_factory=dict)
+    settings: dict[str, RequestedValue] = field(default_factory=dict)
 
 
-def rail_wishes(intent: Intent, facts: Facts) -> list[RailWish]:
+def rail_requests(intent: Intent, facts: Facts) -> list[RailRequest]:
     """Each planned rail in the plan's order, including those without requested settings.
 
     The link type is requested if the port has another link layer than planned, and if settings are read anyway.
     A setting that the intent names overrides the one derived from a rail.
     """
-    wishes: list[RailWish] = []
-    wished = intent["firmware"]["settings"]
+    requests: list[RailRequest] = []
+    requested = intent["firmware"]["settings"]
     for rail in resolve(intent["rails"], facts):
         why = _no_card(rail, facts)
         if why is not None:
-            wishes.append(RailWish(rail, why=why))
+            requests.append(RailRequest(rail, why=why))
             continue
         card, port = _place(rail, facts)
-        first = all(each.card != card for each in wishes)
+        first = all(each.card != card for each in requests)
         name = f"LINK_TYPE_P{port}"
-        value = wished.get(name, LINK_TYPES[rail.rail["link_layer"]])
+        value = requested.get(name, LINK_TYPES[rail.rail["link_layer"]])
         link_type = {name: value} if _wants_link_type(intent, rail, facts, card, name) else {}
-        wishes.append(RailWish(rail, card, "", first, {**link_type, **(wished if first else {})}))
-    return wishes
+        requests.append(RailRequest(rail, card, "", first, {**link_type, **(requested if first else {})}))
+    return requests
 
 
-def told(facts: Facts, card: str) -> Mapping[str, Any]:
+def firmware_facts(facts: Facts, card: str) -> Mapping[str, Any]:
     """The facts on the settings of a card: tool, settings, error; empty if it was not read."""
     return (facts.firmware or {}).get(card) or {}
 
 
-def is_settled(setting: Told, wish: Wish) -> bool:
+def is_settled(setting: SettingFacts, request: RequestedValue) -> bool:
     """Whether there is nothing to write: the card lacks the setting, or has the requested value at its next boot."""
-    return setting is None or (setting.get("next_boot") is not None and is_wished(read_value(setting["next_boot"]), wish))
+    return setting is None or (setting.get("next_boot") is not None and is_requested(read_value(setting["next_boot"]), request))
 
 
 def is_pending(setting: Mapping[str, Any]) -> bool:
     """Whether the next boot changes the setting; False if one of the values is not known."""
     current, next_boot = setting.get("current"), setting.get("next_boot")
-    return current is not None and next_boot is not None and not is_wished(read_value(current), next_boot)
+    return current is not None and next_boot is not None and not is_requested(read_value(current), next_boot)
 
 
 def _no_card(rail: ResolvedRail, facts: Facts) -> str | None:
@@ -107,7 +113,7 @@ def _wants_link_type(intent: Intent, rail: ResolvedRail, facts: Facts, card: str
     device = _device(rail, facts)
     port = device.ports[rail.port] if device is not None and rail.port is not None else None
     other = port is not None and port.link_layer not in (LINK_LAYERS[rail.rail["link_layer"]], None)
-    return other or bool(intent["firmware"]["settings"]) or name in told(facts, card).get("settings", {})
+    return other or bool(intent["firmware"]["settings"]) or name in firmware_facts(facts, card).get("settings", {})
 
 
 def _address(rail: ResolvedRail, facts: Facts) -> str | None:
@@ -136,17 +142,17 @@ def firmware_names(intent: Intent, facts: Facts | None = None) -> list[str]:
     are read anyway.
     """
     names = set(intent["firmware"]["settings"])
-    for wish in firmware_wishes(intent, facts) if facts is not None else ():
-        names |= set(wish["settings"])
+    for request in firmware_requests(intent, facts) if facts is not None else ():
+        names |= set(request["settings"])
     return sorted(names | (set(LINK_TYPE_SETTINGS) if names and intent["firmware"]["link_type"] else set()))
 
 
-def firmware_wishes(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
+def firmware_requests(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
     """The settings of each card as options of rdma.cluster.mlxconfig; a card with several ports appears once."""
-    cards: dict[str, dict[str, Wish]] = {}
-    for wish in rail_wishes(intent, facts):
-        if wish.card is not None and wish.settings:
-            cards.setdefault(wish.card, {}).update(wish.settings)
+    cards: dict[str, dict[str, RequestedValue]] = {}
+    for request in rail_requests(intent, facts):
+        if request.card is not None and request.settings:
+            cards.setdefault(request.card, {}).update(request.settings)
     return [{"device": card, "settings": settings} for card, settings in cards.items()]
 
 
@@ -154,23 +160,23 @@ def firmware_differs(intent: Intent, facts: Facts | None) -> bool:
     """True unless the facts prove that every card has the requested settings at its next boot, or lacks them."""
     if facts is None:
         return bool(intent["firmware"]["settings"])
-    wishes = [(wish["device"], name, value) for wish in firmware_wishes(intent, facts) for name, value in wish["settings"].items()]
-    return not all(_is_settled(facts, *wish) for wish in wishes)
+    requests = firmware_requests(intent, facts)
+    return not all(_is_settled(facts, each["device"], name, value) for each in requests for name, value in each["settings"].items())
 
 
-def _is_settled(facts: Facts, card: str, name: str, value: Wish) -> bool:
-    settings = told(facts, card).get("settings") or {}
+def _is_settled(facts: Facts, card: str, name: str, value: RequestedValue) -> bool:
+    settings = firmware_facts(facts, card).get("settings") or {}
     return name in settings and is_settled(settings[name], value)
 
 
 def firmware_pending(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
     """The requested settings that wait for a reboot of the host or a reset of the card."""
     found = []
-    for wish in firmware_wishes(intent, facts):
-        seen = told(facts, wish["device"])
-        for name, value in wish["settings"].items():
+    for request in firmware_requests(intent, facts):
+        seen = firmware_facts(facts, request["device"])
+        for name, value in request["settings"].items():
             setting = (seen.get("settings") or {}).get(name)
             if setting is not None and is_settled(setting, value) and is_pending(setting):
                 values = {"current": setting["current"], "next_boot": setting["next_boot"]}
-                found.append({"device": wish["device"], "name": name, **values})
+                found.append({"device": request["device"], "name": name, **values})
     return found

@@ -12,37 +12,37 @@ from __future__ import annotations
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import Cpu
-from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CpuWish, cpu_differences
-from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import LimitsWish, LoginLimit, Memlock
+from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CpuRequest, cpu_differences
+from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import LimitsRequest, LoginLimit, Memlock
 
 
-def cpu_wish(intent: Intent) -> CpuWish:
+def cpu_request(intent: Intent) -> CpuRequest:
     """The requested settings of rdma.cluster.cpu_power."""
     cpu = intent["host"]["cpu"]
-    return CpuWish(cpu["governor"], cpu["max_cstate_latency_us"])
+    return CpuRequest(cpu["governor"], cpu["max_cstate_latency_us"])
 
 
-def cpu_of(told: Cpu | None) -> Cpu:
+def cpu_of(cpu: Cpu | None) -> Cpu:
     """The CPUs of the facts; without any value if they were not read."""
-    return told or Cpu(driver=None, governors={}, available=[], idle_states={}, latency_us=None, tuned=None)
+    return cpu or Cpu(driver=None, governors={}, available=[], idle_states={}, latency_us=None, tuned=None)
 
 
-def cpu_wrong(wish: CpuWish, told: Cpu | None) -> set[str]:
+def cpu_wrong(request: CpuRequest, cpu: Cpu | None) -> set[str]:
     """Which of GOVERNOR and IDLE_STATES differ from the request."""
-    return {what for what, _seen, _wished in cpu_differences(wish, cpu_of(told))}
+    return {what for what, _seen, _planned in cpu_differences(request, cpu_of(cpu))}
 
 
-def irqbalance_wrong(wished: str, unit: UnitState) -> bool:
+def irqbalance_wrong(planned: str, unit: UnitState) -> bool:
     """Whether the service's state, now and after a boot, differs from the requested one."""
-    return not unit.active == unit.enabled == (wished == "enabled")
+    return not unit.active == unit.enabled == (planned == "enabled")
 
 
-def limits_wish(intent: Intent) -> LimitsWish:
+def limits_request(intent: Intent) -> LimitsRequest:
     """The requested settings of rdma.cluster.limits."""
     host = intent["host"]
-    return LimitsWish(host["memlock_unlimited"], host["open_files"], host["keep_ipc"])
+    return LimitsRequest(host["memlock_unlimited"], host["open_files"], host["keep_ipc"])
 
 
-def memlock_of(told: Memlock | LoginLimit | None) -> Memlock:
+def memlock_of(limit: Memlock | LoginLimit | None) -> Memlock:
     """The memory that a service or a login may lock; not unlimited if it is not known."""
-    return told if isinstance(told, Memlock) else Memlock(unlimited=bool(told and told.unlimited), bytes=None)
+    return limit if isinstance(limit, Memlock) else Memlock(unlimited=bool(limit and limit.unlimited), bytes=None)

@@ -22,7 +22,7 @@ MRRS_EFFECT, ACS_EFFECT = EFFECTS = ("mrrs", "acs_write")
 
 
 @dataclass(frozen=True)
-class Wish:
+class PcieRequest:
     """The requested PCIe settings of a host.
 
     nics: PCI addresses, each for its whole card; mrrs_bytes: None leaves MRRS as it is; acs: one of MODES; mrrs_nics: those of nics
@@ -84,7 +84,7 @@ class Setting:
         return {"address": self.address, "setting": self.name, "old": self.old, "new": self.new}
 
 
-def make_wish(nics: Sequence[str], mrrs_bytes: int | None, acs: str, mrrs_nics: Sequence[str] | None = None) -> Wish:
+def make_request(nics: Sequence[str], mrrs_bytes: int | None, acs: str, mrrs_nics: Sequence[str] | None = None) -> PcieRequest:
     """Return the settings given to the module or in its file. Raises ParseError for an invalid address, size or mode."""
     if acs not in MODES:
         raise ParseError(f"acs: {acs!r} is none of {', '.join(MODES)}")
@@ -94,18 +94,18 @@ def make_wish(nics: Sequence[str], mrrs_bytes: int | None, acs: str, mrrs_nics: 
     fast = addresses if mrrs_nics is None else {parse_address(each) for each in mrrs_nics}
     if not fast <= addresses:
         raise ParseError(f"mrrs_nics: {', '.join(sorted(fast - addresses))} is not in nics")
-    return Wish(tuple(sorted(addresses)), mrrs_bytes, acs, None if fast == addresses else tuple(sorted(fast)))
+    return PcieRequest(tuple(sorted(addresses)), mrrs_bytes, acs, None if fast == addresses else tuple(sorted(fast)))
 
 
-def parse_wish(text: str) -> Wish:
-    """Parse the JSON of a file that write_wish made. Raises ParseError."""
+def parse_request(text: str) -> PcieRequest:
+    """Parse the JSON of a file that write_request made. Raises ParseError."""
     try:
-        return make_wish(**json.loads(text))
+        return make_request(**json.loads(text))
     except (ValueError, TypeError, AttributeError, RecursionError) as exc:
         raise ParseError(f"not the PCIe settings of a host: {exc} in {text[:200]!r}") from exc
 
 
-def write_wish(wish: Wish) -> str:
+def write_request(request: PcieRequest) -> str:
     """Return the file that the boot and the module apply."""
-    some = {} if wish.mrrs_nics is None else {"mrrs_nics": list(wish.mrrs_nics)}
-    return json.dumps({"nics": list(wish.nics), MRRS: wish.mrrs_bytes, ACS: wish.acs, **some}, indent=2, sort_keys=True) + "\n"
+    some = {} if request.mrrs_nics is None else {"mrrs_nics": list(request.mrrs_nics)}
+    return json.dumps({"nics": list(request.nics), MRRS: request.mrrs_bytes, ACS: request.acs, **some}, indent=2, sort_keys=True) + "\n"

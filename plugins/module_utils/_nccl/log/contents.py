@@ -31,7 +31,7 @@ _Value = TypeVar("_Value")
 _MOST_KINDS = 2000
 
 
-class Told:
+class LogContents:
     """The content of the messages so far."""
 
     def __init__(self) -> None:
