@@ -47,7 +47,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene impor
     confirmed,
     excluded,
     judged,
-    nothing_tells,
+    not_checkable,
     unknown,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import ERROR
@@ -66,7 +66,7 @@ def earlier_error(scene: Scene) -> Answer:
 
 def different_collectives(scene: Scene) -> Answer:
     """Whether ranks wait in different collectives of the program."""
-    operations, numbers = scene.told("operation"), scene.told("sequence")
+    operations, numbers = scene.field_values("operation"), scene.field_values("sequence")
     groups = dict.fromkeys(group for each in scene.log.occurrences for group in each.fields.get("group", ()))
     if len(groups) > 1 and max(len(operations), len(numbers)) > 1:
         return unknown(f"ranks wait in process groups {listed(list(groups))}, each of which counts its own collectives")
@@ -94,12 +94,12 @@ def silent_ranks(scene: Scene) -> Answer:
 
 
 def versions_differ(scene: Scene) -> Answer:
-    said = [f"{version} on {listed(list(hosts))}" for version, hosts in sorted(scene.log.context.versions.items())]
-    if len(said) > 1:
-        return confirmed("; ".join(said))
-    if said:
-        return unknown(f"only {said[0]} is known")
-    numbers = [*scene.told("one_version"), *scene.told("other_version")]
+    versions = [f"{version} on {listed(list(hosts))}" for version, hosts in sorted(scene.log.context.versions.items())]
+    if len(versions) > 1:
+        return confirmed("; ".join(versions))
+    if versions:
+        return unknown(f"only {versions[0]} is known")
+    numbers = [*scene.field_values("one_version"), *scene.field_values("other_version")]
     return confirmed(f"versions {listed(numbers)}") if len(set(numbers)) > 1 else unknown("the log does not contain the versions")
 
 
@@ -112,7 +112,7 @@ class Cause(NamedTuple):
     of_log: bool = False
 
 
-_CONTAINER = nothing_tells("the facts describe the host, not a job's container")
+_CONTAINER = not_checkable("the facts describe the host, not a job's container")
 _QOS = ("qos.trust", "qos.dscp", "qos.pfc", "qos.ets", "qos.ecn", "qos.traffic_class", "qos.overwritten")
 
 CAUSES: dict[str, Cause] = {
@@ -195,7 +195,7 @@ CAUSES: dict[str, Cause] = {
     "qos": Cause("RoCE is not lossless", judged("qos", *_QOS), "Run the qos stage for {host}."),
     "loss": Cause(
         "the fabric loses packets or is down between them",
-        nothing_tells("switches were not read"),
+        not_checkable("switches were not read"),
         "1. Measure the pair: `ansible-playbook rdma.cluster.pairs`. 2. Check `ethtool -S` on {host} and the discards of its switch ports.",
     ),
     # sockets
@@ -214,12 +214,12 @@ CAUSES: dict[str, Cause] = {
     ),
     "store.alone": Cause(
         "the launcher did not start all ranks, or used different addresses",
-        nothing_tells("the log has only the ranks that connected"),
+        not_checkable("the log has only the ranks that connected"),
         "1. Compare MASTER_ADDR, MASTER_PORT and the number of ranks on all hosts. 2. Read the log of the missing host.",
     ),
     "port.taken": Cause(
         "an earlier job still runs there",
-        nothing_tells("listening processes were not read"),
+        not_checkable("listening processes were not read"),
         "Run `ss -ltnp` on {host}, and end the processes of earlier jobs.",
     ),
     # versions and programs
@@ -231,25 +231,25 @@ CAUSES: dict[str, Cause] = {
     ),
     "mpi.build": Cause(
         "the program was built without MPI, or another mpirun starts it",
-        nothing_tells("the facts do not contain how it was built"),
+        not_checkable("the facts do not contain how it was built"),
         "1. On {host}, run `ldd all_reduce_perf | grep mpi`. 2. Build nccl-tests with `make MPI=1 MPI_HOME=…`, and use that MPI's mpirun.",
     ),
     "mpi.launcher": Cause(
         "mpirun cannot log in, or finds no installation there",
-        nothing_tells("logins between hosts were not tested"),
+        not_checkable("logins between hosts were not tested"),
         "On {host}, run `ssh HOST true` and `ssh HOST which orted prted`.",
     ),
     "mpi.hosts": Cause(
         "the host file has too few slots",
-        nothing_tells("the job's host file was not read"),
+        not_checkable("the job's host file was not read"),
         "In the host file of {host}, set `slots=GPUs` for each host.",
     ),
     "plugin": Cause(
         "the plugin is not installed, or its folder is not in LD_LIBRARY_PATH",
-        nothing_tells("the facts do not contain a job's libraries"),
+        not_checkable("the facts do not contain a job's libraries"),
         "1. On {host}, run `ldconfig -p | grep nccl-net`. 2. If it is not there, unset NCCL_NET_PLUGIN.",
     ),
-    "ucx.mpi": Cause("openib is not used since Open MPI 4", nothing_tells("it is not a failure"), "`mpirun --mca btl ^openib` hides it."),
+    "ucx.mpi": Cause("openib is not used since Open MPI 4", not_checkable("it is not a failure"), "`mpirun --mca btl ^openib` hides it."),
     # GPUs
     "gpu.driver": Cause(
         "driver, its libraries and CUDA do not match",
@@ -264,22 +264,22 @@ CAUSES: dict[str, Cause] = {
     "gpu.lost": Cause("a GPU fell off the bus", gpu_lost, "1. On {host}, run `dmesg | grep -i xid`. 2. Reboot it."),
     "gpu.broken": Cause(
         "the hardware of a GPU is broken",
-        nothing_tells("the GPU's own diagnostics were not run"),
+        not_checkable("the GPU's own diagnostics were not run"),
         "Run `nvidia-smi -q -d ECC,PAGE_RETIREMENT,ROW_REMAPPER` and `dcgmi diag -r 3` on {host}.",
     ),
     "gpu.load": Cause("another process uses the GPU", gpu_load, "Run `nvidia-smi` on {host}."),
     "gpu.batch": Cause(
         "the program needs more memory than the GPU has",
-        nothing_tells("the facts do not contain a program's needs"),
+        not_checkable("the facts do not contain a program's needs"),
         "Use a smaller batch, or check with `nvidia-smi` what else uses the GPUs of {host}.",
     ),
     "gpu.visible": Cause(
         "CUDA_VISIBLE_DEVICES or the ranks of a host do not match its GPUs",
-        nothing_tells("the environment of ranks was not read"),
+        not_checkable("the environment of ranks was not read"),
         "Start as many ranks on {host} as it has GPUs, with cuda:LOCAL_RANK.",
     ),
     "program": Cause(
-        "the program itself", nothing_tells("facts cannot show it"), "Run it with CUDA_LAUNCH_BLOCKING=1, or under compute-sanitizer."
+        "the program itself", not_checkable("facts cannot show it"), "Run it with CUDA_LAUNCH_BLOCKING=1, or under compute-sanitizer."
     ),
     # shared memory
     "shm.container": Cause(
@@ -305,7 +305,7 @@ CAUSES: dict[str, Cause] = {
     "graph.variable": Cause("NCCL_GRAPH_FILE names a missing file", names_file("NCCL_GRAPH_FILE"), "Unset NCCL_GRAPH_FILE on {host}."),
     "topo.stale": Cause(
         "the file is of another version of NCCL",
-        nothing_tells("the file was not read"),
+        not_checkable("the file was not read"),
         "Write it again with NCCL_TOPO_DUMP_FILE on {host}, or unset the variable.",
     ),
     # hangs and ends
@@ -323,39 +323,39 @@ CAUSES: dict[str, Cause] = {
     ),
     "hang.slow": Cause(
         "a rank is only slow: loading, compiling, writing a checkpoint",
-        nothing_tells("the facts do not contain the time of a step"),
+        not_checkable("the facts do not contain the time of a step"),
         "1. Compare the last lines of each rank. 2. Raise the timeout of init_process_group.",
     ),
     "debug": Cause(
         "the line with the reason is not in this log",
-        nothing_tells("NCCL prints it at level WARN"),
+        not_checkable("NCCL prints it at level WARN"),
         "Run the job again with NCCL_DEBUG=WARN, or INFO with NCCL_DEBUG_SUBSYS=INIT,ENV,NET.",
     ),
     "unknown": Cause(
         "this collection does not know the text, so its meaning is unknown",
-        nothing_tells("no check of the facts exists for it"),
+        not_checkable("no check of the facts exists for it"),
         "1. Read the lines before its first occurrence in the log: the first failed call there is the reason. "
         "2. Run `dmesg -T | grep -iE 'xid|nvrm|mlx5|oom'` on {host} for the time of the job. "
         "3. Run the job again with `NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET`, and search for the text in the source of NCCL.",
     ),
     "oom.host": Cause(
         "the host's memory or the job's memory limit",
-        nothing_tells("the process has already ended"),
+        not_checkable("the process has already ended"),
         "1. Run `journalctl -k --grep oom` on {host}. 2. Check the job's memory limit.",
     ),
     "ended": Cause(
         "the host went down or was drained",
-        nothing_tells("the facts do not contain the reason"),
+        not_checkable("the facts do not contain the reason"),
         "On {host}, run `journalctl --boot=-1`, and check its BMC's event log.",
     ),
     "time": Cause(
         "the job exceeded its time limit",
-        nothing_tells("it is the scheduler's limit"),
+        not_checkable("it is the scheduler's limit"),
         "1. Check the last lines of each rank for a hang. 2. If there is none, raise the time limit.",
     ),
     "firmware": Cause(
         "the firmware or the card",
-        nothing_tells("the card was not read"),
+        not_checkable("the card was not read"),
         "Run `dmesg | grep mlx5` on {host}, and compare its firmware with that of the other hosts (alike.firmware).",
     ),
 }

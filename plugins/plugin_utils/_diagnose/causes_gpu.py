@@ -49,8 +49,8 @@ def peermem_alone(scene: Scene) -> Answer:
     loaded = _loaded_peermem(scene)
     if loaded is None:
         return unknown(f"NCCL_DMABUF_ENABLE=0 by {off[0]}; whether nvidia_peermem is loaded was not read")
-    said = f"NCCL_DMABUF_ENABLE=0 by {off[0]}, and nvidia_peermem is {'loaded' if loaded else 'not loaded'}"
-    return excluded(said) if loaded else confirmed(said)
+    observed = f"NCCL_DMABUF_ENABLE=0 by {off[0]}, and nvidia_peermem is {'loaded' if loaded else 'not loaded'}"
+    return excluded(observed) if loaded else confirmed(observed)
 
 
 def gpu_driver(scene: Scene) -> Answer:
@@ -67,8 +67,8 @@ def gpu_driver(scene: Scene) -> Answer:
     if version is None or wanted not in _DRIVER_OF_CUDA:
         return unknown(f"driver {version or 'of unknown version'}; the log does not contain the job's CUDA version")
     least = _DRIVER_OF_CUDA[wanted]
-    said = f"driver {version}; NCCL is built for CUDA {wanted}, which needs {least}"
-    return confirmed(said) if int(version.split(".")[0]) < least else excluded(said)
+    observed = f"driver {version}; NCCL is built for CUDA {wanted}, which needs {least}"
+    return confirmed(observed) if int(version.split(".")[0]) < least else excluded(observed)
 
 
 def fabric_manager(scene: Scene) -> Answer:

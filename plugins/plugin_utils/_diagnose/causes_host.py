@@ -62,11 +62,11 @@ def device_list(scene: Scene) -> Answer:
         missing = missing_entries(wanted, devices)
         if missing:
             return confirmed(f"NCCL_IB_HCA={value} by {where} names {listed(missing)}; the host has {listed(sorted(devices))}")
-        states = {f"{name}:{port}": told.state for name, port, told in _ports(devices) if wanted.has(name, int(port))}
+        states = {f"{name}:{port}": facts.state for name, port, facts in _ports(devices) if wanted.has(name, int(port))}
         if "ACTIVE" not in states.values():
             seen = [f"{name} {state}" for name, state in states.items()]
-            said = f"its ports are {listed(seen)}" if seen else f"it matches none of {listed(sorted(devices))}"
-            return confirmed(f"NCCL_IB_HCA={value} by {where}: {said}")
+            observed = f"its ports are {listed(seen)}" if seen else f"it matches none of {listed(sorted(devices))}"
+            return confirmed(f"NCCL_IB_HCA={value} by {where}: {observed}")
     return excluded(f"NCCL_IB_HCA={values[0][0]} ({values[0][1]}) names ports that are ACTIVE")
 
 
@@ -95,7 +95,7 @@ def names_file(name: str) -> Test:
     """A test whether a variable of NCCL names the file of the line."""
 
     def test(scene: Scene) -> Answer:
-        files = scene.told("file")
+        files = scene.field_values("file")
         setters = [f"{value} by {where}" for value, where in scene.variable(name) if value in files]
         if setters:
             return confirmed(f"{name}={setters[0]}")
@@ -112,11 +112,11 @@ def ports_down(scene: Scene) -> Answer:
     devices = scene.devices
     if devices is None:
         return unknown("the RDMA devices were not read")
-    named = [device.removesuffix("_dma") for device in scene.told("device")]
+    named = [device.removesuffix("_dma") for device in scene.field_values("device")]
     lists = [parse_list(value) for value, _where in scene.variable("NCCL_IB_HCA")]
     wanted = [
-        (f"{name}/{port}", told.state, name in named or _is_named(name, lists))
-        for name, port, told in _ports(devices)
+        (f"{name}/{port}", facts.state, name in named or _is_named(name, lists))
+        for name, port, facts in _ports(devices)
         if (name in named if named else all(each.has(name, int(port)) for each in lists))
     ]
     down = {f"{port} is {state or 'in an unknown state'}": is_named for port, state, is_named in wanted if state != "ACTIVE"}
@@ -129,7 +129,7 @@ def ports_down(scene: Scene) -> Answer:
         return confirmed(listed(missed or list(down)))
     if down:
         return unknown(f"{listed(list(down))}; the log does not show which ports the job uses")
-    return excluded(f"{listed([port for port, *_told in wanted])} {'is' if len(wanted) == 1 else 'are'} ACTIVE now")
+    return excluded(f"{listed([port for port, *_facts in wanted])} {'is' if len(wanted) == 1 else 'are'} ACTIVE now")
 
 
 def _is_named(name: str, lists: Sequence[DeviceList]) -> bool:
@@ -150,16 +150,16 @@ def iommu(scene: Scene) -> Answer:
     mode = scene.facts.iommu.mode if scene.facts.iommu else None
     if mode is None:
         return unknown("the IOMMU's mode was not read")
-    said = f"the IOMMU is {'off' if mode == 'off' else f'on: {mode}'}"
-    return confirmed(said) if mode in ("translated", "mixed") else excluded(said)
+    observed = f"the IOMMU is {'off' if mode == 'off' else f'on: {mode}'}"
+    return confirmed(observed) if mode in ("translated", "mixed") else excluded(observed)
 
 
 def shared_memory(scene: Scene) -> Answer:
     space = (scene.facts.filesystems or {}).get("/dev/shm")  # noqa: S108
     if space is None:
         return unknown("the free space of /dev/shm was not read")
-    said = f"{space.free_bytes // 1024**2} of {space.size_bytes // 1024**2} MiB of the host's /dev/shm are free now"
-    return confirmed(said) if space.free_bytes < _SHM_LEAST_BYTES else excluded(said)
+    observed = f"{space.free_bytes // 1024**2} of {space.size_bytes // 1024**2} MiB of the host's /dev/shm are free now"
+    return confirmed(observed) if space.free_bytes < _SHM_LEAST_BYTES else excluded(observed)
 
 
 def ipc_removed(scene: Scene) -> Answer:

@@ -33,7 +33,7 @@ _LOCAL = ("169.254.0.0/16", "172.17.0.0/16")
 
 def _ports(scene: Scene) -> Iterator[tuple[str, Port]]:
     """The ports that the line or NCCL_IB_HCA names, else all that are ACTIVE, by "mlx5_0/1"."""
-    named = [device.removesuffix("_dma") for device in scene.told("device")]
+    named = [device.removesuffix("_dma") for device in scene.field_values("device")]
     if not named:
         yield from _usable(scene)
     for name in sorted(set(named) & set(scene.facts.devices)):
@@ -57,29 +57,29 @@ def gid_index(scene: Scene) -> Answer:
     set_to = [
         (int(value), f"NCCL_IB_GID_INDEX={value} by {where}") for value, where in scene.variable("NCCL_IB_GID_INDEX") if _number(value)
     ]
-    told = set_to or [(int(value), f"the line has index {value}") for value in scene.told("gid_index") if _number(value)]
+    indexes = set_to or [(int(value), f"the line has index {value}") for value in scene.field_values("gid_index") if _number(value)]
     ethernet = [(name, port) for name, port in _ports(scene) if port.link_layer == "Ethernet"]
     if not ethernet:
         layers = {port.link_layer for _name, port in _ports(scene)}
         return excluded("there is no RoCE port") if layers == {"InfiniBand"} else unknown("no RoCE port was read")
-    if not told:
+    if not indexes:
         version = _version(scene)
         if version is None:
             return unknown("it is not set; NCCL before 2.21 uses index 0, and the log does not contain the version of NCCL")
         if version >= FINDS_GID_SINCE:
             return excluded(f"it is not set, and NCCL {version[0]}.{version[1]} finds the GID by itself")
-        told = [(0, f"it is not set, so NCCL {version[0]}.{version[1]} uses index 0")]
-    wrong = [f"{name} has {words}" for name, port in ethernet for index, _why in told for words in [_bad_gid(port, index)] if words]
+        indexes = [(0, f"it is not set, so NCCL {version[0]}.{version[1]} uses index 0")]
+    wrong = [f"{name} has {words}" for name, port in ethernet for index, _why in indexes for words in [_bad_gid(port, index)] if words]
     if wrong:
-        return confirmed(f"{told[0][1]}, and {listed(wrong)}")
-    return excluded(f"{told[0][1]}, which is for RoCE v2 on an IPv4 address of {listed([name for name, _port in ethernet])}")
+        return confirmed(f"{indexes[0][1]}, and {listed(wrong)}")
+    return excluded(f"{indexes[0][1]}, which is for RoCE v2 on an IPv4 address of {listed([name for name, _port in ethernet])}")
 
 
 def _version(scene: Scene) -> tuple[int, int] | None:
     """The oldest NCCL in the log, else the one that the intent names."""
     planned = scene.host.intent["nccl"]["version"] if scene.host.intent else None
-    said = [*scene.log.context.versions] or [str(planned or "")]
-    numbers = [(int(major), int(minor)) for each in said for major, minor in re.findall(r"^([0-9]+)\.([0-9]+)", each)]
+    versions = [*scene.log.context.versions] or [str(planned or "")]
+    numbers = [(int(major), int(minor)) for each in versions for major, minor in re.findall(r"^([0-9]+)\.([0-9]+)", each)]
     return min(numbers, default=None)
 
 
@@ -119,8 +119,8 @@ def subnets_differ(scene: Scene) -> Answer:
         if own is not None:
             network, name = own[0].network, own[1]
             inside = ipaddress.ip_address(remote) in network
-            said = f"{local} of {name} is in {network}, {remote} is {'too' if inside else 'not'}"
-            return excluded(said) if inside else confirmed(said)
+            observed = f"{local} of {name} is in {network}, {remote} is {'too' if inside else 'not'}"
+            return excluded(observed) if inside else confirmed(observed)
     return unknown(f"no host that was read has the address {pairs[0][0]} now")
 
 
@@ -155,21 +155,21 @@ def mtus_of_job_differ(scene: Scene) -> Answer:
     for each in scenes:
         for name, port in _usable(each):
             if port.active_mtu_bytes:
-                said = layers.setdefault(str(port.link_layer), {})
-                said.setdefault(port.active_mtu_bytes, []).append(f"{each.host.name} {name}")
-    differing = next((said for said in layers.values() if len(said) > 1), None)
+                by_mtu = layers.setdefault(str(port.link_layer), {})
+                by_mtu.setdefault(port.active_mtu_bytes, []).append(f"{each.host.name} {name}")
+    differing = next((by_mtu for by_mtu in layers.values() if len(by_mtu) > 1), None)
     if differing is not None:
         words = _mtu_words(differing)
         named = all(any(each.variable("NCCL_IB_HCA")) for each in scenes)
         return confirmed(words) if named else unknown(f"{words}; neither the log nor NCCL's files show which ports the job uses")
     if not layers:
         return unknown("the MTU of no RDMA port was read")
-    words = "; ".join(f"{layer}: {_mtu_words(said)}" for layer, said in sorted(layers.items()))
+    words = "; ".join(f"{layer}: {_mtu_words(by_mtu)}" for layer, by_mtu in sorted(layers.items()))
     return excluded(f"{words}; switches between them were not read")
 
 
-def _mtu_words(said: Mapping[int, Sequence[str]]) -> str:
-    return "; ".join(f"{mtu} bytes at {listed(ports, 3)}" for mtu, ports in sorted(said.items()))
+def _mtu_words(by_mtu: Mapping[int, Sequence[str]]) -> str:
+    return "; ".join(f"{mtu} bytes at {listed(ports, 3)}" for mtu, ports in sorted(by_mtu.items()))
 
 
 def socket_interface(scene: Scene) -> Answer:
@@ -181,9 +181,9 @@ def socket_interface(scene: Scene) -> Answer:
     for value, where in values:
         if not any(parse_list(value).has(name) for name in there):
             return confirmed(f"NCCL_SOCKET_IFNAME={value} by {where} matches no interface; the host has {listed(sorted(there), 8)}")
-    if all(told.ipv4 is None for told in there.values()):
+    if all(netdev.ipv4 is None for netdev in there.values()):
         return unknown("the addresses of the interfaces were not read")
-    return _socket_address(values, [name for name, told in sorted(there.items()) if told.admin_up and told.ipv4 and name != "lo"])
+    return _socket_address(values, [name for name, netdev in sorted(there.items()) if netdev.admin_up and netdev.ipv4 and name != "lo"])
 
 
 def _socket_address(values: Sequence[tuple[str, str]], ready: Sequence[str]) -> Answer:
@@ -203,7 +203,7 @@ def _socket_address(values: Sequence[tuple[str, str]], ready: Sequence[str]) -> 
 
 def wrong_address(scene: Scene) -> Answer:
     """Whether a rank connects to an address that is not one of another host."""
-    peers = [peer for peer in scene.told("peer") if _ipv4(peer)]
+    peers = [peer for peer in scene.field_values("peer") if _ipv4(peer)]
     if not peers:
         return unknown("the line does not contain the address")
     owners = {peer: [name for known in (scene.host, *scene.others.values()) for name in _owner(known, peer)] for peer in peers}

@@ -53,7 +53,7 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         each = self.occurrence
-        said = {"text": each.first.text, "host": each.first.host, "rank": each.first.rank, "line": each.line, "time": each.first.time}
+        first_line = {"text": each.first.text, "host": each.first.host, "rank": each.first.rank, "line": each.line, "time": each.first.time}
         return {
             "kind": each.name,
             "is": each.kind,
@@ -61,7 +61,7 @@ class Finding:
             "first_cause": self.first,
             "source": each.source,
             "count": each.count,
-            "first_line": said,
+            "first_line": first_line,
             "hosts": list(each.hosts),
             "ranks": list(each.ranks),
             "fields": {name: list(values) for name, values in each.fields.items()},
@@ -126,8 +126,8 @@ class Fleet:
     @staticmethod
     def _hostnames(briefs: Mapping[str, RunFacts | None]) -> dict[str, str]:
         """The kernels' host names, with and without domain; a name that several hosts have is omitted."""
-        told = [(facts.boot.hostname, host) for host, facts in briefs.items() if facts and facts.boot.hostname]
-        names = [(each, host) for name, host in told for each in sorted({name, _short(name)})]
+        reported = [(facts.boot.hostname, host) for host, facts in briefs.items() if facts and facts.boot.hostname]
+        names = [(each, host) for name, host in reported for each in sorted({name, _short(name)})]
         uses = Counter(name for name, _host in names)
         return {name: host for name, host in names if uses[name] == 1}
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.command import whole_sentences
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.lines import INFO, WARN, origin
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_context import Context
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_line import LONGEST_LINE, Said, fields, read
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_line import LONGEST_LINE, LocatedLine, fields, read
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.meanings import MEANINGS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import ERROR, REMARK, SYMPTOM, Signature
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures import CUDA_SIGNATURES, JOB_SIGNATURES, NCCL_SIGNATURES
@@ -54,7 +54,7 @@ class Occurrence:
     count: int
     line: int
     source: str
-    first: Said
+    first: LocatedLine
     hosts: tuple[str, ...] = ()
     ranks: tuple[int, ...] = ()
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -83,26 +83,26 @@ class JobLog:
 
 
 class _Kept:
-    def __init__(self, signature: Signature, line: int, said: Said) -> None:
-        self.signature, self.line, self.first, self.count = signature, line, said, 0
+    def __init__(self, signature: Signature, line: int, located: LocatedLine) -> None:
+        self.signature, self.line, self.first, self.count = signature, line, located, 0
         self.hosts: dict[str, None] = {}
         self.ranks: dict[int, None] = {}
         self.fields: dict[str, dict[str, None]] = {}
 
-    def add(self, said: Said, values: Iterable[tuple[str, str]]) -> None:
+    def add(self, located: LocatedLine, values: Iterable[tuple[str, str]]) -> None:
         self.count += 1
-        told = {"host": said.host, "rank": None if said.rank is None else str(said.rank)}
+        place = {"host": located.host, "rank": None if located.rank is None else str(located.rank)}
         for name, value in values:
-            if name in told:
-                told[name] = value
+            if name in place:
+                place[name] = value
                 continue
             there = self.fields.setdefault(name, {})
             if len(there) < MOST_VALUES:
                 there[value.strip()] = None
-        if told["host"] is not None and len(self.hosts) < MOST_PLACES:
-            self.hosts[told["host"]] = None
-        if told["rank"] is not None and len(self.ranks) < MOST_PLACES:
-            self.ranks[int(told["rank"])] = None
+        if place["host"] is not None and len(self.hosts) < MOST_PLACES:
+            self.hosts[place["host"]] = None
+        if place["rank"] is not None and len(self.ranks) < MOST_PLACES:
+            self.ranks[int(place["rank"])] = None
 
 
 class _Reader:
@@ -142,12 +142,12 @@ class _Reader:
         self._keep(self.kept, signature.name, line, signature, values)
 
     def _keep(self, where: dict[str, _Kept], key: str, line: str, signature: Signature, values: Mapping[str, str]) -> None:
-        said = self.context.placed(read(line))
+        located = self.context.placed(read(line))
         kept = where.get(key)
         if kept is None:
-            kept = where[key] = _Kept(signature, self.lines, said)
+            kept = where[key] = _Kept(signature, self.lines, located)
         more = fields(line) if kept.count < _MOST_READ else ()
-        kept.add(said, [*values.items(), *more])
+        kept.add(located, [*values.items(), *more])
 
 
 def find_signature(line: str, *, info: bool) -> tuple[Signature, dict[str, str]] | None:
@@ -188,12 +188,12 @@ def _made(reader: _Reader, there: set[str]) -> list[Occurrence]:
     context, made = reader.context, []
     if len(context.versions) > 1 and "version.differs" not in there:
         hosts = tuple(dict.fromkeys(host for hosts in context.versions.values() for host in hosts))
-        said = Said("NCCL version " + ", ".join(sorted(context.versions)))
-        made.append(Occurrence("version.differs", len(context.versions), context.second_version_line, "NCCL", said, hosts))
+        located = LocatedLine("NCCL version " + ", ".join(sorted(context.versions)))
+        made.append(Occurrence("version.differs", len(context.versions), context.second_version_line, "NCCL", located, hosts))
     if context.singles:
         text = f"{len(context.singles)} processes at once, each a separate job"
         hosts = tuple(dict.fromkeys(host for host, _pid in context.singles if host is not None))
-        made.append(Occurrence("mpi.absent", len(context.singles), context.single_line, "NCCL, nccl-tests", Said(text), hosts))
+        made.append(Occurrence("mpi.absent", len(context.singles), context.single_line, "NCCL, nccl-tests", LocatedLine(text), hosts))
     return made
 
 

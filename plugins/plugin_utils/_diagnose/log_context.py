@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_line import Said, read
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_line import LocatedLine, read
 
 _RANK = re.compile(r"\brank ([0-9]{1,7}) nranks ([0-9]{1,7}) cudaDev ([0-9]{1,3})\b")
 #: NCCL's own line. PyTorch appends it to an error in its own format: ", NCCL version 2.18.1", and for 2.10.3 ", NCCL version 21.0.3".
@@ -59,14 +59,14 @@ class Context:
     def host_of(self, rank: int) -> str | None:
         return self._places[rank][0] if rank in self._places else None
 
-    def placed(self, said: Said) -> Said:
+    def placed(self, located: LocatedLine) -> LocatedLine:
         """A line's origin, completed with the known rank of its process or the known host of its rank."""
-        if said.rank is None and said.host is not None:
-            known = self._ranks.get((said.host, said.pid, said.device))
-            return said if known is None else replace(said, rank=known[0])
-        if said.host is None and said.rank is not None:
-            return replace(said, host=self.host_of(said.rank))
-        return said
+        if located.rank is None and located.host is not None:
+            known = self._ranks.get((located.host, located.pid, located.device))
+            return located if known is None else replace(located, rank=known[0])
+        if located.host is None and located.rank is not None:
+            return replace(located, host=self.host_of(located.rank))
+        return located
 
     def line(self, number: int, line: str, *, info: bool) -> None:
         """Read the context from a line that is not an error. info: whether NCCL wrote it at level INFO."""
@@ -97,14 +97,14 @@ class Context:
         found = _RANK.search(line)
         if found is None:
             return
-        said, rank, nranks = read(line), int(found[1]), int(found[2])
+        located, rank, nranks = read(line), int(found[1]), int(found[2])
         self.nranks = max(self.nranks, nranks)
-        key = (said.host, said.pid, said.device)
+        key = (located.host, located.pid, located.device)
         if nranks > self._ranks.get(key, (0, 0))[1] and len(self._ranks) < _MOST:
             self._ranks[key] = (rank, nranks)
-        self._place(rank, said.host, nranks)
+        self._place(rank, located.host, nranks)
         if nranks == 1 and len(self._singles) < _MOST:
-            self._singles[(said.host, said.pid)] = None
+            self._singles[(located.host, located.pid)] = None
             self.single_line = self.single_line or number
 
     def _place(self, rank: int, host: str | None, nranks: int) -> None:

@@ -58,7 +58,7 @@ _FIELDS = tuple(
 
 
 @dataclass(frozen=True)
-class Said:
+class LocatedLine:
     """A line's text and origin. text: without prefixes; time: "11-20 09:29:41", of the host's clock. None means not known."""
 
     text: str
@@ -69,7 +69,7 @@ class Said:
     time: str | None = None
 
 
-def read(line: str) -> Said:
+def read(line: str) -> LocatedLine:
     """The parts of a line of at most LONGEST_LINE characters; never raises, because a job's log may contain anything."""
     line = _ESCAPES.sub("", line)
     rank, rest = _launcher(line)
@@ -77,9 +77,9 @@ def read(line: str) -> Said:
         head, found, text = rest.partition(word)
         if found:
             place = origin(head)
-            return Said(_cut(text), place.host, place.pid, place.device, rank, _time(head))
+            return LocatedLine(_cut(text), place.host, place.pid, place.device, rank, _time(head))
     host, pid = _host(rest)
-    return Said(_cut(rest), host, pid, None, rank, _time(rest))
+    return LocatedLine(_cut(rest), host, pid, None, rank, _time(rest))
 
 
 def _launcher(line: str) -> tuple[int | None, str]:

@@ -56,7 +56,7 @@ class Scene:
         """The RDMA devices of the host; None if it was not read."""
         return self.host.facts.devices if self.host.facts else None
 
-    def told(self, name: str) -> tuple[str, ...]:
+    def field_values(self, name: str) -> tuple[str, ...]:
         """The values of a field of the line."""
         return tuple(self.occurrence.fields.get(name, ()))
 
@@ -71,8 +71,8 @@ class Scene:
 
 def addresses(facts: RunFacts) -> dict[str, list[str]]:
     """The IPv4 addresses of each interface, also of bonds, VLANs and bridges: "192.168.100.1/24"."""
-    told = {name: each.ipv4 or [] for name, each in (facts.interfaces or {}).items()}
-    return {**told, **{name: each.ipv4 or [] for name, each in facts.netdevs.items()}}
+    found = {name: each.ipv4 or [] for name, each in (facts.interfaces or {}).items()}
+    return {**found, **{name: each.ipv4 or [] for name, each in facts.netdevs.items()}}
 
 
 Test = Callable[[Scene], Answer]
@@ -90,7 +90,7 @@ def unknown(why: str) -> Answer:
     return Answer(NOT_CHECKABLE, why)
 
 
-def nothing_tells(why: str) -> Test:
+def not_checkable(why: str) -> Test:
     """The test of a cause that neither facts nor log can show."""
     return lambda _scene: unknown(why)
 
@@ -122,5 +122,5 @@ def _of_findings(findings: list[Finding], must_apply: bool) -> Answer:
     if open_ones or not findings:
         why = list(dict.fromkeys(f"{finding.subject}: {finding.observed}" for finding in open_ones))
         return unknown("; ".join(why[:3]) or "nothing was checked")
-    told = sorted({finding.check for finding in findings})
-    return excluded(f"{told[0]}: {findings[0].observed}" if len(findings) == 1 else f"no fault found by {', '.join(told)}")
+    checks = sorted({finding.check for finding in findings})
+    return excluded(f"{checks[0]}: {findings[0].observed}" if len(findings) == 1 else f"no fault found by {', '.join(checks)}")

@@ -16,7 +16,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature i
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import Item, items, listed, section, text_lines
 
 #: The maximum number of fully printed causes for each kind of line; the others are in diagnosis.json.
-MOST_TOLD = 4
+MOST_CAUSES = 4
 #: The maximum number of printed kinds of unknown warnings.
 MOST_UNKNOWN = 8
 #: The maximum number of printed problems of refused intents.
@@ -47,10 +47,10 @@ def text(diagnosis: Diagnosis, name: str) -> str:
 def _head(diagnosis: Diagnosis, name: str) -> Iterator[str]:
     log = diagnosis.log
     yield from text_lines(f"{name}: why the job failed", 0)
-    told = [f"{log.lines} lines", *([f"{log.context.nranks} ranks"] if log.context.nranks else [])]
-    told += [f"hosts {listed(log.context.hosts)}"] if log.context.hosts else []
-    told += [f"NCCL {listed(sorted(log.context.versions))}"] if log.context.versions else []
-    yield from text_lines("; ".join(told), 0)
+    parts = [f"{log.lines} lines", *([f"{log.context.nranks} ranks"] if log.context.nranks else [])]
+    parts += [f"hosts {listed(log.context.hosts)}"] if log.context.hosts else []
+    parts += [f"NCCL {listed(sorted(log.context.versions))}"] if log.context.versions else []
+    yield from text_lines("; ".join(parts), 0)
     yield from _missing(diagnosis)
     if log.cut:
         yield from text_lines("The last line is incomplete: the log is cut off, or the job still runs.", marked=True)
@@ -133,9 +133,9 @@ def _places(finding: Finding) -> str:
 def _causes(finding: Finding) -> Iterator[Item]:
     """The confirmed causes with their remedies; if there are none, the unchecked causes with remedies to try; and the others in short."""
     by_verdict = {verdict: [cause for cause in finding.causes if cause.verdict == verdict] for verdict in VERDICTS}
-    told = by_verdict[CONFIRMED] or by_verdict[NOT_CHECKABLE]
-    rest = [cause for cause in by_verdict[NOT_CHECKABLE] if cause not in told[:MOST_TOLD]]
-    for cause in told[:MOST_TOLD]:
+    shown = by_verdict[CONFIRMED] or by_verdict[NOT_CHECKABLE]
+    rest = [cause for cause in by_verdict[NOT_CHECKABLE] if cause not in shown[:MOST_CAUSES]]
+    for cause in shown[:MOST_CAUSES]:
         yield Item(cause.verdict, cause.says)
         yield Item("", "; ".join(_seen(cause.answers, cause.verdict)))
         yield Item("do" if cause.verdict == CONFIRMED else "try", cause.remedy)

@@ -61,17 +61,17 @@ class Reading:
         }
 
 
-def admitted(said: Any, *, graph: bool) -> Reading:
+def admitted(answer: Any, *, graph: bool) -> Reading:
     """Return the answer of the module fabric_facts, or a stored one, validated. Raises GraphError for the first wrong value.
 
     graph: whether the graph was requested, not only the subnet managers.
     """
-    if not isinstance(said, Mapping):
-        raise GraphError(f"expected a dictionary, got {_shown(said)}")
-    missing = [key for key in ("graph", "subnet_managers", "no_subnet_manager", "read_at") if key not in said]
+    if not isinstance(answer, Mapping):
+        raise GraphError(f"expected a dictionary, got {_shown(answer)}")
+    missing = [key for key in ("graph", "subnet_managers", "no_subnet_manager", "read_at") if key not in answer]
     if missing:
         raise GraphError(f"{missing[0]}: missing")
-    read_at = said["read_at"]
+    read_at = answer["read_at"]
     if (
         isinstance(read_at, bool)
         or not isinstance(read_at, (int, float))
@@ -79,15 +79,15 @@ def admitted(said: Any, *, graph: bool) -> Reading:
         or not math.isfinite(read_at)
     ):
         raise GraphError(f"read_at: expected seconds since 1970, got {_shown(read_at)}")
-    why_not = said["no_subnet_manager"]
+    why_not = answer["no_subnet_manager"]
     if why_not is not None:
         why_not = clean(_text(why_not, "no_subnet_manager"), LONGEST_REASON)
-    managers = None if said["subnet_managers"] is None else _managers(said["subnet_managers"])
+    managers = None if answer["subnet_managers"] is None else _managers(answer["subnet_managers"])
     if not graph and managers is None and not why_not:
         raise GraphError("no_subnet_manager: expected the reason why the subnet managers are unknown, got nothing")
-    refused = said.get("refused")
+    refused = answer.get("refused")
     return Reading(
-        _graph(said["graph"]) if graph else None,
+        _graph(answer["graph"]) if graph else None,
         managers,
         why_not,
         float(read_at),
@@ -117,35 +117,35 @@ def _graph(data: Any) -> Graph:
         raise GraphError(f"graph: {error}") from error
 
 
-def _managers(told: Any) -> list[SmInfo]:
-    if not isinstance(told, list) or len(told) > MOST_MANAGERS:
-        raise GraphError(f"subnet_managers: expected a list of at most {MOST_MANAGERS}, got {_shown(told)}")
-    return [_manager(each, f"subnet_managers[{index}]") for index, each in enumerate(told)]
+def _managers(items: Any) -> list[SmInfo]:
+    if not isinstance(items, list) or len(items) > MOST_MANAGERS:
+        raise GraphError(f"subnet_managers: expected a list of at most {MOST_MANAGERS}, got {_shown(items)}")
+    return [_manager(each, f"subnet_managers[{index}]") for index, each in enumerate(items)]
 
 
-def _manager(told: Any, where: str) -> SmInfo:
-    if not isinstance(told, Mapping):
-        raise GraphError(f"{where}: expected a dictionary, got {_shown(told)}")
+def _manager(item: Any, where: str) -> SmInfo:
+    if not isinstance(item, Mapping):
+        raise GraphError(f"{where}: expected a dictionary, got {_shown(item)}")
     for key in ("lid", "guid", "state", "priority", "activity"):
-        if key not in told:
+        if key not in item:
             raise GraphError(f"{where}.{key}: missing")
     numbers: dict[str, Any] = {}
     for key, most in _NUMBERS.items():
-        value = told[key]
+        value = item[key]
         # A manager's own port may have no LID yet.
         if not (key == "lid" and value is None) and (not is_whole(value) or not 0 <= value <= most):
             raise GraphError(f"{where}.{key}: expected a number from 0 to {most}, got {_shown(value)}")
         numbers[key] = value
-    guid = _text(told["guid"], f"{where}.guid")
+    guid = _text(item["guid"], f"{where}.guid")
     if _GUID.fullmatch(guid) is None:
         raise GraphError(f"{where}.guid: expected the form 0x2c5eab0300b87b40, got {_shown(guid)}")
     for key, known in (("state", (*STATES, None)), ("kind", _KINDS)):
-        if told.get(key) not in known:
-            raise GraphError(f"{where}.{key}: expected one of {', '.join(filter(None, known))}, got {_shown(told[key])}")
-    description = told.get("description")
+        if item.get(key) not in known:
+            raise GraphError(f"{where}.{key}: expected one of {', '.join(filter(None, known))}, got {_shown(item[key])}")
+    description = item.get("description")
     if description is not None:
         description = clean(_text(description, f"{where}.description"), LONGEST_NAME)
-    return SmInfo(guid=guid, state=told["state"], kind=told.get("kind"), description=description, **numbers)
+    return SmInfo(guid=guid, state=item["state"], kind=item.get("kind"), description=description, **numbers)
 
 
 def _text(value: Any, where: str) -> str:

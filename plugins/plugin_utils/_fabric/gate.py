@@ -18,6 +18,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.change import parse_history
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.plan import Plan, parse_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.rails import leaf_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.causes import STAGE, by_host
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.entry import Reading
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.expected import expected_hcas
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.identity import CHECK, DISCOVERY, EXPECTED
@@ -34,7 +35,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings impo
     readings,
     refused_answers,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import STAGE, by_host
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, Expected, View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import MESH
@@ -56,7 +56,7 @@ class Ports:
 
 def ethernet_planes(folder: RunFolder, hosts: Mapping[str, Known]) -> dict[str, Ports]:
     """Return each plane with hardware RoCE rails. A host reports only its own interfaces."""
-    told = readings(folder, LLDP)
+    neighbors = readings(folder, LLDP)
     found: dict[str, Ports] = {}
     for host, known in hosts.items():
         if known.intent and known.facts:
@@ -69,15 +69,15 @@ def ethernet_planes(folder: RunFolder, hosts: Mapping[str, Known]) -> dict[str, 
                         Expected(host, rail.name, f"{host} {rail.netdev}", rail.netdev, rate_gbps=rate_gbps, plane=plane, role=role)
                     )
     for plane, ports in found.items():
-        _join(plane, ports, told)
+        _join(plane, ports, neighbors)
     return found
 
 
-def _join(plane: str, ports: Ports, told: Mapping[str, Reading]) -> None:
+def _join(plane: str, ports: Ports, neighbors: Mapping[str, Reading]) -> None:
     rails = {str(each.guid) for each in ports.expected}
     graphs = []
     for host in dict.fromkeys(each.host for each in ports.expected):
-        reading = told.get(host)
+        reading = neighbors.get(host)
         graph = _of_rails(reading.graph, rails) if reading is not None and reading.graph is not None else None
         if reading is None or graph is None or (graph.problems and not graph.nodes):
             ports.of_hosts[host] = "; ".join(graph.problems) if graph is not None else "its LLDP neighbors were not read"

@@ -14,7 +14,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.wanted import Wanted
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller, counted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.causes import Cause, Reporter, counted
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
@@ -46,34 +46,35 @@ DEFAULT_NAME = re.compile(
 )
 
 
-def check_graph(teller: Teller, wanted: Wanted | None) -> list[Cause]:
+def check_graph(reporter: Reporter, wanted: Wanted | None) -> list[Cause]:
     """Return the findings fabric.graph."""
-    view = teller.view
-    causes = [*_partial(teller), *_names(teller, not_told(view, wanted)), *_twins(teller), *_guids(teller), *_lids(teller)]
+    view = reporter.view
+    planned = unmatched_switches(view, wanted)
+    causes = [*_partial(reporter), *_names(reporter, planned), *_twins(reporter), *_guids(reporter), *_lids(reporter)]
     if wanted is not None and wanted.ambiguous:
         names = some(sorted(wanted.ambiguous, key=natural))
         remedy = "Give each switch a unique name, or write the GUIDs into the plan."
-        causes.append(teller.cause(CHECK, UNKNOWN, names, f"planned once, but several in the graph: {names}", EXPECTED, remedy))
+        causes.append(reporter.cause(CHECK, UNKNOWN, names, f"planned once, but several in the graph: {names}", EXPECTED, remedy))
     sizes = f"{counted(view.switches, 'switch').replace('switchs', 'switches')}, {counted(view.hcas, 'HCA')}, {counted(view.links, 'link')}"
-    return causes or [teller.well(CHECK, f"{sizes} (by {view.graph.source})", EXPECTED)]
+    return causes or [reporter.well(CHECK, f"{sizes} (by {view.graph.source})", EXPECTED)]
 
 
-def _partial(teller: Teller) -> Iterator[Cause]:
-    graph, view = teller.view.graph, teller.view
+def _partial(reporter: Reporter) -> Iterator[Cause]:
+    graph, view = reporter.view.graph, reporter.view
     remedy = f"Fix this, then rerun the discovery of {view.plane}. Until then, unseen elements count neither as ok nor as missing."
     if graph.problems or not (graph.complete or graph.doubles):
         observed = "; ".join(graph.problems[:4]) + (f"; and {len(graph.problems) - 4} more" if len(graph.problems) > 4 else "")
-        yield teller.cause(CHECK, UNKNOWN, DISCOVERY, observed or "the discovery did not finish", EXPECTED, remedy)
+        yield reporter.cause(CHECK, UNKNOWN, DISCOVERY, observed or "the discovery did not finish", EXPECTED, remedy)
     elif not view.seen:
         missing = "cable" if view.mesh else "switch"
-        yield teller.cause(CHECK, UNKNOWN, DISCOVERY, f"found {counted(view.hcas, 'HCA')}, but no {missing}", EXPECTED, remedy)
+        yield reporter.cause(CHECK, UNKNOWN, DISCOVERY, f"found {counted(view.hcas, 'HCA')}, but no {missing}", EXPECTED, remedy)
 
 
 def _unnamed(view: View) -> list[str]:
     return [guid for guid in view.switches if DEFAULT_NAME.fullmatch(view.nodes[guid].name)]
 
 
-def not_told(view: View, wanted: Wanted | None) -> list[str]:
+def unmatched_switches(view: View, wanted: Wanted | None) -> list[str]:
     """Return the switches that a plan knows only by name, if most of its switches may be among the unnamed ones."""
     if wanted is None:
         return []
@@ -82,18 +83,18 @@ def not_told(view: View, wanted: Wanted | None) -> list[str]:
     return by_name if 2 * len(gone) > len(wanted.switches) and 0 < len(by_name) <= len(_unnamed(view)) else []
 
 
-def _names(teller: Teller, planned: Sequence[str]) -> Iterator[Cause]:
+def _names(reporter: Reporter, planned: Sequence[str]) -> Iterator[Cause]:
     """Yield findings on names. planned: names in the plan that cannot be matched."""
-    view = teller.view
+    view = reporter.view
     unnamed = _unnamed(view)
     if unnamed and planned:
         observed = f"{len(unnamed)} switches have default names, so the planned {some(planned)} cannot be matched"
         remedy = f"Write their GUIDs into the plan, or name them: on the switch, or in {MAP}."
-        yield teller.cause(CHECK, UNKNOWN, "switches without a name", observed, EXPECTED, remedy)
+        yield reporter.cause(CHECK, UNKNOWN, "switches without a name", observed, EXPECTED, remedy)
     elif unnamed:
         observed = f"{len(unnamed)} with a default name: {some(sorted(view.name(guid) for guid in unnamed))}"
         remedy = f"Name them on the switch, or in {MAP}."
-        yield teller.cause(CHECK, WARNING, "switches without a name", observed, EXPECTED, remedy)
+        yield reporter.cause(CHECK, WARNING, "switches without a name", observed, EXPECTED, remedy)
     same: dict[str, list[str]] = defaultdict(list)
     for guid in view.switches:
         if guid not in unnamed:
@@ -101,25 +102,25 @@ def _names(teller: Teller, planned: Sequence[str]) -> Iterator[Cause]:
     for name, guids in same.items():
         if len(guids) > 1:
             remedy = f"Give each a unique name on the switch, or in {MAP}."
-            yield teller.cause(CHECK, WARNING, name, f"{len(guids)} switches are named {name}: {some(sorted(guids))}", EXPECTED, remedy)
+            yield reporter.cause(CHECK, WARNING, name, f"{len(guids)} switches are named {name}: {some(sorted(guids))}", EXPECTED, remedy)
 
 
-def _twins(teller: Teller) -> Iterator[Cause]:
+def _twins(reporter: Reporter) -> Iterator[Cause]:
     """Yield findings on nodes with the same GUID, which the tools have merged."""
-    view = teller.view
+    view = reporter.view
     for guid, twins in sorted(view.graph.doubles.items()):
         names = [twin.description or f"the node behind {view.end(twin.behind)}" for twin in twins]
         places = [f"{name} behind {view.end(twin.behind)}" if twin.description else name for name, twin in zip(names, twins, strict=True)]
         observed = f"{' and '.join(places)} have the same GUID {guid}: the tools merge them and drop some of their cables"
         if view.is_host(guid):
-            yield teller.cause(CHECK, ERROR, some(names), observed, EXPECTED, _BURNT, host=names[0].split()[0], nodes=[guid])
+            yield reporter.cause(CHECK, ERROR, some(names), observed, EXPECTED, _BURNT, host=names[0].split()[0], nodes=[guid])
         else:
             remedy = "1. Unplug one of them: neither can be addressed. 2. Compare the GUID of each with its label. 3. Burn the right GUID."
-            yield teller.cause(CHECK, ERROR, some(names), observed, EXPECTED, remedy, nodes=[guid])
+            yield reporter.cause(CHECK, ERROR, some(names), observed, EXPECTED, remedy, nodes=[guid])
 
 
-def _guids(teller: Teller) -> Iterator[Cause]:
-    view = teller.view
+def _guids(reporter: Reporter) -> Iterator[Cause]:
+    view = reporter.view
     owners: dict[str, set[str]] = defaultdict(set)
     for guid in view.hcas:
         for port in view.nodes[guid].ports.values():
@@ -129,13 +130,13 @@ def _guids(teller: Teller) -> Iterator[Cause]:
         if len(guids) > 1:
             names = sorted((view.name(guid) for guid in guids), key=natural)
             hosts = sorted((view.host(guid) for guid in guids), key=natural)
-            yield teller.cause(
+            yield reporter.cause(
                 CHECK, ERROR, some(names), f"{some(names)} have the same port GUID {port_guid}", EXPECTED, _BURNT, host=hosts[0]
             )
 
 
-def _lids(teller: Teller) -> Iterator[Cause]:
-    view = teller.view
+def _lids(reporter: Reporter) -> Iterator[Cause]:
+    view = reporter.view
     owners: dict[int, set[str]] = defaultdict(set)
     for guid, node in view.nodes.items():
         for lid in {node.lid, *(port.lid for port in node.ports.values() if node.kind != "switch")} - {None, 0}:
@@ -144,4 +145,4 @@ def _lids(teller: Teller) -> Iterator[Cause]:
     if twice:
         names = some([f"{lid} belongs to {some(sorted(map(view.name, guids), key=natural))}" for lid, guids in sorted(twice.items())])
         remedy = "Two subnet managers assign LIDs, or two fabrics were joined. Run `sminfo` and read the log of each subnet manager."
-        yield teller.cause(CHECK, ERROR, "LIDs", f"duplicate LIDs: {names}", EXPECTED, remedy)
+        yield reporter.cause(CHECK, ERROR, "LIDs", f"duplicate LIDs: {names}", EXPECTED, remedy)

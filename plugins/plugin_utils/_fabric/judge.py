@@ -19,15 +19,15 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.findi
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.plan import Plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.rails import check_rails
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.wanted import Wanted, of_graph, of_plan
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.identity import DISCOVERY, check_graph, not_told
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.causes import Cause, Reporter, explained
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.identity import DISCOVERY, check_graph, unmatched_switches
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.links.counters import Baseline, baseline, check_counters
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.links.links import CHECK as LINKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.links.links import check_links, waits_for_manager
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.present import check_present
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.bisection import check_bisection
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.mended import shape
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.repaired import shape
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.shape import check_ratio, check_symmetry, named_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller, explained
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import Expected, View
 
 
@@ -68,22 +68,22 @@ def judge(graph: Graph, asked: Asked) -> Judged:
     plan = of_plan(asked.plan, view) if asked.plan is not None else None
     view.planned_tiers.update(plan.tiers if plan is not None else {})
     before = of_graph(asked.before, view) if asked.before is not None else None
-    teller = Teller(view)
+    reporter = Reporter(view)
     twins = set(graph.doubles)
-    links = _apart(check_links(teller), twins)
-    causes = _once(teller, check_graph(teller, plan), links)
-    if not_told(view, plan):
+    links = _apart(check_links(reporter), twins)
+    causes = _once(reporter, check_graph(reporter, plan), links)
+    if unmatched_switches(view, plan):
         plan = None
-        causes.append(teller.skip(CABLING, "the plan's switches cannot be matched with unnamed switches", PLANNED.expected))
-    causes += [*_apart(_cabling(teller, asked, plan, before), twins), *links]
+        causes.append(reporter.skip(CABLING, "the plan's switches cannot be matched with unnamed switches", PLANNED.expected))
+    causes += [*_apart(_cabling(reporter, asked, plan, before), twins), *links]
     history = dict(asked.history or {})
     if asked.before is not None and before is not None:
         found, history = check_change(
-            teller, asked.before, before, asked.before_run, history=asked.history, named=explained(causes), planned=plan is not None
+            reporter, asked.before, before, asked.before_run, history=asked.history, named=explained(causes), planned=plan is not None
         )
         causes += _apart(found, twins)
-    causes += _shape(teller, asked, plan, before, causes)
-    causes += check_counters(teller, asked.baseline, asked.seconds, explained(causes)[1])
+    causes += _shape(reporter, asked, plan, before, causes)
+    causes += check_counters(reporter, asked.baseline, asked.seconds, explained(causes)[1])
     return Judged([cause.finding for cause in causes], baseline(view, asked.seconds, asked.run), history)
 
 
@@ -92,37 +92,37 @@ def _apart(causes: list[Cause], twins: set[str]) -> list[Cause]:
     return [cause for cause in causes if not (cause.is_trouble and twins & {*cause.nodes, *(guid for guid, _port in cause.ends)})]
 
 
-def _once(teller: Teller, causes: list[Cause], links: Sequence[Cause]) -> list[Cause]:
+def _once(reporter: Reporter, causes: list[Cause], links: Sequence[Cause]) -> list[Cause]:
     """Drop a repeated cause: without a subnet manager, some tools do not query. If the links show that, the graph does not repeat it."""
-    if any(waits_for_manager(cause) for cause in links) and all(NO_MANAGER in problem for problem in teller.view.graph.problems):
+    if any(waits_for_manager(cause) for cause in links) and all(NO_MANAGER in problem for problem in reporter.view.graph.problems):
         return [cause for cause in causes if cause.finding.subject != DISCOVERY]
     return causes
 
 
-def _cabling(teller: Teller, asked: Asked, plan: Wanted | None, before: Wanted | None) -> list[Cause]:
+def _cabling(reporter: Reporter, asked: Asked, plan: Wanted | None, before: Wanted | None) -> list[Cause]:
     """Return cabling causes by the plan; where the plan has nothing, by the rails."""
-    causes = check_cabling(plan, teller) if plan is not None else []
+    causes = check_cabling(plan, reporter) if plan is not None else []
     planned = set(plan.hosts) if plan is not None else set()
-    causes += check_rails(teller, planned)
+    causes += check_rails(reporter, planned)
     names = {} if plan is None else {(plan.hosts[key], plan.names[key].removeprefix(plan.hosts[key]).strip()): key for key in planned}
     unplanned = [each for each in asked.expected if (each.host, each.device or "") not in names and (each.host, each.rail) not in names]
-    if unplanned and not (plan is not None and not teller.view.switches):
-        causes += check_present(teller, unplanned, asked.elsewhere, before, explained(causes)[0])
+    if unplanned and not (plan is not None and not reporter.view.switches):
+        causes += check_present(reporter, unplanned, asked.elsewhere, before, explained(causes)[0])
     return causes
 
 
-def _shape(teller: Teller, asked: Asked, plan: Wanted | None, before: Wanted | None, causes: Sequence[Cause]) -> list[Cause]:
+def _shape(reporter: Reporter, asked: Asked, plan: Wanted | None, before: Wanted | None, causes: Sequence[Cause]) -> list[Cause]:
     """Return causes on the shape, as if all faults found so far were fixed."""
-    view = teller.view
+    view = reporter.view
     slow, odd = (explained(cause for cause in causes if (cause.finding.check == LINKS) == links)[1] for links in (True, False))
-    mended = shape(view, plan or before, slow, odd)
+    repaired = shape(view, plan or before, slow, odd)
     names = {guid: view.name(guid) for guid in view.switches}
-    symmetry = check_symmetry(mended, teller, _planned_switches(view, plan))
+    symmetry = check_symmetry(repaired, reporter, _planned_switches(view, plan))
     named = named_of(symmetry, names)
     compute = not asked.expected or any(each.role == "compute" for each in asked.expected)
-    ratio = check_ratio(mended, asked.ratio, named, teller, compute=compute)
+    ratio = check_ratio(repaired, asked.ratio, named, reporter, compute=compute)
     named |= named_of(ratio, names)
-    return [*symmetry, *ratio, *check_bisection(mended, shape(view), asked.ratio, named, teller, compute=compute)]
+    return [*symmetry, *ratio, *check_bisection(repaired, shape(view), asked.ratio, named, reporter, compute=compute)]
 
 
 def _planned_switches(view: View, plan: Wanted | None) -> set[str]:

@@ -112,8 +112,8 @@ def _plane(name: str, manager: Mapping[str, Any], views: Sequence[View], seen: S
 
 def _usual(views: Sequence[View]) -> int | None:
     """Return the LID of the master that most ports have."""
-    told = Counter(view.port.sm_lid for view in views if view.up and view.port.sm_lid)
-    return told.most_common(1)[0][0] if told else None
+    lids = Counter(view.port.sm_lid for view in views if view.up and view.port.sm_lid)
+    return lids.most_common(1)[0][0] if lids else None
 
 
 def _speaker(manager: Mapping[str, Any], views: Sequence[View]) -> str | None:
@@ -127,10 +127,10 @@ def _host(host: str, subject: str, own: Sequence[View], usual: int | None, expec
     up = [view for view in own if view.up]
     if not up:
         return Finding(STAGE, CHECK, host, subject, NOT_APPLICABLE, "none of its ports is up: see link.state", expected)
-    untold = [view.rail.name for view in up if not view.port.sm_lid]
-    if untold:
-        remedy = f"On {host}, check `ports/*/sm_lid` of {some(untold)} in /sys/class/infiniband."
-        observed = f"{some(untold)} does not report the LID of its subnet manager"
+    unreported = [view.rail.name for view in up if not view.port.sm_lid]
+    if unreported:
+        remedy = f"On {host}, check `ports/*/sm_lid` of {some(unreported)} in /sys/class/infiniband."
+        observed = f"{some(unreported)} does not report the LID of its subnet manager"
         return Finding(STAGE, CHECK, host, subject, UNKNOWN, observed, expected, remedy)
     odd = [view for view in up if view.port.sm_lid != usual]
     if odd:

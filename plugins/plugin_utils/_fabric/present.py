@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.wanted import Wanted
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller, counted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.causes import Cause, Reporter, counted
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import Expected, View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
@@ -31,13 +31,13 @@ def places(view: View) -> dict[str, str]:
 
 
 def check_present(
-    teller: Teller, expected: Sequence[Expected], elsewhere: Mapping[str, str], before: Wanted | None, named: Collection[str]
+    reporter: Reporter, expected: Sequence[Expected], elsewhere: Mapping[str, str], before: Wanted | None, named: Collection[str]
 ) -> list[Cause]:
     """Return the findings fabric.cabling on missing HCAs: on another plane, without a link, missing with their leaf, or missing alone.
 
     elsewhere: HCA → its place on another plane. before: the cabling in an earlier run. named: nodes that another finding names.
     """
-    view = teller.view
+    view = reporter.view
     of_view = {(view.host(guid), view.rail(guid)): guid for guid in view.hcas}
     causes, gone = [], []
     for each in sorted(expected, key=lambda each: (natural(each.host), natural(each.rail))):
@@ -46,38 +46,38 @@ def check_present(
             continue
         if guid is not None:
             if guid not in view.linked:
-                causes.append(_no_link(teller, each, guid))
+                causes.append(_no_link(reporter, each, guid))
         elif each.guid is not None and each.guid in elsewhere:
-            causes.append(_elsewhere(teller, each, elsewhere[each.guid]))
+            causes.append(_elsewhere(reporter, each, elsewhere[each.guid]))
         else:
             gone.append(each)
-    causes += _gone(teller, gone, expected, before)
-    return causes or [teller.well(CHECK, f"all {counted(expected, 'planned HCA')} are present", EXPECTED)]
+    causes += _gone(reporter, gone, expected, before)
+    return causes or [reporter.well(CHECK, f"all {counted(expected, 'planned HCA')} are present", EXPECTED)]
 
 
-def _no_link(teller: Teller, each: Expected, guid: str) -> Cause:
-    states = [f"port {port.number} is {port.state}, {port.physical}" for port in teller.view.nodes[guid].ports.values() if port.state]
+def _no_link(reporter: Reporter, each: Expected, guid: str) -> Cause:
+    states = [f"port {port.number} is {port.state}, {port.physical}" for port in reporter.view.nodes[guid].ports.values() if port.state]
     remedy = f"1. Check its cable. 2. On {each.host}, run `ibstat {each.device or ''}`."
     observed = f"{each.words} has no link{': ' if states else ''}{'; '.join(states)}"
-    return teller.cause(CHECK, ERROR, each.words, observed, EXPECTED, remedy, host=each.host, nodes=[guid], absence=True)
+    return reporter.cause(CHECK, ERROR, each.words, observed, EXPECTED, remedy, host=each.host, nodes=[guid], absence=True)
 
 
-def _elsewhere(teller: Teller, each: Expected, place: str) -> Cause:
-    observed = f"{each.words} is on {place}, planned {teller.view.plane}"
+def _elsewhere(reporter: Reporter, each: Expected, place: str) -> Cause:
+    observed = f"{each.words} is on {place}, planned {reporter.view.plane}"
     remedy = f"Move its cable, or correct `plane` of {each.rail} for {each.host}."
-    return teller.cause(CHECK, ERROR, each.words, observed, EXPECTED, remedy, host=each.host, nodes=[each.guid or ""])
+    return reporter.cause(CHECK, ERROR, each.words, observed, EXPECTED, remedy, host=each.host, nodes=[each.guid or ""])
 
 
-def _gone(teller: Teller, gone: list[Expected], expected: Sequence[Expected], before: Wanted | None) -> Iterator[Cause]:
+def _gone(reporter: Reporter, gone: list[Expected], expected: Sequence[Expected], before: Wanted | None) -> Iterator[Cause]:
     """Yield causes for missing HCAs. Those of one missing leaf, most of a rail, or those of one host are one cause."""
     by_leaf: dict[str, list[Expected]] = defaultdict(list)
     for each in gone:
-        leaf = _leaf_before(teller.view, each, before)
+        leaf = _leaf_before(reporter.view, each, before)
         if leaf is not None:
             by_leaf[leaf].append(each)
     for leaf, those in by_leaf.items():
         name = before.names[leaf] if before is not None else leaf
-        yield _together(teller, those, name, f"{name} is missing, and with it {counted(those, 'HCA')}", [leaf])
+        yield _together(reporter, those, name, f"{name} is missing, and with it {counted(those, 'HCA')}", [leaf])
         gone = _without(gone, those)
     of_rail: dict[str, list[Expected]] = defaultdict(list)
     for each in gone:
@@ -88,7 +88,7 @@ def _gone(teller: Teller, gone: list[Expected], expected: Sequence[Expected], be
             and 2 * len(those) > sum(each.rail == rail for each in expected)
             and not _whole_hosts(those, gone, expected)
         ):
-            yield _together(teller, those, rail, f"{counted(those, 'HCA')} of {rail} are not in the fabric", [])
+            yield _together(reporter, those, rail, f"{counted(those, 'HCA')} of {rail} are not in the fabric", [])
             gone = _without(gone, those)
     of_host: dict[str, list[Expected]] = defaultdict(list)
     for each in gone:
@@ -96,7 +96,7 @@ def _gone(teller: Teller, gone: list[Expected], expected: Sequence[Expected], be
     for host, those in of_host.items():
         words = some([each.words for each in those])
         remedy = f"1. Check that {host} runs. 2. On {host}, run `ibstat`: the port must be up. 3. Check the cable."
-        yield teller.cause(
+        yield reporter.cause(
             CHECK, ERROR, words, f"{words} is not in the fabric", EXPECTED, remedy, host=host, nodes=_guids(those), absence=True
         )
 
@@ -113,12 +113,12 @@ def _whole_hosts(those: Sequence[Expected], gone: Sequence[Expected], expected: 
     return len(rails) > 1 and sum(each.host in hosts for each in gone) == sum(each.host in hosts for each in expected)
 
 
-def _together(teller: Teller, those: Sequence[Expected], subject: str, observed: str, nodes: Sequence[str]) -> Cause:
+def _together(reporter: Reporter, those: Sequence[Expected], subject: str, observed: str, nodes: Sequence[str]) -> Cause:
     remedy = f"1. Check that the leaf of {subject} has power and has booted. 2. Check its uplinks." if not nodes else (
         f"1. Check that {subject} has power and has booted. 2. Check its uplinks."
     )  # fmt: skip
     names = some([each.words for each in those])
-    return teller.cause(CHECK, ERROR, subject, f"{observed}: {names}", EXPECTED, remedy, nodes=[*nodes, *_guids(those)], absence=True)
+    return reporter.cause(CHECK, ERROR, subject, f"{observed}: {names}", EXPECTED, remedy, nodes=[*nodes, *_guids(those)], absence=True)
 
 
 def _guids(those: Sequence[Expected]) -> list[str]:

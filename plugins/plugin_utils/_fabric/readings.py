@@ -89,15 +89,15 @@ def _is_whole_file(folder: RunFolder, name: str, what: str) -> bool:
         return False
 
 
-def reading_of(what: str, plane: str, host: str, said: Mapping[str, Any]) -> Reading:
+def reading_of(what: str, plane: str, host: str, answer: Mapping[str, Any]) -> Reading:
     """Return the reading to store of an answer of fabric_facts. If the module failed, it is empty and its message is the reason."""
     graph = what != MANAGERS
-    if said.get("failed"):
-        why = clean(next(iter(str(said.get("msg") or "").strip().splitlines()), "fabric_facts failed"))
+    if answer.get("failed"):
+        why = clean(next(iter(str(answer.get("msg") or "").strip().splitlines()), "fabric_facts failed"))
         return Reading(Graph(plane, {}, [], "ibnetdiscover", False, [why]) if graph else None, None, why, 0.0)
     try:
         # Only our own files may state that an answer was rejected.
-        reading = replace(admitted(said, graph=graph), refused=None)
+        reading = replace(admitted(answer, graph=graph), refused=None)
     except GraphError as error:
         return refused_reading(plane, host, str(error), graph=graph)
     # The control node sets the plane: it is the one that it has requested.

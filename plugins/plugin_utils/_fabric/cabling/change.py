@@ -16,10 +16,10 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.compare import Difference, differences
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.findings import Terms, told
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.findings import Terms, difference_causes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.wanted import Wanted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.causes import Cause, Reporter
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.links.links import link_name, words
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, rate_of
 
 declare(
@@ -75,7 +75,7 @@ def parse_history(data: Any) -> History:
 
 
 def check_change(
-    teller: Teller,
+    reporter: Reporter,
     before: Graph,
     wanted: Wanted,
     run: str,
@@ -91,30 +91,30 @@ def check_change(
     """
     gone = dict((history or {}).get("gone", {}))
     if not before.complete:
-        return [teller.skip(CHECK, f"the discovery of run {run} was not complete", EXPECTED)], {"schema": SCHEMA, "gone": gone}
-    all_found = list(differences(wanted, teller.view))
+        return [reporter.skip(CHECK, f"the discovery of run {run} was not complete", EXPECTED)], {"schema": SCHEMA, "gone": gone}
+    all_found = list(differences(wanted, reporter.view))
     causes = [
-        *_changes(teller, before, wanted, all_found, earlier=Earlier.run(run), named=named, status=OK if planned else WARNING),
-        *_back(teller, gone),
+        *_changes(reporter, before, wanted, all_found, earlier=Earlier.run(run), named=named, status=OK if planned else WARNING),
+        *_back(reporter, gone),
     ]
-    return causes or [teller.well(CHECK, f"as in run {run}", EXPECTED)], {
+    return causes or [reporter.well(CHECK, f"as in run {run}", EXPECTED)], {
         "schema": SCHEMA,
-        "gone": _still_gone(gone, all_found, teller, run),
+        "gone": _still_gone(gone, all_found, reporter, run),
     }
 
 
-def check_under_load(teller: Teller, before: Graph, wanted: Wanted) -> list[Cause]:
+def check_under_load(reporter: Reporter, before: Graph, wanted: Wanted) -> list[Cause]:
     """Return the findings fabric.under_load. The view's graph was read after the load, `before` before it.
 
     wanted: the cables of `before` (of_graph).
     """
-    found = list(differences(wanted, teller.view))
-    causes = _changes(teller, before, wanted, found, earlier=UNDER_LOAD, named=(frozenset(), frozenset()), status=ERROR)
-    return causes or [teller.well(UNDER_LOAD.check, "as before the load", UNDER_LOAD.expected)]
+    found = list(differences(wanted, reporter.view))
+    causes = _changes(reporter, before, wanted, found, earlier=UNDER_LOAD, named=(frozenset(), frozenset()), status=ERROR)
+    return causes or [reporter.well(UNDER_LOAD.check, "as before the load", UNDER_LOAD.expected)]
 
 
 def _changes(
-    teller: Teller,
+    reporter: Reporter,
     before: Graph,
     wanted: Wanted,
     differing: Sequence[Difference],
@@ -127,13 +127,13 @@ def _changes(
     found = [each for each in differing if not named[0] & set(each.nodes) and not named[1] & each.ends]
     came = [each for each in found if each.kind in CAME]
     went = Terms(earlier.check, "before", earlier.expected, status, status, f" since {earlier.since}")
-    causes = list(told([each for each in found if each.kind not in CAME], wanted, teller, went))
-    causes += told(came, wanted, teller, Terms(earlier.check, f"there {earlier.then}", earlier.expected, OK, OK))
-    return [*causes, *_rates(teller, before, earlier, named[1])]
+    causes = list(difference_causes([each for each in found if each.kind not in CAME], wanted, reporter, went))
+    causes += difference_causes(came, wanted, reporter, Terms(earlier.check, f"there {earlier.then}", earlier.expected, OK, OK))
+    return [*causes, *_rates(reporter, before, earlier, named[1])]
 
 
-def _rates(teller: Teller, before: Graph, moment: Earlier, named: Collection[End]) -> Iterator[Cause]:
-    view = teller.view
+def _rates(reporter: Reporter, before: Graph, moment: Earlier, named: Collection[End]) -> Iterator[Cause]:
+    view = reporter.view
     for earlier in sorted(before.links, key=lambda link: (link.a, link.b)):
         link = view.link_at.get(earlier.a)
         if link is None or {link.a, link.b} != {earlier.a, earlier.b} or (named and {link.a, link.b} & set(named)):
@@ -147,19 +147,19 @@ def _rates(teller: Teller, before: Graph, moment: Earlier, named: Collection[End
         observed = f"{name} runs at {words(now)}, {moment.then} at {words(then)}: {'slower' if slower else 'faster'}"
         remedy = "1. Clean and reseat both ends of the cable. 2. If the link stays slow, replace the cable." if slower else ""
         status, host = WARNING if slower else OK, hosts[0] if hosts else None
-        yield teller.cause(moment.check, status, name, observed, moment.expected, remedy, host=host, ends=(link.a, link.b))
+        yield reporter.cause(moment.check, status, name, observed, moment.expected, remedy, host=host, ends=(link.a, link.b))
 
 
-def _back(teller: Teller, gone: Mapping[str, str]) -> Iterator[Cause]:
-    for link in teller.view.links:
+def _back(reporter: Reporter, gone: Mapping[str, str]) -> Iterator[Cause]:
+    for link in reporter.view.links:
         run = gone.get(_key(link.a, link.b))
         if run is not None:
-            name = link_name(teller.view, link)
-            yield teller.cause(CHECK, OK, name, f"{name} is back; last seen in run {run}", EXPECTED)
+            name = link_name(reporter.view, link)
+            yield reporter.cause(CHECK, OK, name, f"{name} is back; last seen in run {run}", EXPECTED)
 
 
-def _still_gone(gone: Mapping[str, str], found: Collection[Difference], teller: Teller, run: str) -> dict[str, str]:
-    back = {_key(link.a, link.b) for link in teller.view.links}
+def _still_gone(gone: Mapping[str, str], found: Collection[Difference], reporter: Reporter, run: str) -> dict[str, str]:
+    back = {_key(link.a, link.b) for link in reporter.view.links}
     went = {_key(a, b): run for each in found for a, b in each.wanted}
     return {key: last for key, last in sorted({**went, **gone}.items()) if key not in back}
 

@@ -15,7 +15,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sou
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.compare import Difference, differences
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.wanted import Wanted
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller, counted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.causes import Cause, Reporter, counted
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import NAMED, some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
@@ -50,14 +50,14 @@ class Terms:
     least: str
     worst: str
     since: str = ""
-    mend: str = ""
+    alternative: str = ""
 
 
 PLANNED = Terms(CHECK, "planned", "cabled as planned", WARNING, ERROR, "", ", or correct the plan")
 
 
 @dataclass(frozen=True)
-class Told:
+class DifferenceText:
     """A difference in words."""
 
     subject: str
@@ -66,27 +66,29 @@ class Told:
     least: bool = False
 
 
-def check_cabling(wanted: Wanted, teller: Teller) -> list[Cause]:
+def check_cabling(wanted: Wanted, reporter: Reporter) -> list[Cause]:
     """Return the findings fabric.cabling: one for each cause, or one ok if there is none."""
-    found = list(told(differences(wanted, teller.view), wanted, teller, PLANNED))
+    found = list(difference_causes(differences(wanted, reporter.view), wanted, reporter, PLANNED))
     if not found:
         cables = len(wanted.peers) // 2
-        return [teller.well(CHECK, f"all {cables} planned cables are in place", PLANNED.expected)]
+        return [reporter.well(CHECK, f"all {cables} planned cables are in place", PLANNED.expected)]
     return found
 
 
-def told(found: Iterator[Difference] | Sequence[Difference], wanted: Wanted, teller: Teller, terms: Terms) -> Iterator[Cause]:
+def difference_causes(
+    found: Iterator[Difference] | Sequence[Difference], wanted: Wanted, reporter: Reporter, terms: Terms
+) -> Iterator[Cause]:
     """Yield differences as findings."""
-    words = _Words(wanted, teller.view, terms)
+    words = _Words(wanted, reporter.view, terms)
     for each in sorted(found, key=words.order):
-        said = words.tell(each)
-        yield teller.cause(
+        text = words.text(each)
+        yield reporter.cause(
             terms.check,
-            terms.least if said.least else terms.worst,
-            said.subject,
-            said.observed,
+            terms.least if text.least else terms.worst,
+            text.subject,
+            text.observed,
             terms.expected,
-            said.remedy,
+            text.remedy,
             host=words.host(each),
             nodes=each.nodes,
             ends=each.ends,
@@ -103,7 +105,7 @@ class _Words:
     def order(self, each: Difference) -> tuple[object, ...]:
         return each.kind, [natural(self.name(node)) for node in each.nodes]
 
-    def tell(self, each: Difference) -> Told:
+    def text(self, each: Difference) -> DifferenceText:
         ways = {
             "cut off": self._cut_off, "switch gone": self._switch_gone, "host gone": self._host_gone, "leaf empty": self._leaf_empty,
             "replaced": self._replaced, "exchanged": self._exchanged, "missing": self._missing, "swapped": self._swapped,
@@ -142,61 +144,62 @@ class _Words:
     def cables(self, pairs: Sequence[tuple[End, End]]) -> str:
         return some(sorted({self.cable(pair) for pair in pairs}, key=natural))
 
-    def _cut_off(self, each: Difference) -> Told:
+    def _cut_off(self, each: Difference) -> DifferenceText:
         seen = len(self.wanted.switches) - len(each.nodes)
         observed = f"{seen} of {len(self.wanted.switches)} switches found{self.terms.since}; missing: {self.names(each.nodes)}"
         remedy = (
             "The discovering host is cut off, or the fabric is split. 1. Check the port and the leaf of that host. "
             "2. Run the discovery from another host."
         )
-        return Told("the switches", observed, remedy)
+        return DifferenceText("the switches", observed, remedy)
 
-    def _switch_gone(self, each: Difference) -> Told:
+    def _switch_gone(self, each: Difference) -> DifferenceText:
         name = self.name(each.nodes[0])
         observed = f"{name} is gone{self.terms.since}, with {counted(each.wanted, 'cable')}"
         if len(each.nodes) > 1:
             observed += f" and {counted(each.nodes[1:], 'HCA')} with no other link: {self.names(each.nodes[1:])}"
-        return Told(name, observed, f"1. Check that {name} has power and has booted. 2. Check its cables{self.terms.mend}.")
+        remedy = f"1. Check that {name} has power and has booted. 2. Check its cables{self.terms.alternative}."
+        return DifferenceText(name, observed, remedy)
 
-    def _host_gone(self, each: Difference) -> Told:
+    def _host_gone(self, each: Difference) -> DifferenceText:
         name, owner = self.names(each.nodes), self.owner(each.nodes[0])
         places = some(sorted({self.end(b) for _a, b in each.wanted}, key=natural))
         observed = f"{name} is not in the fabric{self.terms.since}; {self.terms.was} {places}{self._port_states(each)}"
-        return Told(
+        return DifferenceText(
             name,
             observed,
             f"1. Check that {owner} runs. 2. On {owner}, run `ibstat`: the port must be up. "
-            f"3. Check the cable at {places}{self.terms.mend}.",
+            f"3. Check the cable at {places}{self.terms.alternative}.",
         )
 
-    def _leaf_empty(self, each: Difference) -> Told:
+    def _leaf_empty(self, each: Difference) -> DifferenceText:
         name = self.name(each.nodes[0])
         observed = f"{name} has lost all its hosts{self.terms.since}: {self.names(each.nodes[1:])}"
-        return Told(name, observed, f"Check what these hosts share: power, the rack, or disabled ports of {name}.")
+        return DifferenceText(name, observed, f"Check what these hosts share: power, the rack, or disabled ports of {name}.")
 
-    def _replaced(self, each: Difference) -> Told:
+    def _replaced(self, each: Difference) -> DifferenceText:
         old, new = self.name(each.nodes[0]), each.nodes[1]
         words = f"{self.view.name(new)} ({new})" if new not in self.view.name(new) else new
         observed = f"{words} is in the place of {old}"
         remedy = f"If {old} was replaced: give the new switch its name, and write the new GUID into the plan."
-        return Told(old, observed, remedy, least=True)
+        return DifferenceText(old, observed, remedy, least=True)
 
-    def _exchanged(self, each: Difference) -> Told:
+    def _exchanged(self, each: Difference) -> DifferenceText:
         a, b = sorted((self.name(node) for node in each.nodes), key=natural)
-        return Told(
+        return DifferenceText(
             f"{a} and {b}",
             f"{a} is cabled where {b} is {self.terms.was}, and {b} where {a} is",
             "Swap their names, or swap their GUIDs in the plan.",
         )
 
-    def _missing(self, each: Difference) -> Told:
+    def _missing(self, each: Difference) -> DifferenceText:
         pairs = _once(each.wanted)
         subject = self.cable(pairs[0]) if len(pairs) == 1 else self._between(each)
         observed = f"no link: {self.cables(pairs)}{self.terms.since}{self._port_states(each)}"
-        return Told(
+        return DifferenceText(
             subject,
             observed,
-            f"Check that the cable is seated, both ports are enabled (`ibportstate`) and the optics are lit{self.terms.mend}.",
+            f"Check that the cable is seated, both ports are enabled (`ibportstate`) and the optics are lit{self.terms.alternative}.",
         )
 
     def _between(self, each: Difference) -> str:
@@ -213,7 +216,7 @@ class _Words:
         }
         return f"; {some(sorted(states, key=natural))}" if states else ""
 
-    def _swapped(self, each: Difference) -> Told:
+    def _swapped(self, each: Difference) -> DifferenceText:
         leaves = {end[0] for pair in each.wanted for end in pair if end[0] in self.wanted.switches}
         places = [self._place(pair) for pair in map(self._near_first, _once(each.wanted))]
         names = some([node if node not in self.wanted.names else self.name(node) for node in sorted(each.nodes, key=natural)])
@@ -221,7 +224,7 @@ class _Words:
         subject = " and ".join(sorted((node if hcas else self.name(node) for node in each.nodes), key=natural)) or names
         places = sorted(places, key=natural)
         observed = f"swapped: {'; '.join(places[:NAMED])}" + (f"; and {len(places) - NAMED} more" if len(places) > NAMED else "")
-        return Told(subject, observed, f"Swap the cables{self.terms.mend}.", least=hcas and len(leaves) == 1)
+        return DifferenceText(subject, observed, f"Swap the cables{self.terms.alternative}.", least=hcas and len(leaves) == 1)
 
     def _near_first(self, pair: tuple[End, End]) -> tuple[End, End]:
         a, b = sorted(pair, key=lambda end: (not self.is_hca(end[0]), natural(self.end(end))))
@@ -247,25 +250,25 @@ class _Words:
         most = rails.most_common(1)
         return most[0][0] if most and 2 * most[0][1] > sum(rails.values()) else None
 
-    def _moved(self, each: Difference) -> Told:
+    def _moved(self, each: Difference) -> DifferenceText:
         places = sorted({self._place(pair) for pair in each.wanted}, key=natural)
         same = all((there := self.view.peers.get(a)) is not None and there[0] == b[0] for a, b in each.wanted)
-        return Told(self.names(each.nodes), "; ".join(places), f"Move the cable{self.terms.mend}.", least=same)
+        return DifferenceText(self.names(each.nodes), "; ".join(places), f"Move the cable{self.terms.alternative}.", least=same)
 
-    def _ports(self, each: Difference) -> Told:
+    def _ports(self, each: Difference) -> DifferenceText:
         a, b = sorted((self.name(node) for node in each.nodes), key=natural)
         observed = f"{counted(each.found, 'cable')} between {a} and {b} on other ports: {self.cables(each.found)}"
-        return Told(
+        return DifferenceText(
             f"{a} and {b}",
             f"{observed}; {self.terms.was} {self.cables(each.wanted)}",
-            f"This costs no bandwidth. Move the cables{self.terms.mend}.",
+            f"This costs no bandwidth. Move the cables{self.terms.alternative}.",
             least=True,
         )
 
-    def _extra(self, each: Difference) -> Told:
+    def _extra(self, each: Difference) -> DifferenceText:
         names = self.names(each.nodes) if each.kind == "extra node" else " and ".join(sorted(map(self.name, each.nodes), key=natural))
         observed = f"not {self.terms.was}: {self.cables(each.found)}" if each.found else f"{names} is not {self.terms.was}"
-        return Told(names, observed, "Add it to the plan, or remove it.", least=True)
+        return DifferenceText(names, observed, "Add it to the plan, or remove it.", least=True)
 
 
 def _once(pairs: Iterable[tuple[End, End]]) -> list[tuple[End, End]]:

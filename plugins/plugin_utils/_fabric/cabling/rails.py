@@ -12,7 +12,7 @@ from collections.abc import Collection
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, WARNING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.causes import Cause, Reporter
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
@@ -35,20 +35,20 @@ EXPECTED = "each rail's HCAs on leaves of that rail"
 PURE = 0.8
 
 
-def check_rails(teller: Teller, planned: Collection[str] = ()) -> list[Cause]:
+def check_rails(reporter: Reporter, planned: Collection[str] = ()) -> list[Cause]:
     """Return the findings fabric.rails: HCAs on a leaf of another rail, one finding for each host; a warning if only names show the rail.
 
     A rail whose HCAs are all on leaves of other rails has no leaf of its own, and is ignored: a few storage or login servers may use any
     free port. planned: HCAs that have a place in a plan.
     """
-    view = teller.view
+    view = reporter.view
     places = {guid: place for guid in view.hcas if (place := leaf_of(view, guid)) is not None and view.rail(guid) is not None}
     on_leaf: dict[str, Counter[str]] = defaultdict(Counter)
     for guid, (_here, (leaf, _port)) in places.items():
         on_leaf[leaf][str(view.rail(guid))] += 1
     why_not = _not_by_rail(on_leaf)
     if why_not is not None:
-        return [teller.skip(CHECK, why_not, EXPECTED)]
+        return [reporter.skip(CHECK, why_not, EXPECTED)]
     rail_of = {leaf: rail for leaf, rails in on_leaf.items() if (rail := _majority(rails)) is not None}
     away = [guid for guid, (_here, (leaf, _port)) in places.items() if rail_of.get(leaf, view.rail(guid)) != view.rail(guid)]
     at_home = {view.rail(guid) for guid in places.keys() - set(away)}
@@ -57,8 +57,8 @@ def check_rails(teller: Teller, planned: Collection[str] = ()) -> list[Cause]:
         if guid not in planned and view.rail(guid) in at_home:
             odd[view.host(guid)].append(guid)
     if not odd:
-        return [teller.well(CHECK, f"{len(places)} HCAs of {len(set(rail_of.values()))} rails on {len(on_leaf)} leaves", EXPECTED)]
-    return [_odd(teller, host, hcas, places, rail_of) for host, hcas in odd.items()]
+        return [reporter.well(CHECK, f"{len(places)} HCAs of {len(set(rail_of.values()))} rails on {len(on_leaf)} leaves", EXPECTED)]
+    return [_odd(reporter, host, hcas, places, rail_of) for host, hcas in odd.items()]
 
 
 def leaf_of(view: View, hca: str) -> tuple[End, End] | None:
@@ -88,8 +88,8 @@ def _not_by_rail(on_leaf: dict[str, Counter[str]]) -> str | None:
     return None
 
 
-def _odd(teller: Teller, host: str, hcas: list[str], places: dict[str, tuple[End, End]], rail_of: dict[str, str]) -> Cause:
-    view = teller.view
+def _odd(reporter: Reporter, host: str, hcas: list[str], places: dict[str, tuple[End, End]], rail_of: dict[str, str]) -> Cause:
+    view = reporter.view
     words = []
     for hca in sorted(hcas, key=lambda guid: natural(view.name(guid))):
         rail, there = str(view.rail(hca)), places[hca][1]
@@ -99,4 +99,4 @@ def _odd(teller: Teller, host: str, hcas: list[str], places: dict[str, tuple[End
     remedy = f"Move the cables of {subject}, or correct the rails of {host} in the intent."
     ends = [end for hca in hcas for end in places[hca]]
     status = ERROR if all(view.planned(hca) for hca in hcas) else WARNING
-    return teller.cause(CHECK, status, subject, "; ".join(words), EXPECTED, remedy, host=host, nodes=hcas, ends=ends)
+    return reporter.cause(CHECK, status, subject, "; ".join(words), EXPECTED, remedy, host=host, nodes=hcas, ends=ends)

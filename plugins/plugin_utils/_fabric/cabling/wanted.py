@@ -113,11 +113,11 @@ class _Finder:
         if len(found) > 1 and f"{spot.name} {spot.device}" not in self.ambiguous:
             self.ambiguous.append(f"{spot.name} {spot.device}")
         alone = self._of_host.get(spot.name, [])
-        key = found[0] if found else alone[0] if len(alone) == 1 and not self._told(alone[0]) else f"HCA {spot.name} {spot.device}"
+        key = found[0] if found else alone[0] if len(alone) == 1 and not self._is_identified(alone[0]) else f"HCA {spot.name} {spot.device}"
         self.names[key], self.hosts[key] = f"{spot.name} {spot.device}", spot.name
         return key, spot.port
 
-    def _told(self, guid: str) -> bool:
+    def _is_identified(self, guid: str) -> bool:
         """Return whether an HCA shows which HCA of its host it is."""
         node = self.view.nodes[guid]
         return bool(node.device or rest_of(node))

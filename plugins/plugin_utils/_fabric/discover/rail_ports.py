@@ -100,8 +100,8 @@ def _by_leaves(ports: Sequence[RailPort]) -> list[RailPort]:
     found: list[RailPort] = []
     for own in by_host.values():
         rails = [usual[port.plane, port.leaf][0] for port in own]
-        told = rails if len(set(rails)) == len(rails) else [port.rail for port in own]
-        found += [replace(port, rail=rail) for port, rail in zip(own, told, strict=True)]
+        names = rails if len(set(rails)) == len(rails) else [port.rail for port in own]
+        found += [replace(port, rail=rail) for port, rail in zip(own, names, strict=True)]
     return found
 
 

@@ -25,7 +25,7 @@ def bad_links(graph: Graph) -> dict[Ends, str]:
     view = View(graph)
     found = [(link, faults(view, link)) for link in graph.links]
     common = _could_be_usually(view, found)
-    wrong = {(link.a, link.b): list(_wrong(view, link, each, tells_could_be=view.kind(link) not in common)) for link, each in found}
+    wrong = {(link.a, link.b): list(_wrong(view, link, each, shows_could_be=view.kind(link) not in common)) for link, each in found}
     return {ends: "; ".join(of) for ends, of in wrong.items() if of}
 
 
@@ -47,11 +47,11 @@ def rate_words(link: Link) -> str:
     return f"{link.width}X" * bool(link.width) + "?" * (not link.width) + f" {link.speed or '?'}"
 
 
-def _wrong(view: View, link: Link, found: Faults, *, tells_could_be: bool) -> Iterator[str]:
+def _wrong(view: View, link: Link, found: Faults, *, shows_could_be: bool) -> Iterator[str]:
     for end, port in found.not_up:
         physical = "" if port.physical in UP else f"/{port.physical}"
         yield f"{end_words(view.graph, end)} is {port.state or port.physical}{physical}"
-    if tells_could_be and found.could_be is not None:
+    if shows_could_be and found.could_be is not None:
         yield f"{rate_words(link)}, both ends support {words(found.could_be)}"
     gbps, usual_gbps = link.rate_gbps, view.usual_gbps.get(view.kind(link))
     if found.usual is not None and gbps is not None and usual_gbps is not None and gbps < usual_gbps:

@@ -22,8 +22,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.counters
     FEWEST_FLAPS,
     FLAPS_PER_HOUR,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.causes import Cause, Reporter, counted
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.links.links import link_name
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller, counted
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
@@ -139,18 +139,18 @@ def _seconds(value: Any) -> float:
     return float(value)
 
 
-def check_counters(teller: Teller, before: Baseline | None, seconds: float, named: Collection[End]) -> list[Cause]:
+def check_counters(reporter: Reporter, before: Baseline | None, seconds: float, named: Collection[End]) -> list[Cause]:
     """Return the findings fabric.counters: one for each link whose counters rise too fast, and one for all congestion.
 
     seconds: the time of this reading since 1970. named: ends of links that another finding names.
     """
-    view = teller.view
+    view = reporter.view
     counting = sum(bool(port.counters) for node in view.nodes.values() for port in node.ports.values())
     if not counting:
-        return [teller.skip(CHECK, "no counters were read", EXPECTED)]
-    full = _full(teller)
+        return [reporter.skip(CHECK, "no counters were read", EXPECTED)]
+    full = _full(reporter)
     if before is None or before.get("schema") != SCHEMA or seconds <= before["seconds"]:
-        return [*full, teller.skip(CHECK, "no earlier run to compare with; this run is the baseline for the next one", EXPECTED)]
+        return [*full, reporter.skip(CHECK, "no earlier run to compare with; this run is the baseline for the next one", EXPECTED)]
     hours = (seconds - before["seconds"]) / SECONDS_PER_HOUR
     risen = [each for each in _risen(view, before["ports"], hours) if each.end not in named]
     time = f"in {hours:.3g} h since run {before['run']}"
@@ -160,10 +160,10 @@ def check_counters(teller: Teller, before: Baseline | None, seconds: float, name
             by_link[_name(view, each.end)].append(each)
     if any(each.kind in (CABLE, FLAP) for each in risen):
         by_link = {name: those for name, those in by_link.items() if {each.kind for each in those} != {REMOTE}}
-    causes = [_link(teller, name, by_link[name], time, hours) for name in sorted(by_link, key=natural)]
-    causes += _congestion(teller, [each for each in risen if each.kind == CONGESTION], time)
+    causes = [_link(reporter, name, by_link[name], time, hours) for name in sorted(by_link, key=natural)]
+    causes += _congestion(reporter, [each for each in risen if each.kind == CONGESTION], time)
     causes += full
-    return causes or [teller.well(CHECK, f"none {time}, on {counted(range(counting), 'port')} with counters", EXPECTED)]
+    return causes or [reporter.well(CHECK, f"none {time}, on {counted(range(counting), 'port')} with counters", EXPECTED)]
 
 
 def _risen(view: View, before: Mapping[str, Mapping[str, int]], hours: float) -> list[Risen]:
@@ -199,8 +199,8 @@ def _name(view: View, end: End) -> str:
     return link_name(view, link) if link is not None else view.end(end)
 
 
-def _link(teller: Teller, name: str, risen: Sequence[Risen], time: str, hours: float) -> Cause:
-    view = teller.view
+def _link(reporter: Reporter, name: str, risen: Sequence[Risen], time: str, hours: float) -> Cause:
+    view = reporter.view
     worst_first = sorted(risen, key=lambda each: (ORDER.index(each.kind), -each.count, each.name, natural(view.end(each.end))))
     words = ", ".join(_words(view, each, hours) for each in worst_first)
     kinds = {each.kind for each in risen}
@@ -209,7 +209,7 @@ def _link(teller: Teller, name: str, risen: Sequence[Risen], time: str, hours: f
     hosts = [view.host(guid) for guid, _port in ends if view.is_host(guid)]
     status = WARNING if kinds <= {REFUSED} else ERROR
     remedy = REMEDIES[worst_first[0].kind]
-    return teller.cause(CHECK, status, name, f"{words} {time}", EXPECTED, remedy, host=hosts[0] if hosts else None, ends=ends)
+    return reporter.cause(CHECK, status, name, f"{words} {time}", EXPECTED, remedy, host=hosts[0] if hosts else None, ends=ends)
 
 
 def _words(view: View, each: Risen, hours: float) -> str:
@@ -222,19 +222,19 @@ def _words(view: View, each: Risen, hours: float) -> str:
     return f"{each.name} {each.count} at {view.end(each.end)} ({rate}{errors}{cleared})"
 
 
-def _congestion(teller: Teller, risen: Sequence[Risen], time: str) -> list[Cause]:
+def _congestion(reporter: Reporter, risen: Sequence[Risen], time: str) -> list[Cause]:
     """Return one finding for all congestion, the worst first: one slow receiver makes senders wait everywhere."""
     if not risen:
         return []
-    view = teller.view
+    view = reporter.view
     worst = sorted(risen, key=lambda each: (each.name == WAIT, -each.count, natural(view.end(each.end))))
     names = some([f"{each.name} {each.count} at {view.end(each.end)}" for each in worst])
-    return [teller.cause(CHECK, WARNING, "congestion", f"{names} {time}", EXPECTED, REMEDIES[CONGESTION])]
+    return [reporter.cause(CHECK, WARNING, "congestion", f"{names} {time}", EXPECTED, REMEDIES[CONGESTION])]
 
 
-def _full(teller: Teller) -> list[Cause]:
+def _full(reporter: Reporter) -> list[Cause]:
     """Return a finding on counters at their maximum, which no longer count."""
-    view = teller.view
+    view = reporter.view
     full = [
         f"{name} at {view.end((guid, number))}"
         for guid, node in view.nodes.items()
@@ -246,4 +246,4 @@ def _full(teller: Teller) -> list[Cause]:
         return []
     observed = f"at their maximum, so they no longer count: {some(sorted(full, key=natural))}"
     remedy = "Clear them with `ibqueryerrors -k`, so that they count again."
-    return [teller.cause(CHECK, WARNING, "full counters", observed, EXPECTED, remedy)]
+    return [reporter.cause(CHECK, WARNING, "full counters", observed, EXPECTED, remedy)]

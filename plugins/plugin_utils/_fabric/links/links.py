@@ -14,8 +14,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Link
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.causes import Cause, Reporter, counted
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.links.faults import faults
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller, counted
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, Rate, View, rate_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
@@ -51,16 +51,16 @@ class Bad:
     waits: bool = False
 
 
-def check_links(teller: Teller) -> list[Cause]:
+def check_links(reporter: Reporter) -> list[Cause]:
     """Return the findings fabric.link: one for each bad link, or one for the node that most of them share."""
-    view = teller.view
+    view = reporter.view
     bad = sorted(
         (found for link in view.links if (found := judge(view, link)) is not None), key=lambda each: natural(link_name(view, each.link))
     )
     if view.links and sum(each.waits for each in bad) == len(view.links):
-        return [_no_manager(teller)]
-    causes = [*_shared(teller, bad), *_untold(teller)]
-    return causes or [teller.well(CHECK, f"{len(view.links)} links, {_rates(view)}", EXPECTED)]
+        return [_no_manager(reporter)]
+    causes = [*_shared(reporter, bad), *_unrated(reporter)]
+    return causes or [reporter.well(CHECK, f"{len(view.links)} links, {_rates(view)}", EXPECTED)]
 
 
 def link_name(view: View, link: Link) -> str:
@@ -92,9 +92,9 @@ def words(rate: Rate) -> str:
     return f"{rate[0]}X {rate[1]}"
 
 
-def _shared(teller: Teller, bad: Sequence[Bad]) -> Iterator[Cause]:
+def _shared(reporter: Reporter, bad: Sequence[Bad]) -> Iterator[Cause]:
     """Yield bad links as findings. Those of one node are one finding if they are most of its links."""
-    view, left = teller.view, list(bad)
+    view, left = reporter.view, list(bad)
     degrees = Counter(guid for link in view.links for guid, _port in (link.a, link.b))
     while left:
         by_node: dict[str, list[Bad]] = defaultdict(list)
@@ -105,27 +105,27 @@ def _shared(teller: Teller, bad: Sequence[Bad]) -> Iterator[Cause]:
         if not most:
             break
         node = min(most, key=lambda guid: (-len(by_node[guid]), natural(view.name(guid))))
-        yield _of_node(teller, node, by_node[node])
+        yield _of_node(reporter, node, by_node[node])
         taken = {id(each) for each in by_node[node]}
         left = [each for each in left if id(each) not in taken]
-    yield from (_of_link(teller, each) for each in left)
+    yield from (_of_link(reporter, each) for each in left)
 
 
-def _of_node(teller: Teller, node: str, bad: Sequence[Bad]) -> Cause:
-    view = teller.view
+def _of_node(reporter: Reporter, node: str, bad: Sequence[Bad]) -> Cause:
+    view = reporter.view
     status = ERROR if any(each.status == ERROR for each in bad) else WARNING
     names = some(sorted((link_name(view, each.link) for each in bad), key=natural))
     observed = f"{len(bad)} links of {view.name(node)}: {bad[0].words} ({names})"
     remedy = f"On {view.name(node)}, check: 1. the port settings (enabled speeds and widths, splits); 2. firmware and power; 3. the cables."
-    return teller.cause(
+    return reporter.cause(
         CHECK, status, view.name(node), observed, EXPECTED, remedy,
         host=view.host(node) if view.is_host(node) else None, nodes=[node],
         ends=[end for each in bad for end in (each.link.a, each.link.b)],
     )  # fmt: skip
 
 
-def _of_link(teller: Teller, bad: Bad) -> Cause:
-    view, name = teller.view, link_name(teller.view, bad.link)
+def _of_link(reporter: Reporter, bad: Bad) -> Cause:
+    view, name = reporter.view, link_name(reporter.view, bad.link)
     hosts = [view.host(guid) for guid, _port in (bad.link.a, bad.link.b) if view.is_host(guid)]
     remedy = (
         f"Run `sminfo` and read the log of the subnet manager of {view.plane}: it has not activated this link."
@@ -133,16 +133,16 @@ def _of_link(teller: Teller, bad: Bad) -> Cause:
         else "1. Check both ends for a forced speed or width (`ibportstate`). 2. Check that the cable supports the rate. "
         "3. Clean and reseat both ends; if that does not help, replace the cable."
     )
-    return teller.cause(
+    return reporter.cause(
         CHECK, bad.status, name, f"{name} {bad.words}" if not bad.waits else bad.words, EXPECTED, remedy,
         host=hosts[0] if hosts else None, ends=(bad.link.a, bad.link.b),
     )  # fmt: skip
 
 
-def _no_manager(teller: Teller) -> Cause:
-    remedy = f"Start a subnet manager on {teller.view.plane}; check with `sminfo` that it answers."
+def _no_manager(reporter: Reporter) -> Cause:
+    remedy = f"Start a subnet manager on {reporter.view.plane}; check with `sminfo` that it answers."
     observed = "no link is active: no subnet manager has configured them"
-    return teller.cause(CHECK, ERROR, ALL, observed, EXPECTED, remedy)
+    return reporter.cause(CHECK, ERROR, ALL, observed, EXPECTED, remedy)
 
 
 def waits_for_manager(cause: Cause) -> bool:
@@ -150,16 +150,16 @@ def waits_for_manager(cause: Cause) -> bool:
     return cause.finding.check == CHECK and cause.finding.subject == ALL
 
 
-def _untold(teller: Teller) -> Iterator[Cause]:
+def _unrated(reporter: Reporter) -> Iterator[Cause]:
     """Yield a finding on links without a rate, if others have one. If none has, the source does not report rates (LLDP)."""
-    view = teller.view
-    untold = [link for link in view.links if rate_of(link) is None]
-    if untold and len(untold) < len(view.links):
-        names = some(sorted((link_name(view, link) for link in untold), key=natural))
+    view = reporter.view
+    unrated = [link for link in view.links if rate_of(link) is None]
+    if unrated and len(unrated) < len(view.links):
+        names = some(sorted((link_name(view, link) for link in unrated), key=natural))
         remedy = "Query both ends: `ibportstate LID PORT query`."
-        ends: list[End] = [end for link in untold for end in (link.a, link.b)]
-        observed = f"{counted(untold, 'link')} without a width or speed: {names}"
-        yield teller.cause(CHECK, UNKNOWN, "rates", observed, EXPECTED, remedy, ends=ends)
+        ends: list[End] = [end for link in unrated for end in (link.a, link.b)]
+        observed = f"{counted(unrated, 'link')} without a width or speed: {names}"
+        yield reporter.cause(CHECK, UNKNOWN, "rates", observed, EXPECTED, remedy, ends=ends)
 
 
 def _rates(view: View) -> str:

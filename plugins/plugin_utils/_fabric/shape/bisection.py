@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, WARNING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.causes import Cause, Reporter
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.networkx import nx
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.mended import Shape
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.repaired import Shape
 
 declare(
     {
@@ -102,7 +102,7 @@ def _min_cut(shape: Shape, first: Sequence[str], second: Sequence[str]) -> float
 
 
 def check_bisection(
-    mended: Shape, found: Shape, intended: float | None, named: Collection[str], teller: Teller, *, compute: bool = True
+    repaired: Shape, found: Shape, intended: float | None, named: Collection[str], reporter: Reporter, *, compute: bool = True
 ) -> list[Cause]:
     """Return the finding fabric.bisection, as if known faults were fixed: against N × B / 2 divided by the intended ratio.
 
@@ -110,17 +110,17 @@ def check_bisection(
     switches that already have a finding on their uplinks. compute: whether the plane has compute rails.
     """
     expected = "half of the hosts can send to the other half at full rate, divided by the intended oversubscription"
-    whole, now = bisection(mended), bisection(found)
+    whole, now = bisection(repaired), bisection(found)
     if whole is None:
-        return [teller.skip(CHECK, "fewer than two leaves with hosts, or unknown link rates", expected)]
+        return [reporter.skip(CHECK, "fewer than two leaves with hosts, or unknown link rates", expected)]
     enough = whole.hosts_gbps / (intended or 1 + UNPLANNED_TOLERANCE)
     as_found = f"{(now or whole).gbps:g} Gb/s per direction ({whole.way}), of {whole.hosts_gbps:g} that the hosts could send"
     if intended is None and (named or not compute) and whole.gbps < enough * (1 - TOLERANCE):
         why = "see fabric.ratio and fabric.symmetry" if named else "no compute rail on the plane, and no intended ratio"
-        return [teller.skip(CHECK, f"{why}; measured: {as_found}", expected)]
+        return [reporter.skip(CHECK, f"{why}; measured: {as_found}", expected)]
     if named or whole.gbps >= enough * (1 - TOLERANCE):
         return [
-            teller.well(
+            reporter.well(
                 CHECK,
                 as_found + ("; see the other findings for missing links" if (now is not None and now.gbps < whole.gbps) or named else ""),
                 expected,
@@ -128,4 +128,4 @@ def check_bisection(
         ]
     remedy = "Find the tier with too few links (leaves to spines, spines to core) and add links there. More hosts or leaves make it worse."
     status = WARNING if intended is None else ERROR
-    return [teller.cause(CHECK, status, teller.view.plane, as_found, f"{enough:g} Gb/s", remedy, absence=True)]
+    return [reporter.cause(CHECK, status, reporter.view.plane, as_found, f"{enough:g} Gb/s", remedy, absence=True)]

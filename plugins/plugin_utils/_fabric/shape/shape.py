@@ -16,9 +16,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.lldp import SOURCE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.causes import Cause, Reporter
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.networkx import nx
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.mended import TIERS, Shape, matrix
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.repaired import TIERS, Shape, matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
 
 declare(
@@ -50,28 +50,28 @@ DENSE = 0.75
 EVEN = "the same number and rate of links from each leaf to each spine, at least two paths"
 
 
-def check_symmetry(shape: Shape, teller: Teller, planned: Collection[str] = ()) -> list[Cause]:
+def check_symmetry(shape: Shape, reporter: Reporter, planned: Collection[str] = ()) -> list[Cause]:
     """Return the findings fabric.symmetry: uneven uplinks, and single points of failure.
 
     planned: switches with planned cables to other switches. Their uneven uplinks are intended, and no more than a warning.
     """
-    causes = list(_all_uneven(shape, teller))
+    causes = list(_all_uneven(shape, reporter))
     if causes and planned:
-        uneven = {cause.finding.subject for cause in _all_uneven(_by_number(shape), teller) if cause.nodes <= set(planned)}
+        uneven = {cause.finding.subject for cause in _all_uneven(_by_number(shape), reporter) if cause.nodes <= set(planned)}
         causes = [_meant(cause) if cause.finding.subject in uneven else cause for cause in causes]
     named = {name for cause in causes for name in cause.nodes}
-    causes += _single(shape, named, teller)
+    causes += _single(shape, named, reporter)
     if causes:
         return causes
     if not shape.of_tier("spine"):
-        return [teller.skip(SYMMETRY, "no spines", EVEN)]
-    return [teller.well(SYMMETRY, f"{len(shape.of_tier('leaf'))} leaves, {len(shape.of_tier('spine'))} spines, all alike", EVEN)]
+        return [reporter.skip(SYMMETRY, "no spines", EVEN)]
+    return [reporter.well(SYMMETRY, f"{len(shape.of_tier('leaf'))} leaves, {len(shape.of_tier('spine'))} spines, all alike", EVEN)]
 
 
-def _all_uneven(shape: Shape, teller: Teller) -> Iterator[Cause]:
+def _all_uneven(shape: Shape, reporter: Reporter) -> Iterator[Cause]:
     for lower in TIERS[:-1]:
         for rows, columns in matrix(shape, lower):
-            yield from _uneven(shape, rows, columns, teller)
+            yield from _uneven(shape, rows, columns, reporter)
 
 
 def _by_number(shape: Shape) -> Shape:
@@ -87,7 +87,7 @@ def _meant(cause: Cause) -> Cause:
     return replace(cause, finding=replace(cause.finding, status=WARNING, remedy=remedy))
 
 
-def _uneven(shape: Shape, rows: Sequence[str], columns: Sequence[str], teller: Teller) -> Iterator[Cause]:
+def _uneven(shape: Shape, rows: Sequence[str], columns: Sequence[str], reporter: Reporter) -> Iterator[Cause]:
     cells = {(row, column): shape.joined.get(row, {}).get(column, ()) for row in rows for column in columns}
     if not columns or sum(bool(links) for links in cells.values()) < DENSE * len(cells):
         return
@@ -104,14 +104,14 @@ def _uneven(shape: Shape, rows: Sequence[str], columns: Sequence[str], teller: T
     for links, those_rows in odd_rows.items():
         less = sum(links) < sum(of_all)
         observed = f"{some(those_rows)}: {_links(links)} to each of {len(columns)}, the others {_links(of_all)}"
-        yield _of(teller, ERROR if less else WARNING, some(those_rows), observed, those_rows)
+        yield _of(reporter, ERROR if less else WARNING, some(those_rows), observed, those_rows)
     # A column is odd only if most rows have the same unusual links to it. More to one row and fewer to another are faults of the rows.
     alike = {column: Counter(cells[row, column] for row in rows if cells[row, column] != usual[row]) for column in columns}
     odd_columns = [column for column in columns if len(rows) > 1 and any(2 * count > len(rows) for count in alike[column].values())]
     for column in odd_columns:
         links = _most([cells[row, column] for row in rows])
         observed = f"{column}: {_links(links)} to each of {len(rows)}, the others above them {_links(of_all)}"
-        yield _of(teller, ERROR, column, observed, [column, *rows])
+        yield _of(reporter, ERROR, column, observed, [column, *rows])
     odd = {row: [column for column in columns if column not in odd_columns and cells[row, column] != usual[row]] for row in rows}
     off = {row: tuple((column, sum(cells[row, column]) - sum(usual[row])) for column in those) for row, those in odd.items() if those}
     for row in list(off):
@@ -124,7 +124,7 @@ def _uneven(shape: Shape, rows: Sequence[str], columns: Sequence[str], teller: T
         observed = "; ".join(
             _cells(each, {column: cells[each, column] for column in odd[each]}, usual[each], len(columns)) for each in together
         )
-        yield _of(teller, ERROR, f"{' and '.join(together)} to {some(odd[row])}", observed, [*together, *odd[row]])
+        yield _of(reporter, ERROR, f"{' and '.join(together)} to {some(odd[row])}", observed, [*together, *odd[row]])
 
 
 def _cells(row: str, odd: Mapping[str, tuple[float, ...]], usual: tuple[float, ...], columns: int) -> str:
@@ -133,9 +133,9 @@ def _cells(row: str, odd: Mapping[str, tuple[float, ...]], usual: tuple[float, .
     return f"{row} has {found}, {rest}"
 
 
-def _of(teller: Teller, status: str, subject: str, observed: str, names: Sequence[str]) -> Cause:
+def _of(reporter: Reporter, status: str, subject: str, observed: str, names: Sequence[str]) -> Cause:
     remedy = f"Check the cables and ports of {subject}: its remaining links are a bottleneck."
-    return teller.cause(SYMMETRY, status, subject, observed, EVEN, remedy, nodes=names, absence=True)
+    return reporter.cause(SYMMETRY, status, subject, observed, EVEN, remedy, nodes=names, absence=True)
 
 
 def _most(values: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
@@ -163,21 +163,21 @@ def _links(rates: Sequence[float]) -> str:
     return kinds if any(rates) else f"{len(rates)} links"
 
 
-def _single(shape: Shape, named: Collection[str], teller: Teller) -> Iterator[Cause]:
+def _single(shape: Shape, named: Collection[str], reporter: Reporter) -> Iterator[Cause]:
     """Yield switches and cables that are the only path between leaves with hosts."""
     graph: nx.Graph[str] = nx.Graph((switch, other) for switch, others in shape.joined.items() for other in others)
     ends = {switch for switch, rates in shape.hosts.items() if rates}
     cut = sorted(node for node in nx.articulation_points(graph) if node not in named and _splits(graph, node, ends))
     for node in cut:
         observed = f"{node} is the only path between leaves"
-        yield teller.cause(
+        yield reporter.cause(
             SYMMETRY, WARNING, node, observed, EVEN, f"Connect the leaves below {node} by a second path.", nodes=[node], absence=True
         )
     for a, b in sorted(tuple(sorted(pair)) for pair in nx.bridges(graph)):
         if len(shape.joined[a][b]) == 1 and not {a, b} & {*cut, *named} and not _hangs(graph, a, b, ends):
             observed = f"a single cable connects {a} and {b}"
             remedy = f"Connect {a} and {b} with a second cable."
-            yield teller.cause(SYMMETRY, WARNING, f"{a} to {b}", observed, EVEN, remedy, nodes=[a, b], absence=True)
+            yield reporter.cause(SYMMETRY, WARNING, f"{a} to {b}", observed, EVEN, remedy, nodes=[a, b], absence=True)
 
 
 def _splits(graph: nx.Graph[str], node: str, ends: Collection[str]) -> bool:
@@ -192,44 +192,44 @@ def _hangs(graph: nx.Graph[str], a: str, b: str, ends: Collection[str]) -> bool:
     return any(not set(nx.node_connected_component(rest, end)) & set(ends) for end in (a, b))
 
 
-def check_ratio(shape: Shape, intended: float | None, named: Collection[str], teller: Teller, *, compute: bool = True) -> list[Cause]:
+def check_ratio(shape: Shape, intended: float | None, named: Collection[str], reporter: Reporter, *, compute: bool = True) -> list[Cause]:
     """Return the findings fabric.ratio: bandwidth to the hosts divided by bandwidth to the next tier, for each leaf and spine.
 
     It is compared with the intended ratio. Without one, oversubscription on a plane with compute rails is a warning; a storage plane is
     measured but not judged. named: switches that another finding already names. compute: whether the plane has compute rails.
     """
-    key = f"rdma_fabric.planes.{teller.view.graph.plane}.ratio"
+    key = f"rdma_fabric.planes.{reporter.view.graph.plane}.ratio"
     expected = f"an oversubscription of at most {intended:g}" if intended is not None else f"no oversubscription, or the one set in {key}"
     most = intended * (1 + RATIO_TOLERANCE) if intended is not None else 1 + UNPLANNED_TOLERANCE
     ratios = dict(_ratios(shape))
     why_not = "no switches above the leaves" if not ratios else "" if shape.known else "some links have no known rate"
-    if why_not and intended is not None and (ratios or _uplinks_unseen(shape, teller)):
+    if why_not and intended is not None and (ratios or _uplinks_unseen(shape, reporter)):
         remedy = f"{key} cannot be checked. Configure the switches to report their uplinks and rates by LLDP, or remove it."
-        return [teller.cause(RATIO, UNKNOWN, teller.view.plane, why_not, expected, remedy)]
+        return [reporter.cause(RATIO, UNKNOWN, reporter.view.plane, why_not, expected, remedy)]
     if why_not:
-        return [teller.skip(RATIO, why_not, expected)]
+        return [reporter.skip(RATIO, why_not, expected)]
     worse: dict[tuple[str, float, float], list[str]] = defaultdict(list)
     for switch, (down, up) in ratios.items():
         if switch not in named and down > most * up:
             worse[shape.tier[switch], down, up].append(switch)
     if worse and intended is not None:
-        return [_worse(rates, switches, expected, teller) for rates, switches in worse.items()]
+        return [_worse(rates, switches, expected, reporter) for rates, switches in worse.items()]
     if worse and compute:
-        return [_unplanned(rates, switches, expected, teller, key) for rates, switches in worse.items()]
-    told = {switch: down / up for switch, (down, up) in ratios.items() if up and switch not in named}
-    figures = [f"{tier} {_range([told[switch] for switch in told if shape.tier[switch] == tier])}" for tier in TIERS[:-1]]
+        return [_unplanned(rates, switches, expected, reporter, key) for rates, switches in worse.items()]
+    shares = {switch: down / up for switch, (down, up) in ratios.items() if up and switch not in named}
+    figures = [f"{tier} {_range([shares[switch] for switch in shares if shape.tier[switch] == tier])}" for tier in TIERS[:-1]]
     observed = ", ".join(figure for figure in figures if not figure.endswith(" "))
     if intended is None and worse:
-        return [teller.skip(RATIO, f"{key} is not set, and the plane has no compute rail; measured: {observed}", expected)]
-    return [teller.well(RATIO, observed or "every switch is named by another finding", expected)]
+        return [reporter.skip(RATIO, f"{key} is not set, and the plane has no compute rail; measured: {observed}", expected)]
+    return [reporter.well(RATIO, observed or "every switch is named by another finding", expected)]
 
 
-def _uplinks_unseen(shape: Shape, teller: Teller) -> bool:
+def _uplinks_unseen(shape: Shape, reporter: Reporter) -> bool:
     """Return whether the graph cannot show links between switches.
 
     That is so if hosts report only their own LLDP neighbors, and the plane has several leaves.
     """
-    return teller.view.graph.source == SOURCE and len(shape.tier) > 1
+    return reporter.view.graph.source == SOURCE and len(shape.tier) > 1
 
 
 def _ratios(shape: Shape) -> Iterator[tuple[str, tuple[float, float]]]:
@@ -242,13 +242,13 @@ def _ratios(shape: Shape) -> Iterator[tuple[str, tuple[float, float]]]:
                 yield switch, (down, shape.gbps(switch, shape.above(switch)))
 
 
-def _unplanned(rates: tuple[str, float, float], switches: Sequence[str], expected: str, teller: Teller, key: str) -> Cause:
+def _unplanned(rates: tuple[str, float, float], switches: Sequence[str], expected: str, reporter: Reporter, key: str) -> Cause:
     """Return a warning on oversubscription without an intended ratio. A switch without an uplink is an error: no ratio can be meant."""
     _tier, down, up = rates
     if not up:
-        return _worse(rates, switches, expected, teller)
+        return _worse(rates, switches, expected, reporter)
     remedy = f"If this is intended, set {key}: {math.ceil(100 * down / up) / 100:g}. If not, add uplinks, or move hosts to other leaves."
-    return teller.cause(RATIO, WARNING, some(switches), _figures(rates, switches), expected, remedy, nodes=switches, absence=True)
+    return reporter.cause(RATIO, WARNING, some(switches), _figures(rates, switches), expected, remedy, nodes=switches, absence=True)
 
 
 def _figures(rates: tuple[str, float, float], switches: Sequence[str]) -> str:
@@ -257,10 +257,10 @@ def _figures(rates: tuple[str, float, float], switches: Sequence[str]) -> str:
     return f"{some(switches)}: {down:g} Gb/s from below, {up:g} Gb/s up: {ratio}"
 
 
-def _worse(rates: tuple[str, float, float], switches: Sequence[str], expected: str, teller: Teller) -> Cause:
+def _worse(rates: tuple[str, float, float], switches: Sequence[str], expected: str, reporter: Reporter) -> Cause:
     observed = _figures(rates, switches)
     remedy = "Add uplinks, or move hosts to other leaves. If this is intended, correct `ratio`."
-    return teller.cause(RATIO, ERROR, some(switches), observed, expected, remedy, nodes=switches, absence=True)
+    return reporter.cause(RATIO, ERROR, some(switches), observed, expected, remedy, nodes=switches, absence=True)
 
 
 def _range(values: Sequence[float]) -> str:

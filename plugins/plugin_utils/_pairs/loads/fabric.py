@@ -16,10 +16,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sou
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.change import UNDER_LOAD, check_under_load
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.wanted import of_graph
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.causes import Cause, Reporter
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.expected import expected_hcas
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings import GRAPHS, LOADED, best_graph, folder_of, readings
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.mended import TIERS
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.repaired import TIERS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
@@ -65,20 +65,20 @@ class Odd:
     off: float
 
 
-def check_balance(teller: Teller, before: Graph, seconds: float) -> list[Cause]:
+def check_balance(reporter: Reporter, before: Graph, seconds: float) -> list[Cause]:
     """Return the findings fabric.balance. The view's graph was read after the load, `seconds` after `before`.
 
     If most leaves are unbalanced to the same spine, that is one cause, and so are the uplinks of one leaf.
     """
-    groups = list(_groups(teller.view, before))
-    loaded = [group for group in groups if _loaded(teller.view, group, seconds)]
+    groups = list(_groups(reporter.view, before))
+    loaded = [group for group in groups if _loaded(reporter.view, group, seconds)]
     if not loaded:
-        return [teller.skip(BALANCE_CHECK, "no data counters on uplinks" if not groups else "the uplinks were not under load", BALANCED)]
-    odd = [each for group in loaded for each in _odd(teller.view, group)]
+        return [reporter.skip(BALANCE_CHECK, "no data counters on uplinks" if not groups else "the uplinks were not under load", BALANCED)]
+    odd = [each for group in loaded for each in _odd(reporter.view, group)]
     if not odd:
-        return [teller.well(BALANCE_CHECK, f"{len(loaded)} groups of uplinks", BALANCED)]
-    leaves = {each.leaf for each in odd} | {teller.view.name(end[0]) for group in loaded for _direction, end in group}
-    return list(_causes(teller, odd, len(leaves)))
+        return [reporter.well(BALANCE_CHECK, f"{len(loaded)} groups of uplinks", BALANCED)]
+    leaves = {each.leaf for each in odd} | {reporter.view.name(end[0]) for group in loaded for _direction, end in group}
+    return list(_causes(reporter, odd, len(leaves)))
 
 
 Group = Mapping[tuple[str, End], int]
@@ -121,7 +121,7 @@ def _odd(view: View, group: Group) -> Iterator[Odd]:
             yield Odd(view.name(end[0]), view.name(view.peers[end][0]), end, direction, off)
 
 
-def _causes(teller: Teller, odd: Sequence[Odd], leaves: int) -> Iterator[Cause]:
+def _causes(reporter: Reporter, odd: Sequence[Odd], leaves: int) -> Iterator[Cause]:
     by_spine: dict[tuple[str, bool], list[Odd]] = defaultdict(list)
     for each in odd:
         by_spine[each.spine, each.off > 0].append(each)
@@ -137,7 +137,7 @@ def _causes(teller: Teller, odd: Sequence[Odd], leaves: int) -> Iterator[Cause]:
         observed = (
             f"{spine} carries {abs(mean):.0%} {'more' if high else 'less'} than the others, for {len({each.leaf for each in those})} leaves"
         )
-        yield _cause(teller, spine, observed, those)
+        yield _cause(reporter, spine, observed, those)
         taken |= {each.leaf for each in those}
     by_leaf: dict[str, list[Odd]] = defaultdict(list)
     for each in odd:
@@ -146,15 +146,15 @@ def _causes(teller: Teller, odd: Sequence[Odd], leaves: int) -> Iterator[Cause]:
     for leaf, those in sorted(by_leaf.items(), key=lambda item: natural(item[0])):
         worst = sorted(those, key=lambda each: (-abs(each.off), natural(each.spine), each.end[1]))
         names = some([f"port {each.end[1]} to {each.spine} {each.off:+.0%} {each.direction}" for each in worst])
-        yield _cause(teller, leaf, f"{leaf}: {names}", those)
+        yield _cause(reporter, leaf, f"{leaf}: {names}", those)
 
 
-def _cause(teller: Teller, subject: str, observed: str, odd: Sequence[Odd]) -> Cause:
+def _cause(reporter: Reporter, subject: str, observed: str, odd: Sequence[Odd]) -> Cause:
     remedy = (
         "1. Check the routing engine, whether it uses all spines, and adaptive routing. "
         "2. A few large flows have the same effect: use more queue pairs (NCCL_IB_QPS_PER_CONNECTION)."
     )
-    return teller.cause(BALANCE_CHECK, WARNING, subject, observed, BALANCED, remedy, ends=[each.end for each in odd])
+    return reporter.cause(BALANCE_CHECK, WARNING, subject, observed, BALANCED, remedy, ends=[each.end for each in odd])
 
 
 def judge_load(folder: RunFolder, known: Mapping[str, Known]) -> list[Doubt]:
@@ -183,9 +183,9 @@ def _load_causes(view: View, before: tuple[Graph, float] | None, read_at: float)
         why = f": {partial.problems[0]}" if partial.problems else ""
         yield _not_compared(UNKNOWN, f"the reading {when} the load does not cover the whole plane{why}", AGAIN)
     else:
-        teller = Teller(view)
-        yield from check_under_load(teller, before[0], of_graph(before[0], view))
-        yield from check_balance(teller, before[0], read_at - before[1])
+        reporter = Reporter(view)
+        yield from check_under_load(reporter, before[0], of_graph(before[0], view))
+        yield from check_balance(reporter, before[0], read_at - before[1])
 
 
 def _not_compared(status: str, observed: str, remedy: str = "") -> Cause:

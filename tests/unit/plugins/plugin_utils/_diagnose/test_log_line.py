@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_line import Said, fields, read
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_line import LocatedLine, fields, read
 
 NCCL = "[2026-11-20 09:29:41] vm:1674:1685 [1] plugin/net.cc:379 NCCL WARN Failed to initialize any NET plugin\n"
-WARNED = Said("Failed to initialize any NET plugin", "vm", 1674, 1, None, "11-20 09:29:41")
+WARNED = LocatedLine("Failed to initialize any NET plugin", "vm", 1674, 1, None, "11-20 09:29:41")
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ WARNED = Said("Failed to initialize any NET plugin", "vm", 1674, 1, None, "11-20
 )
 def test_what_launchers_put_before_a_line(prefix: str, rank: int | None) -> None:
     said = read(prefix + NCCL)
-    assert said == Said(WARNED.text, "vm", 1674, 1, rank, WARNED.time)
+    assert said == LocatedLine(WARNED.text, "vm", 1674, 1, rank, WARNED.time)
 
 
 @pytest.mark.parametrize(

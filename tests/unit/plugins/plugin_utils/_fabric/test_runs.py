@@ -11,8 +11,8 @@ import json
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.causes import Reporter, by_host
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.judge import Asked, Judged, judge
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Teller, by_host
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.fabric import check_balance
 from tests.unit.builders.fabrics import Fabric, leafspine
@@ -98,7 +98,7 @@ def loaded(shares: dict[tuple[str, str], float]) -> list[Finding]:
             words = int(200e9 * 10 / 8 / 4 * shares.get((end[0], there[0]), 1.0))
             before.count(end, PortXmitData=1000, PortRcvData=1000)
             after.count(end, PortXmitData=1000 + words, PortRcvData=1000 + words)
-    return [cause.finding for cause in check_balance(Teller(View(after.graph())), before.graph(), 10.0)]
+    return [cause.finding for cause in check_balance(Reporter(View(after.graph())), before.graph(), 10.0)]
 
 
 def test_an_even_load_is_well() -> None:
@@ -122,7 +122,7 @@ def test_a_leaf_of_uneven_load_is_told_by_its_ports() -> None:
 
 
 def test_an_idle_fabric_has_no_balance() -> None:
-    finding = check_balance(Teller(View(leafspine().graph())), leafspine().graph(), 10.0)[0].finding
+    finding = check_balance(Reporter(View(leafspine().graph())), leafspine().graph(), 10.0)[0].finding
     assert finding.status == "not_applicable"
     assert loaded({(f"leaf{leaf}", f"spine{spine}"): 0.001 for leaf in range(1, 5) for spine in range(1, 5)})[0].status == "not_applicable"
 

@@ -9,7 +9,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.expected import expected_hcas
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.bisection import _min_cut, bisection
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.mended import shape
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.repaired import shape
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import Expected, View
 from tests.unit.builders.fabrics import Fabric, leafspine, rail
 from tests.unit.builders.known import known_of

@@ -104,9 +104,9 @@ class _Rates:
     def gbps(self, here: End, there: End) -> float:
         kind = tuple(sorted(self._side(end) for end in (here, there)))
         link = self.view.link_at.get(here)
-        told = link.rate_gbps if link is not None else None
+        rate = link.rate_gbps if link is not None else None
         right = self.view.peers.get(here) == there and here not in self.slow
-        gbps = told if right and told is not None else self.usual.get(kind, told)
+        gbps = rate if right and rate is not None else self.usual.get(kind, rate)
         if gbps is None:
             self.known = False
         return gbps or 0.0

@@ -30,7 +30,7 @@ class Cause:
 
 
 @dataclass(frozen=True)
-class Teller:
+class Reporter:
     """Makes the findings on one plane."""
 
     view: View
