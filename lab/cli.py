@@ -40,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
     power = command("power", "switch a node off or on, as with its plug")
     power.add_argument("node")
     power.add_argument("action", choices=("off", "on", "cycle"))
-    cable = command("cable", "break or mend the cable of a node's rail")
+    cable = command("cable", "break or restore the cable of a node's rail")
     cable.add_argument("node")
     cable.add_argument("rail", type=int)
     cable.add_argument("--rate", help="limit both directions, for example 20mbit")

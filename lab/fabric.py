@@ -26,7 +26,7 @@ from lab.shell import log
 
 
 @dataclass(frozen=True)
-class Wishes:
+class FabricRequest:
     """The requested properties of a fabric other than its shape. node: the node of opensm; options: of opensm.conf.
 
     named: whether switches have their names as node descriptions. lab: the lab whose containers become hosts. own_manager: whether the lab
@@ -40,14 +40,14 @@ class Wishes:
     own_manager: bool = True
 
 
-def up(name: str, shape: Shape, wishes: Wishes | None = None) -> None:
+def up(name: str, shape: Shape, request: FabricRequest | None = None) -> None:
     """Start a fabric and its subnet manager. An `up` that fails or is interrupted leaves nothing behind."""
-    wishes = wishes or Wishes()
+    request = request or FabricRequest()
     folder = FabricFolder.of(checked(name))
     plan = fabric_plan.make(shape)
     # With a lab, opensm runs on a switch, as the lab's inventory states.
-    usual = plan.switches[-1] if wishes.lab else plan.hcas[0]
-    fabric = Fabric(plan, folder, wishes.node or usual.name, wishes.lab, wishes.own_manager)
+    usual = plan.switches[-1] if request.lab else plan.hcas[0]
+    fabric = Fabric(plan, folder, request.node or usual.name, request.lab, request.own_manager)
     plan.guid(fabric.manager_node)
     preflight.check_fabric()
     hosts = _hosts(fabric)
@@ -58,7 +58,7 @@ def up(name: str, shape: Shape, wishes: Wishes | None = None) -> None:
             return
         _tear_down(folder)
         try:
-            _bring_up(fabric, wishes, hosts)
+            _bring_up(fabric, request, hosts)
         except BaseException:
             _tear_down(folder)
             raise
@@ -75,24 +75,24 @@ def _hosts(fabric: Fabric) -> Lab | None:
     return lab
 
 
-def _bring_up(fabric: Fabric, wishes: Wishes, hosts: Lab | None) -> None:
+def _bring_up(fabric: Fabric, request: FabricRequest, hosts: Lab | None) -> None:
     started = time.monotonic()
     folder, plan = fabric.folder, fabric.plan
     folder.clients.mkdir(parents=True)
     write_state(fabric, "starting")
     if hosts is not None:
         folder.network.write_text(fabric_hosts.network(hosts))
-    folder.topology.write_text(fabric_texts.topology(plan, named=wishes.named))
+    folder.topology.write_text(fabric_texts.topology(plan, named=request.named))
     folder.cabling.write_text(fabric_texts.cabling(plan))
     folder.name_map.write_text(fabric_texts.name_map(plan))
     ibsim.start(folder, plan, patience_seconds=fabric.patience_seconds)
     simulated = time.monotonic()
     role = None
-    if wishes.own_manager:
-        role = opensm.start(folder, 1, fabric.manager_node, wishes.options, patience_seconds=fabric.patience_seconds)
+    if request.own_manager:
+        role = opensm.start(folder, 1, fabric.manager_node, request.options, patience_seconds=fabric.patience_seconds)
     ended = time.monotonic()
     if hosts is not None:
-        fabric_hosts.attach(hosts, plan, folder, own_manager=wishes.own_manager)
+        fabric_hosts.attach(hosts, plan, folder, own_manager=request.own_manager)
     write_state(fabric, "up")
     if hosts is not None:
         fabric_refresh.start(folder, fabric.lab)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lab import cluster, fabric, fabric_faults, preflight
 from lab.errors import LabError
-from lab.fabric import Wishes
+from lab.fabric import FabricRequest
 from lab.fabric_plan import KINDS, SWITCH_PORTS, Shape
 from lab.plan import RAILS
 
@@ -93,8 +93,8 @@ def _up(name: str, arguments: argparse.Namespace) -> None:
     all_hosts = len(cluster.load(arguments.lab).plan.nodes) if arguments.lab else 8
     hosts = arguments.hosts if arguments.hosts is not None else all_hosts
     shape = Shape(arguments.plan, hosts, rails, arguments.spines, arguments.uplinks, arguments.ports)
-    wishes = Wishes(arguments.host, not arguments.unnamed, _options(arguments.set), arguments.lab, not arguments.no_sm)
-    fabric.up(name, shape, wishes)
+    request = FabricRequest(arguments.host, not arguments.unnamed, _options(arguments.set), arguments.lab, not arguments.no_sm)
+    fabric.up(name, shape, request)
 
 
 def _run(name: str, arguments: argparse.Namespace) -> None:

@@ -81,9 +81,9 @@ def _attach(lab: Lab, node: Node, plan: FabricPlan, folder: FabricFolder) -> Non
     _programs(root, node, hcas, folder)
     _trees(root, hcas)
     refresh_host(root, hcas, folder)
-    said = remote.execute(node, lab.folder, PREPARE, timeout_seconds=INSTALL_SECONDS)
-    if said.status:
-        raise LabError(f"{node.name} cannot be made a host of the fabric: {(said.stderr or said.stdout).strip().splitlines()[-1]}")
+    result = remote.execute(node, lab.folder, PREPARE, timeout_seconds=INSTALL_SECONDS)
+    if result.status:
+        raise LabError(f"{node.name} cannot be made a host of the fabric: {(result.stderr or result.stdout).strip().splitlines()[-1]}")
 
 
 def _programs(root: Path, node: Node, hcas: Mapping[str, Hca], folder: FabricFolder) -> None:

@@ -21,16 +21,16 @@ NO_CONFIGURATION = {**NO_MODULES, "reason": "the HCAs are stand-ins without a PC
 
 def inventory(lab: Plan, fabric: FabricPlan, lab_folder: LabFolder, folder: FabricFolder, *, own_manager: bool) -> dict[str, Any]:
     """Return the inventory. own_manager: opensm runs outside of the hosts, as on a switch; else the role runs it on the first host."""
-    told = plan.inventory(lab, str(lab_folder.key), str(lab_folder.known_hosts))["all"]
+    group = plan.inventory(lab, str(lab_folder.key), str(lab_folder.known_hosts))["all"]
     manager = {"kind": "switch"} if own_manager else {"hosts": [lab.nodes[0].name]}
-    access = {key: value for key, value in told["vars"].items() if key.startswith(ACCESS)}
+    access = {key: value for key, value in group["vars"].items() if key.startswith(ACCESS)}
     intent = {
         "rdma_fabric": {"topology": "switched", "planes": {PLANE: {"subnet_manager": manager, "plan": str(folder.cabling), "ratio": 1}}},
         "rdma_driver": {"stack": "inbox"},
         "rdma_checks": {"link.optic": NO_MODULES, "pcie.payload": NO_CONFIGURATION},
         "rdma_rails": [_rail(index) for index in range(fabric.shape.rails)],
     }
-    hosts = {name: {"ansible_port": host["ansible_port"]} for name, host in told["hosts"].items()}
+    hosts = {name: {"ansible_port": host["ansible_port"]} for name, host in group["hosts"].items()}
     return {"all": {"vars": {**access, **intent}, "hosts": hosts}}
 
 

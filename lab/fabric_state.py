@@ -69,8 +69,8 @@ def state(name: str) -> dict[str, Any] | None:
 
 
 def write_state(fabric: Fabric, phase: str) -> None:
-    told = {"manager_node": fabric.manager_node, "lab": fabric.lab, "own_manager": fabric.own_manager}
-    known = {"phase": phase, "shape": dataclasses.asdict(fabric.plan.shape), **told}
+    settings = {"manager_node": fabric.manager_node, "lab": fabric.lab, "own_manager": fabric.own_manager}
+    known = {"phase": phase, "shape": dataclasses.asdict(fabric.plan.shape), **settings}
     new = fabric.folder.state.with_suffix(".new")
     new.write_text(json.dumps(known) + "\n")
     new.rename(fabric.folder.state)

@@ -22,8 +22,8 @@ def topology(plan: FabricPlan, *, named: bool = True) -> str:
         far[b.node].append((b.port, a))
     parts = []
     for switch in plan.switches:
-        said = switch.name if named else UNNAMED
-        head = f'Switch\t{plan.shape.ports} "{switch.name}"\t\t# "{said}" base port 0 lid 0 lmc 0'
+        shown_name = switch.name if named else UNNAMED
+        head = f'Switch\t{plan.shape.ports} "{switch.name}"\t\t# "{shown_name}" base port 0 lid 0 lmc 0'
         parts.append([*_identity(switch.guid, QUANTUM, "switchguid"), head, *_cable_lines(far[switch.name], "lid 0")])
     for hca in plan.hcas:
         head = f'Ca\t1 "{hca.name}"\t\t# "{hca.name}"'

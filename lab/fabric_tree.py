@@ -76,8 +76,8 @@ def fixed(devices: dict[str, int]) -> tuple[dict[str, str], dict[str, str]]:
 def built_in() -> dict[str, bytes]:
     """Return the files of /lib/modules/RELEASE that make kmod treat the modules as built in, once depmod has run."""
     paths = [f"kernel/drivers/infiniband/{name}.ko" for name in MODULES]
-    told = b"".join(f"{name}.file=drivers/infiniband/{name}\0{name}.description=stand-in of the lab\0".encode() for name in MODULES)
-    return {"modules.builtin": "".join(f"{path}\n" for path in paths).encode(), "modules.builtin.modinfo": told, "modules.order": b""}
+    modinfo = b"".join(f"{name}.file=drivers/infiniband/{name}\0{name}.description=stand-in of the lab\0".encode() for name in MODULES)
+    return {"modules.builtin": "".join(f"{path}\n" for path in paths).encode(), "modules.builtin.modinfo": modinfo, "modules.order": b""}
 
 
 def identity(hca: Hca) -> dict[str, str]:
@@ -104,17 +104,17 @@ def device_link(rail: int) -> str:
 
 def port(hca: Hca, portinfo: str, pkeys: str, counters: str | None) -> dict[str, str]:
     """Return a port's files from the outputs of `smpquery portinfo`, `smpquery pkeys` and `perfquery`. counters: None omits them."""
-    said = dict(re.findall(r"^(\w+):\.*(.*)$", portinfo, re.MULTILINE))
-    state = STATES[said["LinkState"]]
+    fields = dict(re.findall(r"^(\w+):\.*(.*)$", portinfo, re.MULTILINE))
+    state = STATES[fields["LinkState"]]
     files = {
         "state": f"{state}: {STATE_WORDS[state]}",
-        "phys_state": f"{PHYSICAL.index(said['PhysLinkState']) + 1}: {said['PhysLinkState']}",
-        "rate": rate(said),
-        "lid": f"{int(said['Lid']):#x}",
-        "sm_lid": f"{int(said['SMLid']):#x}",
-        "lid_mask_count": said["LMC"],
-        "cap_mask": f"{int(said['CapMask'], 16):#010x}",
-        "gids/0": gid(int(said["GidPrefix"], 16) or LINK_LOCAL, hca.guid + 1),
+        "phys_state": f"{PHYSICAL.index(fields['PhysLinkState']) + 1}: {fields['PhysLinkState']}",
+        "rate": rate(fields),
+        "lid": f"{int(fields['Lid']):#x}",
+        "sm_lid": f"{int(fields['SMLid']):#x}",
+        "lid_mask_count": fields["LMC"],
+        "cap_mask": f"{int(fields['CapMask'], 16):#010x}",
+        "gids/0": gid(int(fields["GidPrefix"], 16) or LINK_LOCAL, hca.guid + 1),
     }
     keys = re.findall(r"0x[0-9a-f]{4}", pkeys)
     files.update({f"pkeys/{index}": key for index, key in enumerate(keys)})
@@ -124,10 +124,10 @@ def port(hca: Hca, portinfo: str, pkeys: str, counters: str | None) -> dict[str,
     return {f"{PORT}/{name}": f"{text}\n" for name, text in files.items()}
 
 
-def rate(said: dict[str, str]) -> str:
+def rate(fields: dict[str, str]) -> str:
     """Return "200 Gb/sec (4X HDR)" from the fields of PortInfo; an extended speed has priority."""
-    width = int(said["LinkWidthActive"].removesuffix("X"))
-    lane = next(word for key in ("LinkSpeedExtActive", "LinkSpeedActive") if (word := SPEEDS.get(said.get(key, "").split()[0])))
+    width = int(fields["LinkWidthActive"].removesuffix("X"))
+    lane = next(word for key in ("LinkSpeedExtActive", "LinkSpeedActive") if (word := SPEEDS.get(fields.get(key, "").split()[0])))
     return f"{width * LANE_GBPS[lane]:g} Gb/sec ({width}X {lane})"
 
 

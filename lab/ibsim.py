@@ -122,8 +122,8 @@ def _answer(home: Path, since: int) -> str:
 
 
 def _last_word(home: Path) -> str:
-    said = [line for line in (home / "log").read_text(errors="replace").splitlines() if line.strip()] if (home / "log").exists() else []
-    return said[-1] if said else "none"
+    lines = [line for line in (home / "log").read_text(errors="replace").splitlines() if line.strip()] if (home / "log").exists() else []
+    return lines[-1] if lines else "none"
 
 
 def forget_the_dead(folder: FabricFolder) -> None:
@@ -138,8 +138,8 @@ def forget_the_dead(folder: FabricFolder) -> None:
 
 def rate(dump: str, port: int) -> tuple[int, str] | None:
     """Return width and speed of a lane ("25G", as ibsim prints it) of a port in a node's `Dump`; None if the port is down."""
-    said = re.search(rf"^[0-9a-f]+\t\[{port}\]\t\"[^\n]*? (\d+)x +([\d.]+G) ", dump, re.MULTILINE)
-    return (int(said[1]), said[2]) if said else None
+    match = re.search(rf"^[0-9a-f]+\t\[{port}\]\t\"[^\n]*? (\d+)x +([\d.]+G) ", dump, re.MULTILINE)
+    return (int(match[1]), match[2]) if match else None
 
 
 def peers(dump: str) -> dict[int, tuple[str, int]]:

@@ -12,8 +12,8 @@ from lab.shell import run
 #: The packages that always depend on the newest kernel and on its headers.
 META_PACKAGES = {"debian": ("linux-image-amd64", "linux-headers-amd64"), "ubuntu": ("linux-image-generic", "linux-headers-generic")}
 
-#: Kernels that no machine shall run. 6.1.192-1 follows a null pointer in ext4_mb_load_buddy_gfp once a machine is short of memory, after
-#: which whoever writes waits for ever; 6.1.190-1 and 6.1.192-2 do not.
+#: Kernels that no machine may run. 6.1.192-1 follows a null pointer in ext4_mb_load_buddy_gfp once a machine is short of memory, after
+#: which every write waits forever; 6.1.190-1 and 6.1.192-2 do not.
 BROKEN = frozenset({"linux-image-6.1.0-55-amd64"})
 #: "linux-image-6.1.0-55-amd64" (Debian 12), "linux-image-6.12.115+deb13.1-amd64" (Debian 13), "linux-image-6.8.0-90-generic" (Ubuntu).
 _NAME = re.compile(

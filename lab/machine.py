@@ -22,7 +22,7 @@ MEMORY_MIB = 768
 TRANSLATION_MIB = 64
 #: One processor, and a place for a second one that never comes. Where there can be no second, QEMU emulates an instruction with a
 #: LOCK prefix without one: the guest's memory barrier is then none to the thread of its devices, and now and then a NIC is not
-#: told of a packet and sends no more, until it is reset (QEMU 7.2; virtio's event index). The kernel is told that there is one
+#: notified of a packet and stops sending until it is reset (QEMU 7.2; virtio's event index). The kernel is limited to one
 #: (nr_cpus): for two it would take HPET's clock, which is emulated slowly, and perftest loses its own.
 #: On a loaded computer the watchdog of clock sources finds the emulated counter of the CPU (TSC) late and marks it unstable for good:
 #: perftest could then never calibrate again. So the watchdog is off, and the counter is trusted from the beginning: two words, as the
@@ -41,7 +41,7 @@ def acceleration() -> str:
 
 def prepare(plan: Plan, _folder: Path, image: Image) -> None:
     """Once a lab, before its machines: the state that they start from, made if it is not there yet. Where the machines are emulated and
-    something can be done about it, that is said.
+    something can be done about it, log a remark.
     """
     if not os.environ.get("RDMA_LAB_ACCEL") and (remark := kvm.remark()):
         log(f"nodes     {remark}")
@@ -173,7 +173,7 @@ def start(plan: Plan, node: Node, folder: Path, image: Image) -> None:
 def _power_on(name: str, arguments: list[str], descriptors: list[int]) -> None:
     done = subprocess.run(arguments, pass_fds=descriptors, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode:
-        raise LabError(f"{name} does not start: {(done.stderr.strip() or 'QEMU said nothing').splitlines()[-1]}")
+        raise LabError(f"{name} does not start: {(done.stderr.strip() or 'no message from QEMU').splitlines()[-1]}")
 
 
 def is_running(folder: Path) -> bool:

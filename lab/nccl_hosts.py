@@ -91,7 +91,7 @@ def set_state(lab: Lab, node: Node, **state: Any) -> None:
 
 def do(lab: Lab, node: Node, command: str, timeout_seconds: float = 60.0) -> str:
     """Return the output of a command in a container. Raises LabError if it fails."""
-    said = remote.execute(node, lab.folder, command, timeout_seconds=timeout_seconds)
-    if said.status:
-        raise LabError(f"{node.name} cannot be made a host of collectives: {(said.stderr or said.stdout).strip()[-500:]}")
-    return said.stdout
+    result = remote.execute(node, lab.folder, command, timeout_seconds=timeout_seconds)
+    if result.status:
+        raise LabError(f"{node.name} cannot be made a host of collectives: {(result.stderr or result.stdout).strip()[-500:]}")
+    return result.stdout

@@ -25,7 +25,7 @@ NOT_YET = (OSError, EOFError, paramiko.SSHException)
 
 
 @dataclass(frozen=True)
-class Said:
+class RemoteResult:
     """The result of a remote command."""
 
     status: int
@@ -45,12 +45,12 @@ def connect(node: Node, folder: LabFolder, *, timeout_seconds: float = 10.0) -> 
     return client
 
 
-def execute(node: Node, folder: LabFolder, command: str, *, timeout_seconds: float = 60.0) -> Said:
+def execute(node: Node, folder: LabFolder, command: str, *, timeout_seconds: float = 60.0) -> RemoteResult:
     """Run a command in the node's shell, wait for its end, and return its result."""
     with closing(connect(node, folder)) as client:
         _stdin, stdout, stderr = client.exec_command(command, timeout=timeout_seconds)
         out, err = stdout.read().decode(), stderr.read().decode()
-        return Said(stdout.channel.recv_exit_status(), out, err)
+        return RemoteResult(stdout.channel.recv_exit_status(), out, err)
 
 
 def wait_until_ready(

@@ -89,16 +89,16 @@ def make(state: State, start: Callable[[State], None], stop: Callable[[Path], No
 
 def _wait_for(connection: socket.socket, word: bytes, folder: Path, timeout_seconds: float) -> None:
     """Until the machine says `word` on its second serial port; LabError names its console if it does not."""
-    said = b""
+    received = b""
     connection.settimeout(timeout_seconds)
-    while word not in said:
+    while word not in received:
         try:
             part = connection.recv(4096)
         except TimeoutError:
             raise LabError(f"{folder.name} does not say '{word.decode()}' within {timeout_seconds:.0f} s.{console_tail(folder)}") from None
         if not part:
-            raise LabError(f"{folder.name} has ended before it said '{word.decode()}'.{console_tail(folder)}")
-        said += part
+            raise LabError(f"{folder.name} has ended before it printed '{word.decode()}'.{console_tail(folder)}")
+        received += part
 
 
 def resume(state: State, folder: Path, node: Node, devices: Sequence[dict[str, object]]) -> None:

@@ -41,8 +41,8 @@ def run(
     except FileNotFoundError:
         raise LabError(f"The command `{words[0]}` is not installed on this machine.") from None
     if check and done.returncode:
-        said = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
-        raise LabError(f"`{shlex.join(words)}` failed with exit status {done.returncode}: {said}")
+        last_line = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
+        raise LabError(f"`{shlex.join(words)}` failed with exit status {done.returncode}: {last_line}")
     return done.stdout
 
 

@@ -71,7 +71,7 @@ def kernel_source(ofed: Ofed, *, breaks_build: bool = False) -> dict[str, File]:
 def ofed_packages(ofed: Ofed, *, breaks_build: bool = False, swallows_failure: bool = False) -> list[Deb]:
     """ofed-scripts, mlnx-tools, mlnx-ofed-kernel-utils and mlnx-ofed-kernel-dkms, in the order in which they are installed.
 
-    breaks_build: the source does not compile. swallows_failure: nobody is told.
+    breaks_build: the source does not compile. swallows_failure: the failure is not reported.
     """
     return [
         _scripts(ofed),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lab.cluster import Lab
 from lab.plan import Node
-from lab.remote import Said, connect
+from lab.remote import RemoteResult, connect
 
 CODE = "plugins/module_utils"
 PACKAGE = f"ansible_collections/rdma/cluster/{CODE}"
@@ -19,14 +19,14 @@ SCRIPT = "facts_here.py"
 SHELL = f"folder=$(mktemp -d) && trap 'rm -r $folder' EXIT && tar x -C $folder && cd $folder && PYTHONPATH=$folder python3 {SCRIPT} plain"
 
 
-def run(lab: Lab, node: Node, root: Path) -> Said:
-    """Send the code, run it, and give what it said."""
+def run(lab: Lab, node: Node, root: Path) -> RemoteResult:
+    """Send the code, run it, and return its result."""
     with closing(connect(node, lab.folder)) as client:
         stdin, stdout, stderr = client.exec_command(SHELL, timeout=300)
         stdin.write(_archive(root))
         stdin.channel.shutdown_write()
         out, err = stdout.read().decode(), stderr.read().decode()
-        return Said(stdout.channel.recv_exit_status(), out, err)
+        return RemoteResult(stdout.channel.recv_exit_status(), out, err)
 
 
 def _archive(root: Path) -> bytes:

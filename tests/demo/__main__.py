@@ -22,7 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.end import CLEAN, RunEnd
 from lab import fabric, fabric_faults, fabric_state
 from lab.errors import LabError
-from lab.fabric import Wishes
+from lab.fabric import FabricRequest
 from lab.fabric_plan import FabricPlan, Shape
 from lab.fabric_state import Fabric
 from tests.demo.gates import PLANE, Run
@@ -71,7 +71,7 @@ def simulated_fabric(shape: Shape, out: Path) -> Iterator[Fabric]:
     name = f"d{os.getpid()}"
     with quiet():
         # The subnet manager runs at a switch, as in the intent.
-        fabric.up(name, shape, Wishes(node="spine1"))
+        fabric.up(name, shape, FabricRequest(node="spine1"))
     try:
         up = fabric_state.load(name)
         shutil.copy(up.folder.cabling, out)

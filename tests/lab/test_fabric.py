@@ -19,7 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric.read import r
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import Asked as Reading
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.judge import Asked, judge
 from lab import fabric, fabric_faults, preflight
-from lab.fabric import Wishes
+from lab.fabric import FabricRequest
 from lab.fabric_plan import Shape
 from lab.paths import FabricFolder
 from lab.shell import ENVIRONMENT
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.joi
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FabricFolder]:
     patch = pytest.MonkeyPatch()
     patch.setenv("RDMA_LAB_DIR", str(tmp_path_factory.mktemp("lab")))
-    fabric.up(NAME, Shape("rail", 8, 2), Wishes(named=False))
+    fabric.up(NAME, Shape("rail", 8, 2), FabricRequest(named=False))
     yield FabricFolder.of(NAME)
     fabric.down(NAME)
     patch.undo()

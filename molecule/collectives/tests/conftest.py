@@ -13,7 +13,7 @@ import pytest
 
 from lab import cluster, fabric, nccl_hosts, nccl_launchers
 from lab.cluster import Lab
-from lab.fabric import Wishes
+from lab.fabric import FabricRequest
 from lab.fabric_plan import Shape
 from tests.verify.site import Site
 
@@ -44,7 +44,7 @@ def lab() -> Iterator[Lab]:
         return
     cluster.up(NAME, "container", HOSTS, None)
     try:
-        fabric.up(NAME, Shape("rail", HOSTS, 2, ports=8), Wishes(lab=NAME, own_manager=True))
+        fabric.up(NAME, Shape("rail", HOSTS, 2, ports=8), FabricRequest(lab=NAME, own_manager=True))
         nccl_hosts.attach(cluster.load(NAME))
         yield cluster.load(NAME)
     finally:

@@ -30,7 +30,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.judge import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import Seen, check_managers
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from lab import fabric, fabric_faults, opensm
-from lab.fabric import Fabric, Wishes
+from lab.fabric import Fabric, FabricRequest
 from lab.fabric_plan import Shape
 from tests.unit.builders.known import known_of
 from tests.verify.fabric import Meanwhile, OnFabric, known, managers
@@ -48,12 +48,12 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fabric]:
     """Four hosts; two of them are in a partition, by our own partitions.conf."""
     file = tmp_path_factory.mktemp("opensm") / "partitions.conf"
     options = {"partition_config_file": str(file), "sm_priority": "14", **QUICK}
-    fabric.up(NAME, Shape("leafspine", 4, 1), Wishes(options=options))
+    fabric.up(NAME, Shape("leafspine", 4, 1), FabricRequest(options=options))
     there = fabric.load(NAME)
     ports = [PartitionPort(f"{there.plan.guid(f'{host} mlx5_0') + 1:#018x}", "full", host) for host in TENANT["red"]["members"]]
     fabric.down(NAME)
     file.write_text(render_partitions("default", [Partition("red", 0x101, ports)]))
-    fabric.up(NAME, Shape("leafspine", 4, 1), Wishes(options=options))
+    fabric.up(NAME, Shape("leafspine", 4, 1), FabricRequest(options=options))
     yield fabric.load(NAME)
     fabric.down(NAME)
 

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from lab import cluster, fabric, fabric_faults, remote
-from lab.fabric import Wishes
+from lab.fabric import FabricRequest
 from lab.fabric_plan import Shape
 from tests.verify.patience import until
 from tests.verify.site import ROOT, Site
@@ -41,7 +41,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A lab of containers on a fabric with two rails, whose subnet manager the role is to run."""
     cluster.up(NAME, "container", len(HOSTS), None)
     try:
-        fabric.up(NAME, Shape("rail", len(HOSTS), 2, ports=8), Wishes(lab=NAME, own_manager=False))
+        fabric.up(NAME, Shape("rail", len(HOSTS), 2, ports=8), FabricRequest(lab=NAME, own_manager=False))
         yield Site(fabric.load(NAME).folder.inventory, tmp_path_factory.mktemp("site"))
     finally:
         fabric.down(NAME)

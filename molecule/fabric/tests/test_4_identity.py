@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.gate import FabricGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from lab import fabric, fabric_faults
-from lab.fabric import Fabric, Wishes
+from lab.fabric import Fabric, FabricRequest
 from lab.fabric_plan import Shape
 from tests.unit.builders.known import known_of
 from tests.verify.fabric import PLANE, OnFabric, Stage, known, told
@@ -29,8 +29,8 @@ HOSTS = [f"node{number}" for number in range(1, 5)]
 SWITCHES = f"plane {PLANE}"
 
 
-def there_is(name: str, shape: Shape, wishes: Wishes | None = None) -> Iterator[Fabric]:
-    fabric.up(name, shape, wishes)
+def there_is(name: str, shape: Shape, request: FabricRequest | None = None) -> Iterator[Fabric]:
+    fabric.up(name, shape, request)
     yield fabric.load(name)
     fabric.down(name)
 
@@ -42,12 +42,12 @@ def one() -> Iterator[Fabric]:
 
 @pytest.fixture(scope="module")
 def other() -> Iterator[Fabric]:
-    yield from there_is(OTHER, SHAPE, Wishes(node="node1 mlx5_1"))
+    yield from there_is(OTHER, SHAPE, FabricRequest(node="node1 mlx5_1"))
 
 
 @pytest.fixture(scope="module")
 def unnamed() -> Iterator[Fabric]:
-    yield from there_is(UNNAMED, Shape("leafspine", 4, 1), Wishes(named=False))
+    yield from there_is(UNNAMED, Shape("leafspine", 4, 1), FabricRequest(named=False))
 
 
 def planned(there: Fabric, folder: Path, text: str | None = None) -> Stage:

@@ -24,7 +24,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.parti
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.service import Instance
 from lab import fabric
-from lab.fabric import Fabric, Wishes
+from lab.fabric import Fabric, FabricRequest
 from lab.fabric_plan import Shape
 from tests.verify.fabric import OnFabric
 
@@ -72,13 +72,13 @@ def _short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def foreign(tmp_path: Path) -> Iterator[Fabric]:
     """opensm of node1 is the master with priority 3; node3 and node4 are in a partition that only it knows."""
-    fabric.up(NAME, SHAPE, Wishes(own_manager=False))
+    fabric.up(NAME, SHAPE, FabricRequest(own_manager=False))
     there = fabric.load(NAME)
     ports = [PartitionPort(port(there, host), "full") for host in ("node3", "node4")]
     fabric.down(NAME)
     file = tmp_path / "foreign.conf"
     file.write_text(render_partitions("foreign", [Partition("store", 0x0202, ports)]))
-    fabric.up(NAME, SHAPE, Wishes(options={"sm_priority": "3", "partition_config_file": str(file)}))
+    fabric.up(NAME, SHAPE, FabricRequest(options={"sm_priority": "3", "partition_config_file": str(file)}))
     yield fabric.load(NAME)
     fabric.down(NAME)
 
@@ -150,7 +150,7 @@ def test_a_master_that_died_is_unknown_unless_it_was_a_named_one(foreign: Fabric
 
 
 def test_a_fabric_without_a_master_is_read_as_such(tmp_path: Path) -> None:
-    fabric.up(NAME, SHAPE, Wishes(own_manager=False))
+    fabric.up(NAME, SHAPE, FabricRequest(own_manager=False))
     try:
         ours = guard(fabric.load(NAME), tmp_path, default="limited")
         reading = ours.read_master()

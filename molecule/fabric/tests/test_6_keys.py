@@ -22,7 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric.read import F
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.smpquery import parse_pkeys
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import Asked, Tools, keys_text
 from lab import fabric
-from lab.fabric import Fabric, Wishes
+from lab.fabric import Fabric, FabricRequest
 from lab.fabric_plan import Shape
 from tests.verify.fabric import OnFabric
 
@@ -52,7 +52,7 @@ class Protected(OnFabric):
 def protected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Protected]:
     shim = tmp_path_factory.mktemp("shim") / "m_key.so"
     subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", shim, Path(__file__).parent / "m_key.c", "-ldl"], check=True)
-    fabric.up(NAME, Shape("leafspine", 4, 1), Wishes(options={"m_key": M_KEY, "m_key_protection_level": "2", "sa_key": SA_KEY}))
+    fabric.up(NAME, Shape("leafspine", 4, 1), FabricRequest(options={"m_key": M_KEY, "m_key_protection_level": "2", "sa_key": SA_KEY}))
     yield Protected(fabric.load(NAME), shim)
     fabric.down(NAME)
 

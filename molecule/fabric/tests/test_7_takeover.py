@@ -19,7 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.parti
     render_partitions,
 )
 from lab import cluster, fabric, fabric_plan, remote
-from lab.fabric import Wishes
+from lab.fabric import FabricRequest
 from lab.fabric_plan import Shape
 from tests.verify.patience import until
 from tests.verify.site import Site
@@ -42,7 +42,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         file = tmp_path_factory.mktemp("foreign") / "partitions.conf"
         ports = [PartitionPort(f"{plan.guid(f'node2 mlx5_{rail}') + 1:#018x}", "full") for rail in range(2)]
         file.write_text(render_partitions("foreign", [Partition("store", 0x0202, ports)]))
-        fabric.up(NAME, shape, Wishes(lab=NAME, options={"sm_priority": "3", "partition_config_file": str(file)}))
+        fabric.up(NAME, shape, FabricRequest(lab=NAME, options={"sm_priority": "3", "partition_config_file": str(file)}))
         on("node1", "printf 'PORTS=\"NONE\"\\n' > /etc/default/opensm")
         on("node1", "apt-get install --yes --quiet --no-install-recommends -o Dpkg::Options::=--force-confold opensm")
         on("node1", f"systemctl start {unit(1)}")

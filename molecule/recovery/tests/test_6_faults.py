@@ -26,11 +26,11 @@ HEADERS = "linux-headers-$(uname -r)"
 
 @dataclass(frozen=True)
 class Fault:
-    """prepare, cause, mend: run by the node's shell, in which netdev is the interface of its first rail; finding: check and subject."""
+    """prepare, cause, fix: run by the node's shell, in which netdev is the interface of its first rail; finding: check and subject."""
 
     node: str
     cause: str
-    mend: str
+    fix: str
     finding: tuple[str, str]
     observed: str
     prepare: str = "true"
@@ -80,7 +80,7 @@ def faults(lab: Lab) -> Iterator[tuple[Fault, ...]]:
         run(lab, lab.plan.node(fault.node), fault.cause)
     yield FAULTS
     for fault in FAULTS:
-        run(lab, lab.plan.node(fault.node), fault.mend)
+        run(lab, lab.plan.node(fault.node), fault.fix)
 
 
 def test_each_cause_is_one_error(site: Site, faults: tuple[Fault, ...]) -> None:

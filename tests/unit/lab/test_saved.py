@@ -104,7 +104,7 @@ def test_a_machine_that_ends_before_it_knows_itself_is_named_with_its_last_words
     Played(folder, {"query-migrate": [{"return": {"status": "completed"}}]}, says=b"")
     with pytest.raises(
         LabError,
-        match=f"{folder.name} has ended before it said 'known'\\.\n  .*Linux\n  console of {folder.name}: Kernel panic - not syncing$",
+        match=f"{folder.name} has ended before it printed 'known'\\.\n  .*Linux\n  console of {folder.name}: Kernel panic - not syncing$",
     ):
         saved.resume(saved.State(Path("/images/x/state-1")), folder, NODE, [])
 

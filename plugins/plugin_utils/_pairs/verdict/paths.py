@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The elements that a measurement crosses, from the fabric's graph: leaves, their uplinks, spines and cables, as verdict.Paths.
+"""The elements that a measurement crosses, from the fabric's graph: leaves, their uplinks, spines and cables, as crossings.Paths.
 
 Only forwarding tables show which of several spines a path uses. Without them the spines of a path are one element with a known number of
-members; _pair_blame decides whether one bad member explains the measurements.
+members; blame.py decides whether one bad member explains the measurements.
 """
 
 from __future__ import annotations
