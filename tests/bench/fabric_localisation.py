@@ -123,14 +123,14 @@ class Compared:
     wrong: list[str] = field(default_factory=list)
 
     def add(self, seed: int, fabric: FabricSweep) -> None:
-        said, truths = named(fabric), meant(fabric)
-        self.method += Score(len(said & truths.keys()), len(said), len(truths))
-        for truth in said | truths.keys():
+        answer, truths = named(fabric), meant(fabric)
+        self.method += Score(len(answer & truths.keys()), len(answer), len(truths))
+        for truth in answer | truths.keys():
             kind = truths.get(truth, "false")
-            one = Score(int(truth in said and truth in truths), int(truth in said), int(truth in truths))
+            one = Score(int(truth in answer and truth in truths), int(truth in answer), int(truth in truths))
             self.by_kind[kind] = self.by_kind.get(kind, Score()) + one
-        if said != truths.keys():
-            missed, false = ([_words(each) for each in of] for of in (truths.keys() - said, said - truths.keys()))
+        if answer != truths.keys():
+            missed, false = ([_words(each) for each in of] for of in (truths.keys() - answer, answer - truths.keys()))
             where = f"{fabric.sweep.hosts} hosts, {fabric.sweep.rails} rails, {fabric.leaves} leaves, {fabric.spines} spines"
             self.wrong.append(f"seed {seed}, {where}, {fabric.plan}, {fabric.routing}: missed {sorted(missed)}, false {sorted(false)[:6]}")
 

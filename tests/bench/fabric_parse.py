@@ -36,11 +36,11 @@ def parse(folder: Path) -> Iterator[Line]:
     done = subprocess.run(
         [sys.executable, *PARSE[1:3], str(file)], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT, env=environment()
     )
-    said = json.loads(done.stdout)
-    if (said["nodes"], said["links"], said["complete"]) != (HCAS + SWITCHES, LINKS, True):
-        raise RuntimeError(f"The fabric was not read whole, so that something else was measured: {said}")
-    yield figure("fabric_parse_s_2048", said["seconds"], PARSE, note=f"graph {said['kib']:.0f} KiB as JSON")
-    yield figure("fabric_peak_mib_2048", said["mib"], PARSE)
+    answer = json.loads(done.stdout)
+    if (answer["nodes"], answer["links"], answer["complete"]) != (HCAS + SWITCHES, LINKS, True):
+        raise RuntimeError(f"The fabric was not read whole, so that something else was measured: {answer}")
+    yield figure("fabric_parse_s_2048", answer["seconds"], PARSE, note=f"graph {answer['kib']:.0f} KiB as JSON")
+    yield figure("fabric_peak_mib_2048", answer["mib"], PARSE)
 
 
 def main(file: str) -> None:
@@ -52,8 +52,8 @@ def main(file: str) -> None:
         spent.append(time.process_time() - begun)
     tree = json.dumps(graph.to_dict())
     mib = peak_mib("self")
-    said = {"seconds": statistics.median(spent), "mib": mib, "nodes": len(graph.nodes), "links": len(graph.links)}
-    print(json.dumps({**said, "complete": graph.complete, "kib": len(tree) / 1024}))
+    answer = {"seconds": statistics.median(spent), "mib": mib, "nodes": len(graph.nodes), "links": len(graph.links)}
+    print(json.dumps({**answer, "complete": graph.complete, "kib": len(tree) / 1024}))
 
 
 if __name__ == "__main__":

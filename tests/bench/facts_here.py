@@ -65,8 +65,8 @@ def plain() -> dict[str, object]:
     for command in commands:
         SubprocessRunner().run(command)
     plain_s = time.monotonic() - begun
-    said = {"facts_s": facts_s, "same_s": same_s, "plain_s": plain_s}
-    return {**said, "processes": runner.count, "plain": len(commands)}
+    answer = {"facts_s": facts_s, "same_s": same_s, "plain_s": plain_s}
+    return {**answer, "processes": runner.count, "plain": len(commands)}
 
 
 if __name__ == "__main__":

@@ -35,26 +35,26 @@ def facts(folder: Path) -> Iterator[Line]:
         [sys.executable, *FACTS_CPU[1:4], str(tree.write(folder / "tree"))], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT
     )
     yield figure("facts_cpu_ms", json.loads(done.stdout)["cpu_ms"], FACTS_CPU)
-    said: dict[str, float] = {}
+    answer: dict[str, float] = {}
     lab, reason = rerun_figures.running_lab()
     if lab is not None:
         outcome = on_node.run(lab, lab.plan.nodes[0], ROOT)
-        said, reason = (json.loads(outcome.stdout), "") if outcome.status == 0 else ({}, (outcome.stderr or "no output").strip()[-200:])
-    yield figure("facts_s", said.get("facts_s"), FACTS_PLAIN, reason, said.get("plain_s"))
-    yield figure("facts_processes", said.get("processes"), FACTS_PLAIN, reason, said.get("plain"))
-    yield figure("facts_speedup", said["plain_s"] / said["same_s"] if said else None, FACTS_PLAIN, reason, 1.0)
-    yield figure("facts_all_speedup", said["plain_s"] / said["facts_s"] if said else None, FACTS_PLAIN, reason, 1.0)
+        answer, reason = (json.loads(outcome.stdout), "") if outcome.status == 0 else ({}, (outcome.stderr or "no output").strip()[-200:])
+    yield figure("facts_s", answer.get("facts_s"), FACTS_PLAIN, reason, answer.get("plain_s"))
+    yield figure("facts_processes", answer.get("processes"), FACTS_PLAIN, reason, answer.get("plain"))
+    yield figure("facts_speedup", answer["plain_s"] / answer["same_s"] if answer else None, FACTS_PLAIN, reason, 1.0)
+    yield figure("facts_all_speedup", answer["plain_s"] / answer["facts_s"] if answer else None, FACTS_PLAIN, reason, 1.0)
 
 
 def gate(folder: Path) -> Iterator[Line]:
     """The fleet's part of the gate and its decision, over the files of a run."""
     yield figure("facts_kib_per_host", fleet.write_run(RunFolder(folder / "run"), HOSTS), ("make", "bench"))
     done = subprocess.run([sys.executable, *GATE[1:3], str(folder / "run")], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
-    said = json.loads(done.stdout)
-    if said["out"]:
-        raise RuntimeError(f"The recorded hosts do not pass the gate, so that something else was measured: {said['out']}")
-    yield figure("gate_fleet_s_1000", said["seconds"], GATE)
-    yield figure("gate_fleet_mib_1000", said["mib"], GATE)
+    answer = json.loads(done.stdout)
+    if answer["out"]:
+        raise RuntimeError(f"The recorded hosts do not pass the gate, so that something else was measured: {answer['out']}")
+    yield figure("gate_fleet_s_1000", answer["seconds"], GATE)
+    yield figure("gate_fleet_mib_1000", answer["mib"], GATE)
 
 
 def controller(folder: Path) -> Iterator[Line]:

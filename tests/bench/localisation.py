@@ -33,16 +33,16 @@ class Compared:
     wrong: list[str] = field(default_factory=list)
 
     def add(self, seed: int, sweep: Sweep) -> None:
-        said = named(sweep)
-        self.method += score([sweep], lambda _sweep: said)
+        answer = named(sweep)
+        self.method += score([sweep], lambda _sweep: answer)
         self.baseline += score([sweep], threshold)
-        for truth in said | sweep.truths:
+        for truth in answer | sweep.truths:
             kind = f"{'host ' if truth.rail is None else ''}{truth.direction}" if truth.direction else truth.kind
-            one = Score(int(truth in said & sweep.truths), int(truth in said), int(truth in sweep.truths))
+            one = Score(int(truth in answer & sweep.truths), int(truth in answer), int(truth in sweep.truths))
             self.by_kind[kind] = self.by_kind.get(kind, Score()) + one
-        if said != sweep.truths:
+        if answer != sweep.truths:
             self.wrong.append(
-                f"seed {seed}, {sweep.hosts} hosts: missed {_words(sweep.truths - said)}, false {_words(said - sweep.truths)}"
+                f"seed {seed}, {sweep.hosts} hosts: missed {_words(sweep.truths - answer)}, false {_words(answer - sweep.truths)}"
             )
 
     def table(self) -> str:
@@ -97,8 +97,8 @@ def verdict_1024x8(hosts: int = 1024, rails: int = 8) -> dict[str, Any]:
         written = verdict_fleet.write(Path(name), hosts, rails)
         argv = [sys.executable, "-m", "tests.bench.verdict_fleet", name]
         done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT, env=environment())
-    said: dict[str, Any] = json.loads(done.stdout)
-    return {**said, "bytes_per_result": written["bytes"] / written["results"]}
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return {**answer, "bytes_per_result": written["bytes"] / written["results"]}
 
 
 def _seeds(words: Sequence[str]) -> list[int]:

@@ -36,12 +36,12 @@ def read(folder: Path, job: Job = JOB, least_lines: int = LEAST_LINES) -> Iterat
         [sys.executable, *PARSE[1:3], str(file)], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT, env=environment()
     )
     file.unlink()
-    said = json.loads(done.stdout)
+    answer = json.loads(done.stdout)
     across = 2 * job.per_peer * job.ranks * (job.ranks - job.gpus)
-    if lines < least_lines or (said["lines"], said["ranks"], said["channels"]) != (lines, job.ranks, across):
-        raise RuntimeError(f"The log of {lines} lines was not read whole, so that something else was measured: {said}")
-    yield figure("nccl_log_parse_s", said["seconds"], PARSE, note=f"{lines} lines of {job.ranks} ranks")
-    yield figure("nccl_log_peak_mib", said["mib"], PARSE)
+    if lines < least_lines or (answer["lines"], answer["ranks"], answer["channels"]) != (lines, job.ranks, across):
+        raise RuntimeError(f"The log of {lines} lines was not read whole, so that something else was measured: {answer}")
+    yield figure("nccl_log_parse_s", answer["seconds"], PARSE, note=f"{lines} lines of {job.ranks} ranks")
+    yield figure("nccl_log_peak_mib", answer["mib"], PARSE)
 
 
 def main(file: str) -> None:

@@ -100,12 +100,12 @@ def localisation(parts: Mapping[str, Compared]) -> Iterator[Line]:
         yield figure(f"localisation_{name}", reached[worst], LOCALISATION, baseline=baseline, note=note)
 
 
-def large_fleet(said: Mapping[str, Any], hosts: int, rails: int) -> Iterator[Line]:
+def large_fleet(answer: Mapping[str, Any], hosts: int, rails: int) -> Iterator[Line]:
     """Of what verdict_1024x8 says. Raises RuntimeError unless all results were judged and exactly what is wrong was named."""
     wrong = [["host", None, SLOW_HOST, False], ["nic", *SLOW_NIC, False], ["nic", *DEAD_NIC, True]]
-    if said["results"] != hosts * (hosts - 1) // 2 * rails or sorted(said["verdicts"], key=str) != sorted(wrong, key=str):
-        raise RuntimeError(f"something else was judged: {said['results']} results, verdicts {said['verdicts']}")
-    note = f"reading {said['read_seconds']:.1f} s, CPU {said['cpu_seconds']:.1f} s"
-    yield figure("verdict_seconds_1024x8", said["seconds"], VERDICTS, note=note)
-    yield figure("verdict_peak_mib_1024x8", said["mib"], VERDICTS)
-    yield figure("result_bytes", said["bytes_per_result"], VERDICTS)
+    if answer["results"] != hosts * (hosts - 1) // 2 * rails or sorted(answer["verdicts"], key=str) != sorted(wrong, key=str):
+        raise RuntimeError(f"something else was judged: {answer['results']} results, verdicts {answer['verdicts']}")
+    note = f"reading {answer['read_seconds']:.1f} s, CPU {answer['cpu_seconds']:.1f} s"
+    yield figure("verdict_seconds_1024x8", answer["seconds"], VERDICTS, note=note)
+    yield figure("verdict_peak_mib_1024x8", answer["mib"], VERDICTS)
+    yield figure("result_bytes", answer["bytes_per_result"], VERDICTS)

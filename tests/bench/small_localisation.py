@@ -72,15 +72,21 @@ class Compared:
     by_kind: dict[str, Accused] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
 
-    def add(self, fleet: SmallFleet, said: Judgement) -> None:
+    def add(self, fleet: SmallFleet, answer: Judgement) -> None:
         one = Accused(
-            len(said.right), len(said.accused), len(fleet.faults), int(bool(said.right)), 1, int(bool(fleet.faults)), len(said.warned)
+            len(answer.right),
+            len(answer.accused),
+            len(fleet.faults),
+            int(bool(answer.right)),
+            1,
+            int(bool(fleet.faults)),
+            len(answer.warned),
         )
         self.total += one
         self.by_kind[fleet.kind] = self.by_kind.get(fleet.kind, Accused()) + one
-        if said.accused - said.right or (fleet.faults and not said.right):
-            what = "false" if said.accused - said.right else "missed"
-            self.wrong.append(f"{what}: {fleet}: {sorted(said.accused - said.right)} {'; '.join(said.words)}")
+        if answer.accused - answer.right or (fleet.faults and not answer.right):
+            what = "false" if answer.accused - answer.right else "missed"
+            self.wrong.append(f"{what}: {fleet}: {sorted(answer.accused - answer.right)} {'; '.join(answer.words)}")
 
     def table(self) -> str:
         rows = [*sorted(self.by_kind.items()), ("all", self.total)]

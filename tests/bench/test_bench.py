@@ -85,8 +85,8 @@ def test_what_is_skipped_for_a_reason_is_no_miss_and_is_shown() -> None:
 
 def test_a_table_shows_which_way_a_bar_holds_and_what_belongs_to_a_figure() -> None:
     lines = [bars.figure("localisation_recall", 0.9, ["x"], note="others 0.95"), bars.figure("result_bytes", 33.0, ["x"])]
-    said = [" ".join(row.split()) for row in bars.table(lines).splitlines()[1:]]
-    assert said == ["localisation_recall 0.9 share ≥ 0.98 MISSED; others 0.95", "result_bytes 33 bytes ≤ 120"]
+    answer = [" ".join(row.split()) for row in bars.table(lines).splitlines()[1:]]
+    assert answer == ["localisation_recall 0.9 share ≥ 0.98 MISSED; others 0.95", "result_bytes 33 bytes ≤ 120"]
     assert [line["baseline"] for line in lines] == [0.98, 120.0]
 
 

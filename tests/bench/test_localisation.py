@@ -21,9 +21,9 @@ def test_seeds_that_nothing_was_developed_on(kinds: tuple[str, ...]) -> None:
 
 
 def test_the_large_fleets_measuring() -> None:
-    said = verdict_1024x8(hosts=404, rails=6)
-    assert said["results"] == 404 * 403 // 2 * 6
-    assert sorted(map(str, said["verdicts"])) == ["['host', None, 17, False]", "['nic', 3, 400, False]", "['nic', 5, 401, True]"]
-    assert said["bytes_per_result"] <= 120
-    assert 0 < said["seconds"] < 60
-    assert 0 < said["mib"] < 2048
+    answer = verdict_1024x8(hosts=404, rails=6)
+    assert answer["results"] == 404 * 403 // 2 * 6
+    assert sorted(map(str, answer["verdicts"])) == ["['host', None, 17, False]", "['nic', 3, 400, False]", "['nic', 5, 401, True]"]
+    assert answer["bytes_per_result"] <= 120
+    assert 0 < answer["seconds"] < 60
+    assert 0 < answer["mib"] < 2048

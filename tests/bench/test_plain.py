@@ -203,7 +203,7 @@ TARGET = Target(
 def our_writes(backend: str) -> set[tuple[str, ...]]:
     """Each command by which ours would set the profile through a backend, in single words."""
     ets = {key: PROFILE[key] for key in ("priority_to_tc", "tsa", "bandwidth_percent")}
-    wished = [
+    requested = [
         ("dcbx", "", "os"),
         ("trust", "", "dscp"),
         ("pfc", "", PROFILE["pfc"]),
@@ -211,7 +211,7 @@ def our_writes(backend: str) -> set[tuple[str, ...]]:
         *(("dscp", code, priority) for code, priority in PROFILE["dscp_to_priority"].items()),
     ]
     target = Target(NETDEV, DEVICE, "1", backend, TARGET.places)
-    found = [write for setting, subject, value in wished for write in writes(Difference(setting, subject, None, value), target)]
+    found = [write for setting, subject, value in requested for write in writes(Difference(setting, subject, None, value), target)]
     return {write.argv for write in found if isinstance(write, Command)}
 
 
@@ -232,16 +232,16 @@ def test_mlnx_qos_is_told_what_ours_tells_it() -> None:
 
 
 def test_dcb_is_told_what_ours_tells_it() -> None:
-    def said(argv: tuple[str, ...]) -> tuple[str, ...]:
+    def answer(argv: tuple[str, ...]) -> tuple[str, ...]:
         full = "0:off 1:off 2:off 3:on 4:off 5:off 6:off 7:off"
         return tuple(" ".join(argv).replace("all:off 3:on", full).split())
 
-    assert {said(argv) for argv, _task in plain_writes("dcb")} == our_writes("dcb")
+    assert {answer(argv) for argv, _task in plain_writes("dcb")} == our_writes("dcb")
 
 
 CONVERGED = mlnx_qos_texts.DSCP.replace("30,29,28,27,25", "30,29,28,27,26,25").replace("prio:5 dscp:26,47", "prio:5 dscp:47")
 NO_HOST = dcb_texts.FIRMWARE_DCBX
-SAID = {
+STATES = {
     "mlnx_qos": {"plain_told": (CONVERGED, mlnx_qos_texts.PCP)},
     "dcb": {
         "plain_dcbx": (dcb_texts.DCBX, NO_HOST),
@@ -257,7 +257,7 @@ def test_a_backend_is_told_where_it_tells_something_else_only(backend: str) -> N
     assert plain_writes(backend)
     for _argv, task in plain_writes(backend):
         register = task["loop"].removeprefix("{{ ").partition(".")[0]
-        right, wrong = SAID[backend][register]
+        right, wrong = STATES[backend][register]
         assert not holds(task["when"], item={"stdout": right}), task["name"]
         assert holds(task["when"], item={"stdout": wrong}), task["name"]
 
@@ -275,9 +275,9 @@ def files_of(backend: str) -> dict[str, tuple[str, str]]:
 
 
 def test_congestion_control_by_files_of_ofed() -> None:
-    wished: list[tuple[str, str, Any]] = [("ecn_np", "3", True), ("ecn_rp", "3", True), ("traffic_class", "", PROFILE["traffic_class"])]
-    wished += [("np", name, value) for name, value in PROFILE["np"].items()]
-    found = [write for setting, subject, value in wished for write in writes(Difference(setting, subject, None, value), TARGET)]
+    requested: list[tuple[str, str, Any]] = [("ecn_np", "3", True), ("ecn_rp", "3", True), ("traffic_class", "", PROFILE["traffic_class"])]
+    requested += [("np", name, value) for name, value in PROFILE["np"].items()]
+    found = [write for setting, subject, value in requested for write in writes(Difference(setting, subject, None, value), TARGET)]
     texts = {write.path: write.text for write in found if isinstance(write, FileText)}
     assert {path: write for path, (_read, write) in files_of("mlnx_qos").items()} == texts
     assert PROFILE["rp"] == {}

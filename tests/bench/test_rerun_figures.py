@@ -36,9 +36,9 @@ def test_a_run_that_says_nothing_of_converged_hosts(tmp_path: Path, status: int,
     summary = tmp_path / "summary.json"
     summary.write_text(json.dumps({"changes": changed}))
     done = Watched(status, RECAP.format(one=changed, two=0), 1.0, 1.0, 1.0)
-    for said in (rerun_figures.unfit(done, summary), rerun_figures.unfit_plain(done)):
-        assert words in said
-        assert bool(said) is bool(words)
+    for answer in (rerun_figures.unfit(done, summary), rerun_figures.unfit_plain(done)):
+        assert words in answer
+        assert bool(answer) is bool(words)
 
 
 def _form(name: str, log: Path, *, fits: bool = True) -> Form:

@@ -57,10 +57,10 @@ def test_a_seed_gives_the_same_fleet_for_ever() -> None:
 @pytest.mark.parametrize("kind", ["slow_cable", "cut_cable", "off"])
 def test_a_fault_in_a_calm_fleet_is_named_alone(tmp_path: Path, kind: str, hosts: int, rails: int) -> None:
     fleet = SmallFleet(1, kind, hosts, rails, 1, rails - 1, 0.1, 0.2)
-    said = judge_small(fleet, tmp_path)
+    answer = judge_small(fleet, tmp_path)
     if hosts > 3 or kind == "off":
-        assert said.accused == fleet.faults, said.words
-    assert said.right, said.words
+        assert answer.accused == fleet.faults, answer.words
+    assert answer.right, answer.words
 
 
 @pytest.mark.parametrize(
@@ -78,5 +78,5 @@ def test_a_fault_in_a_calm_fleet_is_named_alone(tmp_path: Path, kind: str, hosts
 )
 def test_no_healthy_port_is_accused_where_one_was(tmp_path: Path, seed: int, noise: str) -> None:
     fleet = simulate_small(seed, noise)
-    said = judge_small(fleet, tmp_path)
-    assert said.accused == said.right, said.words
+    answer = judge_small(fleet, tmp_path)
+    assert answer.accused == answer.right, answer.words

@@ -31,8 +31,8 @@ def replay(path: Path, adapter: Mlxconfig, form: str, *words: str) -> str:
     """What the stand-in says of an adapter that has these settings, asked under the name that the real one had."""
     settings = {}
     for name, setting in adapter.settings.items():
-        told = {"default": setting.default, "current": setting.current, "next_boot": setting.next_boot}
-        settings[name] = {key: spelled(value) or "N/A" for key, value in told.items() if value is not None or key == "next_boot"}
+        reported = {"default": setting.default, "current": setting.current, "next_boot": setting.next_boot}
+        settings[name] = {key: spelled(value) or "N/A" for key, value in reported.items() if value is not None or key == "next_boot"}
     labels = {"type": adapter.device_type, "name": adapter.name or "N/A", "description": adapter.description or "N/A"}
     card = {"addresses": [f"0000:{adapter.device}"], "form": form, "settings": settings, **labels}
     path.write_text(json.dumps({"cards": [card]}), encoding="utf-8")

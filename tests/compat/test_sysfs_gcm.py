@@ -158,9 +158,9 @@ def test_the_good_node_is_what_the_manifest_of_a_dgx_a100_wants(tmp_path: Path) 
     rate = parse_rate(manifest["link_rate"])
 
     assert rate == Rate(200.0, 4, "HDR")
-    assert {netdev: told["mlx"] for netdev, told in manifest["interfaces"].items()} == {name: RAILS[name][0] for name in RAILS}
-    for netdev, told in manifest["interfaces"].items():
-        device = facts["devices"][told["mlx"]]
+    assert {netdev: reported["mlx"] for netdev, reported in manifest["interfaces"].items()} == {name: RAILS[name][0] for name in RAILS}
+    for netdev, reported in manifest["interfaces"].items():
+        device = facts["devices"][reported["mlx"]]
         port = device["ports"]["1"]
         assert (port["netdev"], port["rate_gbps"], port["width"], port["speed"]) == (netdev, rate.gbps, rate.width, rate.speed)
         assert device["firmware"] in manifest["firmware_version"]
@@ -172,10 +172,10 @@ def test_the_pci_links_of_the_manifest_in_both_spellings(tmp_path: Path) -> None
     read = {address: reader.function(f"/sys/bus/pci/devices/{address}") for address in manifest}
 
     assert len(manifest) == 36
-    for address, told in manifest.items():
+    for address, reported in manifest.items():
         # "8 GT/s" and "8.0 GT/s PCIe" are one speed; of two disks, one of two speeds will do.
-        assert read[address].speed_gtps in {parse_link_speed(text) for text in told["link_speed"]}
-        assert read[address].width == int(told["link_width"])
+        assert read[address].speed_gtps in {parse_link_speed(text) for text in reported["link_speed"]}
+        assert read[address].width == int(reported["link_width"])
     assert {address: (read[address].speed_gtps, read[address].width) for address in ("0000:22:00.0", "0000:c4:00.0", "0000:e1:00.1")} == {
         "0000:22:00.0": (8.0, 4),
         "0000:c4:00.0": (8.0, 2),

@@ -120,8 +120,8 @@ class Run:
             else:
                 managers = read_managers(Tools(runner, root, asked), identify=True)
             known = None if managers.known is None else [asdict(each) for each in managers.known]
-            said = {"graph": graph, "subnet_managers": known, "no_subnet_manager": managers.why_not, "read_at": time.time()}
-            reading = reading_of(what, PLANE, host, said)
+            answer = {"graph": graph, "subnet_managers": known, "no_subnet_manager": managers.why_not, "read_at": time.time()}
+            reading = reading_of(what, PLANE, host, answer)
             self.folder.write_json(self.folder.host_file(folder_of(what, PLANE), host), reading.to_dict())
             if is_whole(what, reading):
                 break

@@ -137,8 +137,8 @@ def test_two_fabrics_are_up_side_by_side(folder: FabricFolder) -> None:
     try:
         argv, environment = fabric.tool(fabric.load("other"), ["ibnetdiscover", "-p"])
         clients = FabricFolder.of("other").clients
-        said = subprocess.run(argv, env=environment, cwd=clients, capture_output=True, text=True, timeout=30, check=True).stdout
-        assert len([line for line in said.splitlines() if line.startswith("CA")]) == 4
+        answer = subprocess.run(argv, env=environment, cwd=clients, capture_output=True, text=True, timeout=30, check=True).stdout
+        assert len([line for line in answer.splitlines() if line.startswith("CA")]) == 4
         assert len(cables(folder)) == 64
     finally:
         fabric.down("other")

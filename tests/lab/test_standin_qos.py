@@ -34,9 +34,9 @@ def shell(number: int) -> Run:
     lab = cluster.load(os.environ["RDMA_TEST_LAB"])
 
     def run(command: str) -> str:
-        said = remote.execute(lab.plan.nodes[number], lab.folder, command, timeout_seconds=60)
-        assert said.status == 0, f"{command}: {said.stdout}{said.stderr}"
-        return said.stdout
+        answer = remote.execute(lab.plan.nodes[number], lab.folder, command, timeout_seconds=60)
+        assert answer.status == 0, f"{command}: {answer.stdout}{answer.stderr}"
+        return answer.stdout
 
     return run
 

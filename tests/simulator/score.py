@@ -36,8 +36,8 @@ def score(sweeps: Iterable[Sweep], method: Callable[[Sweep], frozenset[Truth]]) 
     """Of one method over sweeps."""
     total = Score()
     for sweep in sweeps:
-        said = method(sweep)
-        total += Score(len(said & sweep.truths), len(said), len(sweep.truths))
+        answer = method(sweep)
+        total += Score(len(answer & sweep.truths), len(answer), len(sweep.truths))
     return total
 
 

@@ -39,29 +39,29 @@ def summary(folder: Path) -> dict[str, Any]:
 
 def test_a_block_as_the_stage_ends_and_the_table_at_the_end(tmp_path: Path) -> None:
     write_inventory(tmp_path, STOP, ERROR)
-    said = run(tmp_path, [stage("link", [FACTS, GATE]), stage("network", [])]).stdout
-    block = re.search(r"^link +4 hosts +\d+ s  3 ok, 1 error\n  node3, rail 0 \(.*\): link.state is error \(link stage\)\n", said, re.M)
-    assert block, said
-    table = said.index("RDMA SUMMARY")
+    answer = run(tmp_path, [stage("link", [FACTS, GATE]), stage("network", [])]).stdout
+    block = re.search(r"^link +4 hosts +\d+ s  3 ok, 1 error\n  node3, rail 0 \(.*\): link.state is error \(link stage\)\n", answer, re.M)
+    assert block, answer
+    table = answer.index("RDMA SUMMARY")
     assert block.start() < table
-    assert re.search(r"^node3 +- +- +error( +-){8}$", said[table:], re.M), said
-    assert f"Evidence: {(tmp_path / 'artifacts/latest').resolve()}" in said
-    assert "\x1b[" not in said
+    assert re.search(r"^node3 +- +- +error( +-){8}$", answer[table:], re.M), answer
+    assert f"Evidence: {(tmp_path / 'artifacts/latest').resolve()}" in answer
+    assert "\x1b[" not in answer
     assert summary(tmp_path)["outcome"] == "failed"
     assert summary(tmp_path)["hosts"]["node3"] == {"link": "error"}
 
 
 def test_a_task_that_takes_long_says_for_whom_it_waits(tmp_path: Path) -> None:
     write_inventory(tmp_path, REPORT, "nothing")
-    said = run(tmp_path, [stage("link", [FACTS, SLOW, GATE])]).stdout
-    assert re.search(r"^  … Think: 1\d s, 3 hosts done, waiting for node2$", said, re.M), said
+    answer = run(tmp_path, [stage("link", [FACTS, SLOW, GATE])]).stdout
+    assert re.search(r"^  … Think: 1\d s, 3 hosts done, waiting for node2$", answer, re.M), answer
 
 
 def test_verbose_and_diff_still_say_what_they_say(tmp_path: Path) -> None:
     write_inventory(tmp_path, REPORT, "nothing")
-    said = run(tmp_path, [stage("link", [FACTS, CHANGE, GATE])], "-v", "--diff").stdout
-    assert "+new" in said
-    assert '"stage": "link"' in said
+    answer = run(tmp_path, [stage("link", [FACTS, CHANGE, GATE])], "-v", "--diff").stdout
+    assert "+new" in answer
+    assert '"stage": "link"' in answer
     lines = [json.loads(line) for line in (tmp_path / "artifacts/latest/changes.jsonl").read_text().splitlines()]
     assert {(line["stage"], line["was"], line["should_be"]) for line in lines} == {("link", "", "new")}
 
@@ -69,8 +69,8 @@ def test_verbose_and_diff_still_say_what_they_say(tmp_path: Path) -> None:
 def test_where_the_terminal_belongs_to_a_program_it_is_silent_and_writes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANSIBLE_STDOUT_CALLBACK", "ansible.posix.json")
     write_inventory(tmp_path, STOP, ERROR)
-    said = run(tmp_path, [stage("link", [FACTS, GATE])]).stdout
-    assert json.loads(said)["stats"]["node3"]["failures"] == 1
+    answer = run(tmp_path, [stage("link", [FACTS, GATE])]).stdout
+    assert json.loads(answer)["stats"]["node3"]["failures"] == 1
     assert summary(tmp_path)["outcome"] == "failed"
 
 
@@ -89,8 +89,8 @@ def test_colour_only_on_a_terminal(tmp_path: Path) -> None:
     for name in ("NO_COLOR", "ANSIBLE_NOCOLOR"):
         environment.pop(name, None)
     argv = ["script", "-qec", "ansible-playbook -i inventory.yml play.yml", "/dev/null"]
-    said = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False).stdout
-    assert re.search(r"\x1b\[[0-9;]*mlink +4 hosts", said), said
+    answer = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False).stdout
+    assert re.search(r"\x1b\[[0-9;]*mlink +4 hosts", answer), answer
 
 
 EXPLAIN = {
@@ -103,10 +103,10 @@ EXPLAIN = {
 
 def test_what_is_explained_is_said_as_it_is(tmp_path: Path) -> None:
     write_inventory(tmp_path, STOP, "nothing")
-    said = run(tmp_path, [EXPLAIN]).stdout
+    answer = run(tmp_path, [EXPLAIN]).stdout
     text = (tmp_path / "artifacts/latest/explain/node1.txt").read_text()
     assert text.startswith("node1: what matters to RDMA and NCCL\n")
-    assert said.count(f"\n\n{text}") == 1, said
+    assert answer.count(f"\n\n{text}") == 1, answer
 
 
 def test_what_is_explained_is_not_said_into_the_output_of_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,19 +138,19 @@ USED = {
 @pytest.mark.parametrize("words", [(), ("--check",)])
 def test_a_withheld_effect_is_printed_at_once_and_grouped_at_the_end(tmp_path: Path, words: tuple[str, ...]) -> None:
     write_inventory(tmp_path, STOP, "nothing")
-    said = run(tmp_path, [stage("link", [FACTS, WITHHELD, USED, GATE])], *words).stdout
-    assert said.count("required=True by bridge 0000:64:01.0 redirects traffic") == 3
+    answer = run(tmp_path, [stage("link", [FACTS, WITHHELD, USED, GATE])], *words).stdout
+    assert answer.count("required=True by bridge 0000:64:01.0 redirects traffic") == 3
     line = (
         "pcie_acs_write_required: bridge 0000:64:01.0 redirects traffic. It would change: 0000:64:01.0. "
         "To allow it: pcie_acs_write_allowed: true"
     )
-    assert said.count(line) == 3, said
+    assert answer.count(line) == 3, answer
     assert (
         "Not applied, because it is not allowed:\n"
         "  pcie_acs_write on node2, node3, node4: bridge 0000:64:01.0 redirects traffic\n"
         "    changes:  0000:64:01.0\n"
         "    allow:    pcie_acs_write_allowed: true\n"
-    ) in said[said.index("RDMA SUMMARY") :]
+    ) in answer[answer.index("RDMA SUMMARY") :]
     (group,) = summary(tmp_path)["withheld"]
     assert (group["effect"], group["stage"], group["hosts"]) == ("pcie_acs_write", "link", ["node2", "node3", "node4"])
 
@@ -165,8 +165,8 @@ def test_a_withheld_effect_without_a_name_or_a_reason_is_refused(tmp_path: Path,
 
 def test_one_missing_device_is_one_cause_with_what_follows(tmp_path: Path) -> None:
     write_inventory(tmp_path, REPORT, UNKNOWN)
-    said = run(tmp_path, [stage(name, [FACTS, GATE]) for name in ("driver", "link", "network", "nccl")]).stdout
-    fix = said[said.index("RDMA SUMMARY") :]
+    answer = run(tmp_path, [stage(name, [FACTS, GATE]) for name in ("driver", "link", "network", "nccl")]).stdout
+    fix = answer[answer.index("RDMA SUMMARY") :]
     fix = fix[fix.index("To fix:") :]
     (rail0, rail1) = re.findall(r"node3, rail (\d) .*: driver.device is error \(driver stage\)", fix)
     assert (rail0, rail1) == ("0", "1")

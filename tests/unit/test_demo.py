@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 MISSING = [name for name in preflight.FABRIC_COMMANDS if shutil.which(name, path=ENVIRONMENT["PATH"]) is None]
 needs_fabric = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 #: What a person must read of each fault: where, why and what to do.
-TOLD = (
+REPORTED = (
     "node9, rail 5 (rail5, 0000:bc:00.0): pcie.path is error",
     "limits this 200 Gb/s port to 115 Gb/s",
     "do:       1. Reseat card 0000:bc:00.0 of node9",
@@ -43,7 +43,7 @@ def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_whole_demo(tmp_path: Path) -> None:
     done = subprocess.run([ROOT / "tests/tools/demo.sh", tmp_path], capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    assert [words for words in TOLD if words not in done.stdout] == []
+    assert [words for words in REPORTED if words not in done.stdout] == []
     assert [word for word in ("recorded", "simulated", "make lab") if word not in done.stdout] == []
     assert len(done.stdout.splitlines()) <= MOST_LINES
     runs = sorted(path for path in tmp_path.iterdir() if path.name[:2] == "20")
@@ -59,11 +59,11 @@ def test_a_fault_that_no_gate_reports_fails_the_demo(
 ) -> None:
     monkeypatch.setattr(demo, "narrowed", dict)
     assert demo.main(out) == 1
-    said = capsys.readouterr()
-    assert said.err.startswith(
+    answer = capsys.readouterr()
+    assert answer.err.startswith(
         "demo: expected the errors fabric.cabling on node17 (fabric stage); pair.bandwidth on node23 (pairs stage); pcie.path"
     )
-    assert "4. The faults are fixed" not in said.out
+    assert "4. The faults are fixed" not in answer.out
 
 
 def test_a_missing_program_is_one_sentence(out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,9 +55,9 @@ def test_a_command_of_the_lab_has_its_arguments(command: Shown, capsys: pytest.C
         parser().parse_args(words)
     except SystemExit:
         # A sentence may name a verb without the arguments that it needs.
-        said = capsys.readouterr().err
-        assert not command.block, said
-        assert "the following arguments are required" in said
+        answer = capsys.readouterr().err
+        assert not command.block, answer
+        assert "the following arguments are required" in answer
 
 
 def variables(words: list[str]) -> list[str]:

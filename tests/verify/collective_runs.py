@@ -20,7 +20,7 @@ PROGRAMS = "[a]ll_reduce_perf|[o]rted|[p]rted|[p]rterun|[m]pirun|[s]lurmstepd"
 END_SECONDS = 10
 
 
-def told(site: Site) -> list[tuple[str, str, str]]:
+def brief(site: Site) -> list[tuple[str, str, str]]:
     """What the last run's findings say that is not well: check, host, status."""
     found = [json.loads(line) for line in (site.evidence / "findings.jsonl").read_text().splitlines()]
     return sorted((each["check"], each["host"], each["status"]) for each in found if each["status"] in ("error", "unknown", "warning"))
@@ -36,9 +36,9 @@ def run(site: Site, lab: Lab, faults: dict[str, dict[str, Any]], *words: str) ->
 
 def running(lab: Lab) -> dict[str, str]:
     """Host → what it still runs of a collective, or what its pgrep has to complain of; none for a host where nothing does."""
-    said = {node.name: remote.execute(node, lab.folder, f"pgrep -af '{PROGRAMS}'") for node in lab.plan.nodes}
+    answer = {node.name: remote.execute(node, lab.folder, f"pgrep -af '{PROGRAMS}'") for node in lab.plan.nodes}
     # pgrep ends with 1 where it finds nobody.
-    return {name: each.stdout + each.stderr for name, each in said.items() if (each.status, each.stdout) != (1, "")}
+    return {name: each.stdout + each.stderr for name, each in answer.items() if (each.status, each.stdout) != (1, "")}
 
 
 def assert_nothing_runs(lab: Lab) -> None:

@@ -32,9 +32,9 @@ class Hosts:
 
     def run(self, name: str, command: str, *, timeout_seconds: float = 300.0) -> str:
         """What a command of the shell there prints; it must succeed."""
-        said = remote.execute(self.lab.plan.node(name), self.lab.folder, command, timeout_seconds=timeout_seconds)
-        assert said.status == 0, f"{name}: {command}: {said.stdout}{said.stderr}"
-        return said.stdout.strip()
+        answer = remote.execute(self.lab.plan.node(name), self.lab.folder, command, timeout_seconds=timeout_seconds)
+        assert answer.status == 0, f"{name}: {command}: {answer.stdout}{answer.stderr}"
+        return answer.stdout.strip()
 
     def write(self, name: str, path: str, content: bytes, mode: int) -> None:
         """A file in a folder that may have to be made, on a node."""

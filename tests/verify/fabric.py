@@ -109,7 +109,7 @@ class Stage:
         return self.text
 
 
-def told(found: Found) -> list[tuple[str, str, str, str]]:
+def brief(found: Found) -> list[tuple[str, str, str, str]]:
     """What is not well: (host or plane, check, status, subject)."""
     every = [each for findings in (*found.hosts.values(), *found.planes.values()) for each in findings]
     return sorted((each.host, each.check, each.status, each.subject) for each in every if each.status not in (OK, NOT_APPLICABLE))

@@ -38,8 +38,8 @@ def failed_tasks(output: str) -> list[str]:
     for line in output.splitlines():
         if begun := TASK.match(line):
             task, error = begun[1], ""
-        elif said := ERROR.match(line):
-            error = said[1]
+        elif answer := ERROR.match(line):
+            error = answer[1]
         elif fatal := FATAL.match(line):
             found.append(f"{fatal[1]}, {task}, {error or fatal[2]}")
     return found

@@ -33,8 +33,8 @@ def kill_and_converge(lab: Lab, site: Site, chance: random.Random, kills: int) -
     before = site.evidence
     with site.start("site") as again:
         _assert_refused(site, _begun(site, before), again)
-        said, _nothing = again.communicate()
-    assert again.returncode == 0, said
+        answer, _nothing = again.communicate()
+    assert again.returncode == 0, answer
 
 
 def _assert_readable(site: Site) -> None:

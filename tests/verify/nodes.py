@@ -15,9 +15,9 @@ MODULES = ["ib_core", "ib_uverbs", "rdma_cm", "rdma_ucm", "rdma_rxe"]
 
 
 def say(lab: Lab, node: Node, command: str) -> str:
-    said = remote.execute(node, lab.folder, command)
-    assert said.status == 0, f"{node.name}: `{command}`: {said.stderr}"
-    return said.stdout
+    answer = remote.execute(node, lab.folder, command)
+    assert answer.status == 0, f"{node.name}: `{command}`: {answer.stderr}"
+    return answer.stdout
 
 
 def assert_rails(lab: Lab, node: Node) -> None:

@@ -27,11 +27,11 @@ find /etc /usr/local -type f -printf '%p %T@ %i %m\n' | sort
 
 def snapshot(lab: Lab, node: Node) -> list[str]:
     """Each active service with its InvocationID, each file of the administrator's with mtime, inode and mode."""
-    said = remote.execute(node, lab.folder, SNAPSHOT)
-    assert said.status == 0, said.stderr
-    assert "InvocationID=" in said.stdout
-    assert "/etc/rdma-cluster/soft-links.json" in said.stdout
-    return said.stdout.splitlines()
+    answer = remote.execute(node, lab.folder, SNAPSHOT)
+    assert answer.status == 0, answer.stderr
+    assert "InvocationID=" in answer.stdout
+    assert "/etc/rdma-cluster/soft-links.json" in answer.stdout
+    return answer.stdout.splitlines()
 
 
 class Recorder:

@@ -67,14 +67,14 @@ class Site:
         begun, before = time.monotonic(), self.evidence
         with self.start(playbook, *words) as process:
             try:
-                said, _nothing = process.communicate(timeout=TIMEOUT_SECONDS)
+                answer, _nothing = process.communicate(timeout=TIMEOUT_SECONDS)
             except (subprocess.TimeoutExpired, KeyboardInterrupt):
                 # Nothing else ends it: it is in a group of its own, and waits until its output is read.
                 self.kill(process)
                 raise
-        Site.last = Ended(playbook, process.returncode, said, self.evidence if self.evidence != before else None)
+        Site.last = Ended(playbook, process.returncode, answer, self.evidence if self.evidence != before else None)
         print(f"\n{playbook} run: exit status {process.returncode} after {time.monotonic() - begun:.0f} s")
-        return subprocess.CompletedProcess(process.args, process.returncode, said, "")
+        return subprocess.CompletedProcess(process.args, process.returncode, answer, "")
 
     def kill_after(self, seconds: float, playbook: str = "site") -> None:
         """Begin a run and end it, and all that it has started, with SIGKILL."""

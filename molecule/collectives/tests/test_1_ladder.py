@@ -8,20 +8,20 @@ import json
 from typing import Any
 
 from lab.cluster import Lab
-from tests.verify.collective_runs import ANEW, HOSTS, assert_nothing_runs, run, told
+from tests.verify.collective_runs import ANEW, HOSTS, assert_nothing_runs, brief, run
 from tests.verify.site import Site
 
 
 def test_a_dry_run_runs_nothing_and_says_so(site: Site, lab: Lab) -> None:
-    status, said = run(site, lab, {}, "--check")
-    assert status == 0, said
+    status, answer = run(site, lab, {}, "--check")
+    assert status == 0, answer
     assert not (site.evidence / "collectives.json").exists()
-    assert told(site) == []
+    assert brief(site) == []
 
 
 def test_a_clean_ladder_is_climbed_and_every_host_proven(site: Site, lab: Lab) -> None:
-    status, said = run(site, lab, {})
-    assert (status, told(site)) == (0, []), said
+    status, answer = run(site, lab, {})
+    assert (status, brief(site)) == (0, []), answer
     ladder = site.json("collectives.json")
     assert [(len(each["hosts"]), each["status"]) for each in ladder["runs"]] == [(2, "well"), (4, "well"), (4, "well")]
     assert (ladder["well"], ladder["launcher"], ladder["ended"]) == (HOSTS, "node1", True)
@@ -32,46 +32,46 @@ def test_a_clean_ladder_is_climbed_and_every_host_proven(site: Site, lab: Lab) -
 
 
 def test_a_second_run_measures_nothing(site: Site, lab: Lab) -> None:
-    status, said = run(site, lab, {})
-    assert (status, told(site)) == (0, []), said
+    status, answer = run(site, lab, {})
+    assert (status, brief(site)) == (0, []), answer
     assert not (site.evidence / "collectives.json").exists()
     assert "proven by run" in site.json("findings/collectives/node2.json")[0]["observed"]
 
 
 def test_a_slow_host_is_named_by_bisection(site: Site, lab: Lab) -> None:
-    status, said = run(site, lab, {"node3": {"slow": 0.4}}, *ANEW)
-    assert status != 0, said
-    assert told(site) == [("collective.busbw", "node3", "error"), ("collective.ladder", "node3", "error")], said
+    status, answer = run(site, lab, {"node3": {"slow": 0.4}}, *ANEW)
+    assert status != 0, answer
+    assert brief(site) == [("collective.busbw", "node3", "error"), ("collective.ladder", "node3", "error")], answer
     ladder = site.json("collectives.json")
     assert [each["words"] for each in ladder["blames"]] == ["node3: fails or is slow with each of two good hosts"]
     assert ladder["well"] == ["node1", "node2", "node4"]
 
 
 def test_after_the_mend_it_is_run_beside_proven_ones_alone(site: Site, lab: Lab) -> None:
-    status, said = run(site, lab, {})
-    assert (status, told(site)) == (0, []), said
+    status, answer = run(site, lab, {})
+    assert (status, brief(site)) == (0, []), answer
     assert site.json("collectives.json")["well"] == ["node1", "node2", "node3"]
 
 
 def test_a_run_over_sockets_is_refused_however_fast(site: Site, lab: Lab) -> None:
-    status, said = run(site, lab, {host: {"socket": True} for host in HOSTS}, *ANEW)
-    assert status != 0, said
-    assert ("collective.transport", "node1", "error") in told(site)
-    assert not [each for each in told(site) if each[0] == "collective.busbw"]
+    status, answer = run(site, lab, {host: {"socket": True} for host in HOSTS}, *ANEW)
+    assert status != 0, answer
+    assert ("collective.transport", "node1", "error") in brief(site)
+    assert not [each for each in brief(site) if each[0] == "collective.busbw"]
     assert site.json("collectives.json")["well"] == []
 
 
 def test_a_build_without_mpi_stops_the_ladder(site: Site, lab: Lab) -> None:
-    status, said = run(site, lab, {host: {"no_mpi": True} for host in HOSTS}, *ANEW)
-    assert status != 0, said
-    assert ("collective.ranks", "node1", "error") in told(site)
+    status, answer = run(site, lab, {host: {"no_mpi": True} for host in HOSTS}, *ANEW)
+    assert status != 0, answer
+    assert ("collective.ranks", "node1", "error") in brief(site)
     assert len(site.json("collectives.json")["runs"]) == 1
 
 
 def test_a_host_that_hangs_is_named_and_nothing_is_left_running(site: Site, lab: Lab, settings: dict[str, Any]) -> None:
     short = json.dumps({"rdma_collectives": {**settings, "gpus": 1, "repeats": 1, "timeout_seconds": 8}})
-    status, said = run(site, lab, {"node2": {"sleep_seconds": 600}}, *ANEW, "-e", short)
-    assert status != 0, said
+    status, answer = run(site, lab, {"node2": {"sleep_seconds": 600}}, *ANEW, "-e", short)
+    assert status != 0, answer
     assert site.json("collectives.json")["well"] == ["node1", "node3", "node4"]
-    assert ("collective.ladder", "node2", "error") in told(site)
+    assert ("collective.ladder", "node2", "error") in brief(site)
     assert_nothing_runs(lab)

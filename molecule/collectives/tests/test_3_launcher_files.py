@@ -17,7 +17,7 @@ from tests.verify.site import Site
 PROLOG, TUNE = "/etc/rdma-cluster/nccl-task-prolog.sh", "/etc/rdma-cluster/nccl-openmpi.conf"
 NCCL = {"launchers": ["profile_d", "slurm", "openmpi"], "variables": {"NCCL_IB_RETRY_CNT": "7", "NCCL_NET": "IB"}}
 #: Of all hosts; and of one host, which no environment may take along to another.
-TOLD = {"NCCL_IB_RETRY_CNT": "7", "NCCL_NET": "IB"}
+REPORTED = {"NCCL_IB_RETRY_CNT": "7", "NCCL_NET": "IB"}
 OF_HOST = {"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1"}
 #: Says the host's name and NCCL's variables, a task in one line.
 SAY = "sh -c 'echo $(hostname) $(env | grep ^NCCL_ | sort)'"
@@ -30,10 +30,10 @@ def written(site: Site) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def by_host(said: str) -> dict[str, dict[str, str]]:
+def by_host(answer: str) -> dict[str, dict[str, str]]:
     """Lines "host NAME=value …", one of each task."""
-    lines = [line.split() for line in said.splitlines()]
-    assert len({words[0] for words in lines}) == len(lines), said
+    lines = [line.split() for line in answer.splitlines()]
+    assert len({words[0] for words in lines}) == len(lines), answer
     return {words[0]: dict(word.split("=", 1) for word in words[1:]) for words in lines}
 
 
@@ -43,29 +43,29 @@ def everywhere(lab: Lab, variables: dict[str, str]) -> dict[str, dict[str, str]]
 
 @pytest.mark.usefixtures("written", "slurm")
 def test_slurm_s_task_prolog_gives_each_task_its_host_s_own(lab: Lab) -> None:
-    said = nccl_hosts.do(lab, lab.plan.nodes[0], f"srun --nodes=4 --task-prolog={PROLOG} {SAY}")
-    assert by_host(said) == everywhere(lab, {**TOLD, **OF_HOST})
+    answer = nccl_hosts.do(lab, lab.plan.nodes[0], f"srun --nodes=4 --task-prolog={PROLOG} {SAY}")
+    assert by_host(answer) == everywhere(lab, {**REPORTED, **OF_HOST})
 
 
 @pytest.mark.usefixtures("written", "slurm")
 def test_what_a_job_sets_wins_over_the_task_prolog(lab: Lab) -> None:
-    said = nccl_hosts.do(lab, lab.plan.nodes[0], f"NCCL_NET=Socket srun --nodes=4 --task-prolog={PROLOG} {SAY}")
-    assert by_host(said) == everywhere(lab, {**TOLD, **OF_HOST, "NCCL_NET": "Socket"})
+    answer = nccl_hosts.do(lab, lab.plan.nodes[0], f"NCCL_NET=Socket srun --nodes=4 --task-prolog={PROLOG} {SAY}")
+    assert by_host(answer) == everywhere(lab, {**REPORTED, **OF_HOST, "NCCL_NET": "Socket"})
 
 
 @pytest.mark.usefixtures("written")
 def test_open_mpi_hands_on_what_is_no_host_s_own(lab: Lab, openmpi5: dict[str, Any]) -> None:
     for mpirun in ("mpirun", openmpi5["launcher_program"]):
-        said = nccl_hosts.do(lab, lab.plan.nodes[0], f"{mpirun} {MPI} --tune {TUNE} {SAY}")
-        assert by_host(said) == everywhere(lab, TOLD), mpirun
-        said = nccl_hosts.do(lab, lab.plan.nodes[0], f"{mpirun} {MPI} --tune {TUNE} -x NCCL_NET=Socket {SAY}")
-        assert by_host(said) == everywhere(lab, {**TOLD, "NCCL_NET": "Socket"}), mpirun
+        answer = nccl_hosts.do(lab, lab.plan.nodes[0], f"{mpirun} {MPI} --tune {TUNE} {SAY}")
+        assert by_host(answer) == everywhere(lab, REPORTED), mpirun
+        answer = nccl_hosts.do(lab, lab.plan.nodes[0], f"{mpirun} {MPI} --tune {TUNE} -x NCCL_NET=Socket {SAY}")
+        assert by_host(answer) == everywhere(lab, {**REPORTED, "NCCL_NET": "Socket"}), mpirun
 
 
 @pytest.mark.usefixtures("written")
 def test_a_login_has_what_is_no_host_s_own(lab: Lab) -> None:
     first = lab.plan.nodes[0]
-    assert by_host(nccl_hosts.do(lab, first, f"bash --login -c {shlex.quote(SAY)}")) == {first.name: TOLD}
+    assert by_host(nccl_hosts.do(lab, first, f"bash --login -c {shlex.quote(SAY)}")) == {first.name: REPORTED}
     assert by_host(nccl_hosts.do(lab, first, f"NCCL_NET=Socket bash --login -c {shlex.quote(SAY)}")) == {
-        first.name: {**TOLD, "NCCL_NET": "Socket"}
+        first.name: {**REPORTED, "NCCL_NET": "Socket"}
     }

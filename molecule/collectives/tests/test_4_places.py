@@ -35,8 +35,8 @@ def installed(lab: Lab) -> None:
 
 def places(lab: Lab, launch: str) -> list[tuple[str, ...]]:
     """What the tasks say, rank by rank: rank, ranks, rank within the host, address of rank 0, host."""
-    said = nccl_hosts.do(lab, lab.plan.nodes[0], f"{launch} python3 -c {SAY}")
-    return sorted(tuple(line.split()[1:]) for line in said.splitlines() if line.startswith("rank "))
+    answer = nccl_hosts.do(lab, lab.plan.nodes[0], f"{launch} python3 -c {SAY}")
+    return sorted(tuple(line.split()[1:]) for line in answer.splitlines() if line.startswith("rank "))
 
 
 def expected(address: str) -> list[tuple[str, ...]]:

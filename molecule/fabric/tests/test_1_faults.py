@@ -11,9 +11,9 @@ import pytest
 
 from lab import fabric_faults as faults
 from lab.fabric import Fabric
-from tests.verify.fabric import ATTEMPTS, PLANE, Stage, told
+from tests.verify.fabric import ATTEMPTS, PLANE, Stage, brief
 
-Told = list[tuple[str, str, str, str]]
+Brief = list[tuple[str, str, str, str]]
 SPINES = f"plane {PLANE}"
 ERROR, WARNING, UNKNOWN = "error", "warning", "unknown"
 NODE20 = [f"node20 mlx5_{rail}" for rail in range(4)]
@@ -41,7 +41,7 @@ def lose(node: str) -> tuple[Do, Do]:
 
 
 #: What is done to the fabric, whether there is a plan of its cables, and what is told of it.
-FAULTS: dict[str, tuple[tuple[Do, Do], bool, Told]] = {
+FAULTS: dict[str, tuple[tuple[Do, Do], bool, Brief]] = {
     "a host's cable": (cut("node17 mlx5_3"), True, [("node17", "fabric.cabling", ERROR, "node17 mlx5_3")]),
     "an uplink": (cut("leaf1/40"), True, [(SPINES, "fabric.cabling", ERROR, "leaf1 port 40 to spine8 port 1")]),
     "a spine": (cut("spine2"), True, [(SPINES, "fabric.cabling", ERROR, "spine2")]),
@@ -74,9 +74,9 @@ def name(there: Fabric) -> str:
 @pytest.mark.parametrize("planned", [True, False], ids=["planned", "unplanned"])
 def test_a_clean_fabric_has_no_finding(there: Fabric, tmp_path: Path, planned: bool) -> None:
     stage = of(there, tmp_path, planned)
-    assert told(stage.run()) == []
+    assert brief(stage.run()) == []
     found = stage.run()
-    assert told(found) == []
+    assert brief(found) == []
     assert [each.observed for each in found.hosts["node512"]] == [
         "rail0 on leaf16 port 32, rail1 on leaf32 port 32, rail2 on leaf48 port 32, rail3 on leaf64 port 32"
     ]
@@ -94,9 +94,9 @@ def test_a_fault_is_one_finding(there: Fabric, name: str, tmp_path: Path, fault:
     (do, undo), planned, expected = FAULTS[fault]
     stage = of(there, tmp_path, planned)
     if planned:
-        assert told(stage.run()) == []
+        assert brief(stage.run()) == []
     do(name)
     try:
-        assert told(stage.run(attempts=1 if fault.startswith("a switch that loses") else ATTEMPTS)) == expected
+        assert brief(stage.run(attempts=1 if fault.startswith("a switch that loses") else ATTEMPTS)) == expected
     finally:
         undo(name)

@@ -62,8 +62,8 @@ def lids(there: Fabric, field: str = "Lid") -> dict[str, int]:
     """Host → its LID, or SMLid: that of its master."""
     found = {}
     for hca in there.plan.hcas:
-        said = OnFabric(there, hca.name).run(["smpquery", "portinfo", "-D", "0", "1"]).stdout
-        found[hca.name.split()[0]] = int(said.split(f"\n{field}:")[1].split("\n")[0].strip(". "))
+        answer = OnFabric(there, hca.name).run(["smpquery", "portinfo", "-D", "0", "1"]).stdout
+        found[hca.name.split()[0]] = int(answer.split(f"\n{field}:")[1].split("\n")[0].strip(". "))
     return found
 
 
@@ -103,10 +103,10 @@ def test_keys_are_where_they_were_planned(small: Fabric) -> None:
 
 def test_a_wrong_partition_is_told_of_each_port_that_has_it(small: Fabric) -> None:
     """The intent has node3 in it instead of node2."""
-    said = {host: keys(small, host, intent_of(small, host, ["node1", "node3"])) for host in ("node1", "node2", "node3", "node4")}
-    assert [status for (status, _observed) in said["node1"] + said["node4"]] == ["ok", "ok"]
-    assert said["node2"] == [("error", "in red (0x0101), but it is not a planned member")]
-    assert said["node3"] == [("error", "not in red (0x0101)")]
+    answer = {host: keys(small, host, intent_of(small, host, ["node1", "node3"])) for host in ("node1", "node2", "node3", "node4")}
+    assert [status for (status, _observed) in answer["node1"] + answer["node4"]] == ["ok", "ok"]
+    assert answer["node2"] == [("error", "in red (0x0101), but it is not a planned member")]
+    assert answer["node3"] == [("error", "not in red (0x0101)")]
 
 
 def test_one_manager_as_planned_and_a_second_one_that_nobody_planned(small: Fabric) -> None:

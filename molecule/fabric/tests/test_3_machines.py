@@ -50,18 +50,18 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 def on(host: str, command: str) -> str:
     lab = cluster.load(NAME)
-    said = remote.execute(lab.plan.node(host), lab.folder, command)
-    assert said.status == 0, said.stderr
-    return said.stdout.strip()
+    answer = remote.execute(lab.plan.node(host), lab.folder, command)
+    assert answer.status == 0, answer.stderr
+    return answer.stdout.strip()
 
 
 def state(host: str, device: str) -> str:
     return on(host, f"cat /sys/class/infiniband/{device}/ports/1/state")
 
 
-def changed(said: str) -> dict[str, int]:
+def changed(answer: str) -> dict[str, int]:
     """Host → what a run has changed there, by its recap."""
-    return {host: int(count) for host, count in re.findall(r"^(\w+) +: ok=\d+ +changed=(\d+)", said, re.MULTILINE) if host in HOSTS}
+    return {host: int(count) for host, count in re.findall(r"^(\w+) +: ok=\d+ +changed=(\d+)", answer, re.MULTILINE) if host in HOSTS}
 
 
 def build(site: Site, *words: str) -> tuple[int, str]:
@@ -72,7 +72,7 @@ def build(site: Site, *words: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def told(site: Site) -> list[tuple[str, str, str]]:
+def brief(site: Site) -> list[tuple[str, str, str]]:
     """The findings of the last run that are an error or unknown, without those that the lab's inventory silences by name: check, host or
     plane, subject."""
     found = [json.loads(line) for line in (site.evidence / "findings.jsonl").read_text().splitlines()]
@@ -96,25 +96,25 @@ def test_the_site_goes_through_its_fabric_stage(site: Site) -> None:
 
 
 def test_a_second_run_changes_nothing(site: Site) -> None:
-    status, said = build(site)
-    assert status == 0, said
-    assert changed(said) == dict.fromkeys(HOSTS, 0)
-    assert told(site) == []
+    status, answer = build(site)
+    assert status == 0, answer
+    assert changed(answer) == dict.fromkeys(HOSTS, 0)
+    assert brief(site) == []
 
 
 def test_a_partition_is_in_the_ports_of_its_members(site: Site) -> None:
     words = ["-e", json.dumps({"rdma_partitions": RED})]
-    status, said = build(site, *words)
-    assert status == 0, said
+    status, answer = build(site, *words)
+    assert status == 0, answer
     keys = {host: on(host, "grep -h 8101 /sys/class/infiniband/mlx5_*/ports/1/pkeys/* || true").split() for host in HOSTS}
     assert keys == {"node1": ["0x8101"] * 2, "node2": ["0x8101"] * 2, "node3": [], "node4": []}
-    status, said = build(site, *words)
-    assert (status, changed(said)) == (0, dict.fromkeys(HOSTS, 0)), said
-    status, said = build(site)
-    assert (status, changed(said)) == (2, dict.fromkeys(HOSTS, 0)), said
-    assert "subnet_manager_partition_change_required: compute: node1 mlx5_0" in said
-    status, said = build(site, "-e", "subnet_manager_partition_change_allowed=true")
-    assert status == 0, said
+    status, answer = build(site, *words)
+    assert (status, changed(answer)) == (0, dict.fromkeys(HOSTS, 0)), answer
+    status, answer = build(site)
+    assert (status, changed(answer)) == (2, dict.fromkeys(HOSTS, 0)), answer
+    assert "subnet_manager_partition_change_required: compute: node1 mlx5_0" in answer
+    status, answer = build(site, "-e", "subnet_manager_partition_change_allowed=true")
+    assert status == 0, answer
     assert not [key for host in HOSTS for key in on(host, "grep -h 8101 /sys/class/infiniband/mlx5_*/ports/1/pkeys/* || true").split()]
 
 
@@ -122,23 +122,23 @@ def test_a_hosts_cable_that_is_cut_is_named(site: Site) -> None:
     fabric_faults.cut(NAME, "node3 mlx5_1")
     try:
         until(lambda: state("node3", "mlx5_1") == "1: DOWN", FOLLOW_SECONDS, "a port that is down")
-        status, said = build(site)
+        status, answer = build(site)
     finally:
         fabric_faults.restore(NAME, "node3 mlx5_1")
-    assert status == 2, said
-    assert told(site) == [("link.state", "node3", "rail 1 (rail1, 0000:31:00.0)")]
-    assert "mlx5_1/1 is DOWN, Polling" in said
+    assert status == 2, answer
+    assert brief(site) == [("link.state", "node3", "rail 1 (rail1, 0000:31:00.0)")]
+    assert "mlx5_1/1 is DOWN, Polling" in answer
     until(lambda: state("node3", "mlx5_1") == "4: ACTIVE", FOLLOW_SECONDS, "an active port")
 
 
 def test_an_uplink_that_is_cut_is_named(site: Site) -> None:
     fabric_faults.cut(NAME, "leaf1/5")
     try:
-        status, said = build(site)
+        status, answer = build(site)
     finally:
         fabric_faults.restore(NAME, "leaf1/5")
-    assert status == 2, said
-    assert told(site) == [("fabric.cabling", "plane compute", "leaf1 port 5 to spine1 port 1")]
+    assert status == 2, answer
+    assert brief(site) == [("fabric.cabling", "plane compute", "leaf1 port 5 to spine1 port 1")]
 
 
 @pytest.fixture(scope="module")
@@ -195,16 +195,16 @@ def test_the_proposal_has_the_rails(discovered: Path, site: Site) -> None:
 
 def asked_as_nobody(site: Site) -> dict[str, Any]:
     """What fabric_facts returns to a user without rights, on the real tools: nothing of the lab's stands before them."""
-    said = site.run_dir.parent / "nobody.json"
+    answer = site.run_dir.parent / "nobody.json"
     read = {"rdma.cluster.fabric_facts": {"plane": "compute", "device": "mlx5_1", "port": 1}, "register": "__said"}
-    write = {"ansible.builtin.copy": {"content": "{{ __said | to_json }}", "dest": str(said), "mode": "0644"}, "delegate_to": "localhost"}
+    write = {"ansible.builtin.copy": {"content": "{{ __said | to_json }}", "dest": str(answer), "mode": "0644"}, "delegate_to": "localhost"}
     nobody = {"become": True, "become_user": "nobody", "environment": {"PATH": "/usr/sbin:/usr/bin"}}
     tasks = [{"name": "Read", **read, **nobody}, {"name": "Keep", **write, "vars": {"ansible_connection": "local"}}]
     book = site.run_dir.parent / "nobody.yml"
     book.write_text(yaml.safe_dump([{"name": "Ask as nobody", "hosts": "node4", "gather_facts": False, "tasks": tasks}]))
     done = site.run(str(book))
     assert done.returncode == 0, done.stdout
-    return dict(json.loads(said.read_text()))
+    return dict(json.loads(answer.read_text()))
 
 
 def test_a_user_who_may_not_open_umad_is_told_so(site: Site) -> None:
@@ -251,13 +251,13 @@ def managers_of(host: str) -> str:
 
 
 def test_two_hosts_run_it_by_the_same_files_and_the_first_is_the_master(site: Site) -> None:
-    status, said = link(site)
-    assert (status, told(site)) == (0, []), said
+    status, answer = link(site)
+    assert (status, brief(site)) == (0, []), answer
     assert managers() == ["14 state 3 SMINFO_MASTER", "13 state 2 SMINFO_STANDBY"]
     sums = [on(host, "cat /etc/rdma-cluster/opensm-compute.conf /etc/rdma-cluster/partitions-compute.conf | sha256sum") for host in TWO]
     assert sums[0] == sums[1]
-    status, said = link(site)
-    assert (status, changed(said)) == (0, dict.fromkeys(HOSTS, 0)), said
+    status, answer = link(site)
+    assert (status, changed(answer)) == (0, dict.fromkeys(HOSTS, 0)), answer
 
 
 def test_the_package_has_started_nothing_by_itself(site: Site) -> None:
@@ -270,16 +270,16 @@ def test_the_package_has_started_nothing_by_itself(site: Site) -> None:
 
 def test_the_second_one_takes_over_and_the_gate_says_who_is_missing(site: Site) -> None:
     on("node1", "systemctl stop 'opensm@*'")
-    _status, said = link(site, "--check")
-    assert f"node1 (LID {lid('node1')}), which no longer answers" in said, said
-    assert told(site) == [("link.sm", "node1", "plane compute")]
+    _status, answer = link(site, "--check")
+    assert f"node1 (LID {lid('node1')}), which no longer answers" in answer, answer
+    assert brief(site) == [("link.sm", "node1", "plane compute")]
     until(lambda: managers_of("node2").endswith("priority 13 state 3 SMINFO_MASTER"), TAKE_OVER_SECONDS, "node2 as the master")
     # The new master configures one port after the other. The files of the stand-in HCAs change with each.
     until(lambda: managers_of_ports() == {lid("node2")}, FOLLOW_SECONDS, "node2 as the master of every port")
-    _status, said = link(site, "--check")
-    assert f"node2 (LID {lid('node2')})" in said, said
-    assert "The standby has taken over" in said
-    assert told(site) == [("link.sm", "node1", "plane compute")]
+    _status, answer = link(site, "--check")
+    assert f"node2 (LID {lid('node2')})" in answer, answer
+    assert "The standby has taken over" in answer
+    assert brief(site) == [("link.sm", "node1", "plane compute")]
 
 
 def test_a_service_that_its_condition_keeps_from_starting_is_told_at_once(site: Site) -> None:
@@ -287,14 +287,14 @@ def test_a_service_that_its_condition_keeps_from_starting_is_told_at_once(site: 
     on("node2", "systemctl stop 'opensm@*'")
     on("node2", f"mount -t tmpfs -o ro tmpfs {MAD}")
     try:
-        status, said = link(site)
+        status, answer = link(site)
     finally:
         on("node2", f"umount {MAD}")
-    assert status == 2, said
-    assert f"its condition ConditionPathExists={MAD}/abi_version is not met" in said
-    assert "`modprobe ib_umad`" in said
-    status, said = link(site)
-    assert (status, told(site)) == (0, []), said
+    assert status == 2, answer
+    assert f"its condition ConditionPathExists={MAD}/abi_version is not met" in answer
+    assert "`modprobe ib_umad`" in answer
+    status, answer = link(site)
+    assert (status, brief(site)) == (0, []), answer
     assert managers() == ["14 state 3 SMINFO_MASTER", "13 state 2 SMINFO_STANDBY"]
 
 

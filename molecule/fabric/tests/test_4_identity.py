@@ -20,7 +20,7 @@ from lab import fabric, fabric_faults
 from lab.fabric import Fabric, FabricRequest
 from lab.fabric_plan import Shape
 from tests.unit.builders.known import known_of
-from tests.verify.fabric import PLANE, OnFabric, Stage, known, told
+from tests.verify.fabric import PLANE, OnFabric, Stage, brief, known
 
 #: Two planes, whose hosts have a rail on each; and a fabric whose switches nobody has named.
 ONE, OTHER, UNNAMED = "mfabric4", "mfabric5", "mfabric6"
@@ -72,36 +72,36 @@ def test_two_nodes_with_one_guid_are_one_finding_by_their_names(
     of, to = given
     host = SWITCHES if to in {"leaf2", "spine2"} else "node2"
     stage = planned(one, tmp_path) if with_plan else Stage(tmp_path, one, {"ratio": 1.0})
-    assert told(stage.run()) == []
+    assert brief(stage.run()) == []
     guid = f"{one.plan.guid(of):#x}"
     fabric_faults.console(ONE, f'Guid "{to}" {guid}')
     try:
         found = stage.run(attempts=1)
     finally:
         fabric_faults.console(ONE, f'Guid "{to}" {one.plan.guid(to):#x}')
-    assert told(found) == [(host, "fabric.graph", "error", ", ".join(sorted((of, to))))]
-    (said,) = [each.observed for each in (*found.hosts.get(host, ()), *found.planes[PLANE]) if each.status == "error"]
-    assert said.startswith(f"{places} have the same GUID {one.plan.guid(of):#018x}")
-    assert told(stage.run()) == []
+    assert brief(found) == [(host, "fabric.graph", "error", ", ".join(sorted((of, to))))]
+    (answer,) = [each.observed for each in (*found.hosts.get(host, ()), *found.planes[PLANE]) if each.status == "error"]
+    assert answer.startswith(f"{places} have the same GUID {one.plan.guid(of):#018x}")
+    assert brief(stage.run()) == []
 
 
 def test_a_plan_with_one_guid_twice_is_told_by_its_line(one: Fabric, tmp_path: Path) -> None:
     first, second = (f"{one.plan.guid(name):#018x}" for name in ("leaf1", "leaf2"))
     found = planned(one, tmp_path, one.folder.cabling.read_text().replace(second, first)).run()
-    assert told(found) == [(SWITCHES, "intent.value", "error", "rdma_fabric.planes.default.plan")]
+    assert brief(found) == [(SWITCHES, "intent.value", "error", "rdma_fabric.planes.default.plan")]
     assert "line 3: leaf2 and leaf1 have the same GUID" in found.planes[PLANE][0].observed
 
 
 def test_switches_that_nobody_has_named_are_told_once(unnamed: Fabric, tmp_path: Path) -> None:
     found = planned(unnamed, tmp_path).run()
-    assert told(found) == [(SWITCHES, "fabric.graph", "warning", "switches without a name")]
+    assert brief(found) == [(SWITCHES, "fabric.graph", "warning", "switches without a name")]
     assert [each.status for each in found.planes[PLANE] if each.check == "fabric.cabling"] == ["ok"]
 
 
 def test_a_plan_by_names_does_not_find_them_and_says_so(unnamed: Fabric, tmp_path: Path) -> None:
     nameless = re.sub(r'guid: "\w+", ', "", unnamed.folder.cabling.read_text())
     found = planned(unnamed, tmp_path, nameless).run()
-    assert told(found) == [(SWITCHES, "fabric.graph", "unknown", "switches without a name")]
+    assert brief(found) == [(SWITCHES, "fabric.graph", "unknown", "switches without a name")]
     assert "the planned leaf1, leaf2, spine1, spine2 cannot be matched" in found.planes[PLANE][0].observed
 
 
@@ -133,7 +133,7 @@ def planes(one: Fabric, other: Fabric) -> dict[str, Fabric]:
 
 
 def test_hosts_whose_ports_are_on_the_planned_planes_have_no_finding(planes: dict[str, Fabric], tmp_path: Path) -> None:
-    assert told(two_planes(tmp_path, planes)) == []
+    assert brief(two_planes(tmp_path, planes)) == []
 
 
 def test_ports_on_each_others_plane_are_told_by_their_places(planes: dict[str, Fabric], tmp_path: Path) -> None:
@@ -146,4 +146,4 @@ def test_ports_on_each_others_plane_are_told_by_their_places(planes: dict[str, F
         ("fabric.cabling", "error", "node3 mlx5_0 (rail0) is on plane red (leaf2 port 1), planned plane blue"),
         ("fabric.cabling", "error", "node3 mlx5_1 (rail1) is on plane blue (leaf2 port 2), planned plane red"),
     ]
-    assert {host for host, *_rest in told(found)} == {"node3"}
+    assert {host for host, *_rest in brief(found)} == {"node3"}

@@ -46,8 +46,8 @@ class Simulated(OnFabric):
 
 
 def sysfs(there: Fabric, host: str, folder: Path) -> SysRoot:
-    said = OnFabric(there, f"{host} mlx5_0").run(["smpquery", "portinfo", "-D", "0", "1"]).stdout
-    fields = {line.partition(":")[0]: line.partition(":")[2].strip(".") for line in said.splitlines()}
+    answer = OnFabric(there, f"{host} mlx5_0").run(["smpquery", "portinfo", "-D", "0", "1"]).stdout
+    fields = {line.partition(":")[0]: line.partition(":")[2].strip(".") for line in answer.splitlines()}
     base = folder / "sys/class/infiniband/mlx5_0/ports/1"
     base.mkdir(parents=True, exist_ok=True)
     state = {"Initialize": "2: INIT", "Active": "4: ACTIVE"}[fields["LinkState"]]

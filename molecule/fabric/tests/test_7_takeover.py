@@ -55,9 +55,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 def on(host: str, command: str) -> str:
     lab = cluster.load(NAME)
-    said = remote.execute(lab.plan.node(host), lab.folder, command, timeout_seconds=300)
-    assert said.status == 0, said.stderr
-    return said.stdout.strip()
+    answer = remote.execute(lab.plan.node(host), lab.folder, command, timeout_seconds=300)
+    assert answer.status == 0, answer.stderr
+    return answer.stdout.strip()
 
 
 def unit(rail: int) -> str:
@@ -108,11 +108,11 @@ def test_nothing_is_started_or_restricted_and_the_finding_names_the_master(site:
     assert (before["ours"], before["files"]) == ("inactive", "")
     assert "0x8202" in before["keys"]
     for words in ((), ("--check",), ALLOWED["partition_change"]):
-        status, said = link(site, *words)
+        status, answer = link(site, *words)
         # In check mode the gate reports and does not fail.
-        assert status == (0 if "--check" in words else 2), said
-        assert "subnet_manager_takeover_required" in said
-        assert f"Not configured by this role, and not stopped: {unit(1)}" in said
+        assert status == (0 if "--check" in words else 2), answer
+        assert "subnet_manager_takeover_required" in answer
+        assert f"Not configured by this role, and not stopped: {unit(1)}" in answer
         for word in (switch(), "priority 3", "MASTER", "switch"):
             assert word in finding(site)
         assert state() == before, words
@@ -120,29 +120,29 @@ def test_nothing_is_started_or_restricted_and_the_finding_names_the_master(site:
 
 def test_a_takeover_that_takes_partitions_is_withheld_with_the_ports(site: Site) -> None:
     before = state()
-    status, said = link(site, *ALLOWED["takeover"])
-    assert status == 2, said
-    assert "subnet_manager_partition_change_required" in said
+    status, answer = link(site, *ALLOWED["takeover"])
+    assert status == 2, answer
+    assert "subnet_manager_partition_change_required" in answer
     for rail in range(2):
-        assert f"node2 mlx5_{rail} ({port(rail, 'node2')}): loses 0x0202 (full)" in said
+        assert f"node2 mlx5_{rail} ({port(rail, 'node2')}): loses 0x0202 (full)" in answer
     assert state() == before
 
 
 def test_check_mode_shows_what_a_takeover_would_do(site: Site) -> None:
     before = state()
-    _status, said = link(site, "--check", "--diff", *ALLOWED["takeover"], *ALLOWED["partition_change"])
-    assert f"start {unit(0)}" in said
-    assert "loses 0x0202" in said
+    _status, answer = link(site, "--check", "--diff", *ALLOWED["takeover"], *ALLOWED["partition_change"])
+    assert f"start {unit(0)}" in answer
+    assert "loses 0x0202" in answer
     assert state() == before
 
 
 def test_an_allowed_takeover_is_made_and_the_foreign_unit_survives(site: Site) -> None:
     """ibsim does not let a master hand over reliably (docs/lab.md), so that the foreign one is ended once ours runs."""
     foreign = state()["foreign"]
-    _status, said = link(site, *ALLOWED["takeover"], *ALLOWED["partition_change"])
+    _status, answer = link(site, *ALLOWED["takeover"], *ALLOWED["partition_change"])
     after = state()
-    assert (after["ours"], after["foreign"]) == ("active", foreign), said
-    assert "subnet_manager_takeover_required" not in said, said
+    assert (after["ours"], after["foreign"]) == ("active", foreign), answer
+    assert "subnet_manager_takeover_required" not in answer, answer
     fabric.stop_manager(NAME, 1)
     until(lambda: port(0)[2:] in on("node2", "sminfo -C mlx5_0 || true"), TAKE_OVER_SECONDS, "our opensm as the master")
     until(lambda: "0x8202" not in state()["keys"], TAKE_OVER_SECONDS, "partitions of ours")

@@ -248,8 +248,8 @@ class Fleet:
         for node in self.lab.plan.nodes:
             for rail in node.rails:
                 write_tree(self.root(node.name) / "opt/class", files_of(rail))
-            said = remote.execute(node, self.lab.folder, "mountpoint -q /sys/class || mount --bind /opt/class /sys/class")
-            assert said.status == 0, said.stderr
+            answer = remote.execute(node, self.lab.folder, "mountpoint -q /sys/class || mount --bind /opt/class /sys/class")
+            assert answer.status == 0, answer.stderr
         folder = self.root(LIAR) / "opt/liar"
         folder.mkdir(exist_ok=True)
         (folder / "python").write_text("#!/usr/bin/python3\n" + Path(__file__).with_name("liar.py").read_text())
@@ -355,9 +355,9 @@ def test_the_others_are_built_and_the_liar_is_named(site: Site, fleet: Fleet, fo
     assert sum(path.stat().st_size for path in kept) < LARGEST_EVIDENCE
     assert len(done.stdout) < LARGEST_OUTPUT
     for path in kept:
-        said = path.read_text()
+        answer = path.read_text()
         assert MARK not in path.name
-        assert control_characters(said) == set(), path
+        assert control_characters(answer) == set(), path
 
 
 def test_nothing_is_where_a_lie_pointed(fleet: Fleet) -> None:

@@ -35,9 +35,9 @@ def stopping(site: Site) -> set[tuple[str, str]]:
     return {(line["host"], line["subject"]) for line in site.lines("findings.jsonl") if line["status"] in ("error", "unknown")}
 
 
-def blamed(said: str) -> list[str]:
+def blamed(answer: str) -> list[str]:
     """The verdicts that the summary tells."""
-    found = re.search(r"^To blame:\n((?:  .*\n)+)", said, re.M)
+    found = re.search(r"^To blame:\n((?:  .*\n)+)", answer, re.M)
     return [] if found is None else found.group(1).splitlines()
 
 
@@ -78,14 +78,14 @@ def test_a_machine_that_loses_its_power_in_mid_sweep(lab: Lab, site: Site) -> No
         until(lambda: sent_bytes(lab) - begun > A_PAIR_BYTES, 120, "more than a measurement has been sent")
         cluster.power(lab.plan.name, "node3", "off")
         try:
-            said, _nothing = run.communicate(timeout=600)
+            answer, _nothing = run.communicate(timeout=600)
         finally:
             cluster.power(lab.plan.name, "node3", "on")
-    print(said[-3000:])
+    print(answer[-3000:])
     assert run.returncode != 0
-    assert {host for host, _subject in stopping(site)} == {"node3"}, said
-    assert blamed(said)
-    assert all(verdict.startswith("  node3") for verdict in blamed(said)), said
+    assert {host for host, _subject in stopping(site)} == {"node3"}, answer
+    assert blamed(answer)
+    assert all(verdict.startswith("  node3") for verdict in blamed(answer)), answer
     measured = {(row[0], *sorted(row[2:4])) for row in site.results() if row[6] is not None}
     assert {(rail, *pair) for rail in (0, 1) for pair in ((0, 1), (0, 3), (1, 3))} <= measured
     dead = [row for row in site.results() if row[6] is None]

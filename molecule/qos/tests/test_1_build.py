@@ -39,9 +39,9 @@ def test_dcb_says_so_on_both(hosts: Hosts) -> None:
 
 
 def test_ofed_says_so_where_it_is(hosts: Hosts) -> None:
-    said = hosts.run("node1", "mlnx_qos -i ens1")
-    assert "Priority trust state: dscp" in said
-    assert "\tenabled     0   0   0   1   0   0   0   0" in said
+    answer = hosts.run("node1", "mlnx_qos -i ens1")
+    assert "Priority trust state: dscp" in answer
+    assert "\tenabled     0   0   0   1   0   0   0   0" in answer
     assert hosts.run("node1", "cat /sys/class/infiniband/rxe_rail0/tc/1/traffic_class") == "Global tclass=106"
 
 

@@ -49,9 +49,9 @@ def test_a_nic_that_is_plugged_in_anew_is_set_by_its_unit_alone(hosts: Hosts, si
 
 def test_a_failure_at_boot_is_told_to_systemd(hosts: Hosts) -> None:
     hosts.run("node2", "modprobe -r standin_qos; modprobe standin_qos refuse=1")
-    said = hosts.run(
+    answer = hosts.run(
         "node2", "systemctl restart rdma-qos@ens1; systemctl is-failed rdma-qos@ens1; journalctl -q -o cat -n 5 -u rdma-qos@ens1"
     )
-    assert said.splitlines()[0] == "failed"
-    assert "ens1" in said
+    assert answer.splitlines()[0] == "failed"
+    assert "ens1" in answer
     hosts.run("node2", "modprobe -r standin_qos; modprobe standin_qos; systemctl restart rdma-qos@ens1 rdma-qos@ens2")

@@ -147,7 +147,7 @@ def _dcb(root: Path) -> Host:
         text += _debugfs(address)
     answers = {
         **_answers(MODULES, "kernel/drivers", "Debian", None),
-        **{("dcb", "-N", "-j", name): said for name, said in {"pfc": PFC, "ets": ETS, "app": APP, "dcbx": DCBX, "buffer": BUFFER}.items()},
+        **{("dcb", "-N", "-j", name): tree for name, tree in {"pfc": PFC, "ets": ETS, "app": APP, "dcbx": DCBX, "buffer": BUFFER}.items()},
         ("ibv_devinfo",): _devinfo("Ethernet"),
         ("ethtool", "-m"): OPTIC,
     }
@@ -196,8 +196,8 @@ def _finished(name: str, root: Path, text: str, variables: Mapping[str, Any], an
         _write(root, file)
     for _time in range(2):
         facts = from_dict(read(host).facts)
-        wish = pcie_request(intent, facts, mrrs_allowed=True, acs_allowed=False)
-        for file in [*nccl_files(intent, facts), *service_files(wish)]:
+        requested = pcie_request(intent, facts, mrrs_allowed=True, acs_allowed=False)
+        for file in [*nccl_files(intent, facts), *service_files(requested)]:
             _write(root, file)
     return replace(host)
 
@@ -472,7 +472,7 @@ def _modules(names: Sequence[str], version: str | None) -> str:
 
 def _answers(modules: Sequence[str], folder: str, signer: str, version: str | None, kernel: str = KERNEL) -> dict[Sequence[str], str]:
     """What the commands that every host has print."""
-    said = "".join(
+    answer = "".join(
         f"filename:       /lib/modules/{kernel}/{folder}/{name}.ko\n"
         + (f"version:        {version}\n" if version else "")
         + f"srcversion:     {name.upper()}0123\nname:           {name}\nsigner:         {signer}\nsig_key:        01\n"
@@ -492,7 +492,7 @@ def _answers(modules: Sequence[str], folder: str, signer: str, version: str | No
         }.items()
     ]  # fmt: skip
     return {
-        ("modinfo",): said,
+        ("modinfo",): answer,
         ("systemctl", "show"): states,
         ("systemd-run",): limits_text(),
         ("busctl", "get-property"): "b false\n",

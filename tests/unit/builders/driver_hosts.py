@@ -27,7 +27,7 @@ HOLDERS = {
     "mlx5_ib": [],
     "rdma_cm": [],
 }
-SAID = "MLNX_OFED_LINUX-24.10-1.1.4.0"
+OFED_VERSION = "MLNX_OFED_LINUX-24.10-1.1.4.0"
 
 
 def driver(stack: str = "mlnx_ofed", version: str | None = "24.10-1.1.4.0", **changes: Any) -> dict[str, Any]:
@@ -85,20 +85,21 @@ def host(
 
 def installed(**changes: Any) -> dict[str, Any]:
     """A host with MLNX_OFED 24.10-1.1.4.0, built and loaded."""
-    return host(**{"ofed_version": SAID, "modules": add_on(), "dkms": [built()], "vendor": {"mlnx-ofed-kernel-dkms": "24.10"}, **changes})
+    vendor = {"mlnx-ofed-kernel-dkms": "24.10"}
+    return host(**{"ofed_version": OFED_VERSION, "modules": add_on(), "dkms": [built()], "vendor": vendor, **changes})
 
 
-def part(cls: type[Part], told: Mapping[str, Any]) -> Part:
+def part(cls: type[Part], reported: Mapping[str, Any]) -> Part:
     """A dataclass of the facts of its dictionary; what that lacks is None."""
-    return cls(**{field.name: told.get(field.name) for field in fields(cls)})
+    return cls(**{field.name: reported.get(field.name) for field in fields(cls)})
 
 
-def stack_of(told: Mapping[str, Any]) -> Stack:
+def stack_of(reported: Mapping[str, Any]) -> Stack:
     """The stack of the facts of a part of its tree, also where hosts' oldest Python runs."""
     parts = {
-        "modules": {name: part(Module, {"holders": [], **each}) for name, each in told.get("modules", {}).items()},
-        "distribution": part(Distribution, {"like": [], **(told.get("distribution") or {})}),
-        "dkms": [part(DkmsModule, each) for each in told.get("dkms", ())],
-        "uses": told.get("uses") and [part(StorageUse, each) for each in told["uses"]],
+        "modules": {name: part(Module, {"holders": [], **each}) for name, each in reported.get("modules", {}).items()},
+        "distribution": part(Distribution, {"like": [], **(reported.get("distribution") or {})}),
+        "dkms": [part(DkmsModule, each) for each in reported.get("dkms", ())],
+        "uses": reported.get("uses") and [part(StorageUse, each) for each in reported["uses"]],
     }
-    return part(Stack, {**told, **parts})
+    return part(Stack, {**reported, **parts})

@@ -40,10 +40,10 @@ def of_host(fabric: Fabric, host: str, table: Sequence[int] | None = None, **pai
         if its["kind"] == "host" and its["name"] == host:
             device, guid = name.split()[1], str(its["guid"])[2:]
             link = {"address": f"0000:{16 + len(rails):02x}:00.0", "speed_gtps": 32.0, "width": 16}
-            told = {"link_layer": "InfiniBand", "netdev": None, "rate_gbps": 400.0, "width": 4, "speed": "NDR", "rocev2": {}, "gids": []}
+            known = {"link_layer": "InfiniBand", "netdev": None, "rate_gbps": 400.0, "width": 4, "speed": "NDR", "rocev2": {}, "gids": []}
             soft = FACTS["devices"]["rxe_rail0"]
             keys = None if table is None else {str(index): key for index, key in enumerate(table)}
-            port = {**soft["ports"]["1"], **told, "pkeys": keys}
+            port = {**soft["ports"]["1"], **known, "pkeys": keys}
             devices[device] = {
                 **soft, "software": False, "driver": "mlx5_core", "node_guid": ":".join(guid[at : at + 4] for at in range(0, 16, 4)),
                 "pci": {**link, "narrowest": link}, "ports": {"1": port},
@@ -87,8 +87,8 @@ class FabricRun:
 
     def saw(self, *planes: Fabric, **changed: Any) -> None:
         """Let the fabric stage have read these; changed: in what it has written of each."""
-        told = [{**plane.graph().to_dict(), **changed} for plane in planes]
-        self.folder.write_json("fabric.json", {"schema": 1, "planes": told})
+        known = [{**plane.graph().to_dict(), **changed} for plane in planes]
+        self.folder.write_json("fabric.json", {"schema": 1, "planes": known})
 
     @property
     def fleet(self) -> Fleet:

@@ -82,11 +82,11 @@ class Fabric:
 
     def _node(self, name: str) -> Node:
         device = name.partition(" ")[2]
-        told = {end[1]: {"number": end[1], **values} for end, values in self.ports.items() if end[0] == name}
+        reported = {end[1]: {"number": end[1], **values} for end, values in self.ports.items() if end[0] == name}
         for end in self.cables:
             if end[0] == name:
-                told.setdefault(end[1], {"number": end[1]})
-        ports = {number: Port(**values) for number, values in sorted(told.items())}
+                reported.setdefault(end[1], {"number": end[1]})
+        ports = {number: Port(**values) for number, values in sorted(reported.items())}
         its = self.nodes[name]
         if its["kind"] == "host":
             ports = {number: replace(port, guid=its.get("port_guid", its["guid"])) for number, port in (ports or {1: Port(1)}).items()}

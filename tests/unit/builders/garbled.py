@@ -33,12 +33,12 @@ def garbled(sample: str) -> st.SearchStrategy[str]:
 
 def read_or_refused(parser: Callable[..., Any], *arguments: Any) -> bool:
     """True, as a parser takes a text, or refuses it with a ParseError that says something and not too much. Anything else escapes."""
-    said = None
+    answer = None
     try:
         parser(*arguments)
     except ParseError as error:
-        said = str(error)
-    assert said is None or 0 < len(said) <= MESSAGE + len(" … "), f"an error of {len(said)} characters: {said[:200]!r}"
+        answer = str(error)
+    assert answer is None or 0 < len(answer) <= MESSAGE + len(" … "), f"an error of {len(answer)} characters: {answer[:200]!r}"
     return True
 
 

@@ -26,5 +26,5 @@ def nccl_lint(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     with pytest.raises(SystemExit):
         runpy.run_path(str(MODULE), run_name="__main__")
-    said: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return said
+    answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return answer

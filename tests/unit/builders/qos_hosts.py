@@ -39,17 +39,18 @@ def profile(**roce: Any) -> dict[str, Any]:
 
 def mlx5_qos(device: str = "mlx5_0", **changes: Any) -> dict[str, Any]:
     """As much as facts can tell of an interface: what mlnx_qos and OFED's files say of one that is as the profile says."""
-    told: dict[str, Any] = {"trust": "dscp", "dscp_to_priority": {code: code // 8 for code in range(64)}, "dcbx": "os"}
-    told.update(pfc=[priority == 3 for priority in range(8)], cable_length_m=7, traffic_class=106, traffic_class_settable=True)
-    told.update(priority_to_tc=[0, 0, 0, 3, 0, 0, 6, 0], tsa=["ets"] * 6 + ["strict", "ets"], bandwidth_percent=[50, 0, 0, 50, 0, 0, 0, 0])
-    told.update(np=dict.fromkeys(NP_PARAMETERS, 4), rp=dict.fromkeys(RP_PARAMETERS, 32767), ecn_np=[True] * 8, ecn_rp=[True] * 8)
-    told["np"].update(cnp_dscp=48, cnp_802p_prio=6)
-    told.update(rdma_cm=RdmaCm("RoCE v2", 106), warnings=["lldpad"], buffer_bytes=[1] * 8)
+    values: dict[str, Any] = {"trust": "dscp", "dscp_to_priority": {code: code // 8 for code in range(64)}, "dcbx": "os"}
+    values.update(pfc=[priority == 3 for priority in range(8)], cable_length_m=7, traffic_class=106, traffic_class_settable=True)
+    values.update(priority_to_tc=[0, 0, 0, 3, 0, 0, 6, 0], tsa=["ets"] * 6 + ["strict", "ets"])
+    values.update(bandwidth_percent=[50, 0, 0, 50, 0, 0, 0, 0])
+    values.update(np=dict.fromkeys(NP_PARAMETERS, 4), rp=dict.fromkeys(RP_PARAMETERS, 32767), ecn_np=[True] * 8, ecn_rp=[True] * 8)
+    values["np"].update(cnp_dscp=48, cnp_802p_prio=6)
+    values.update(rdma_cm=RdmaCm("RoCE v2", 106), warnings=["lldpad"], buffer_bytes=[1] * 8)
     pause = Pause(None, *changes.pop("pause", (False, False)))
-    return as_tree(QosState(**{"backend": "mlnx_qos", "why": "it answers", "device": device, "port": "1", **told, **changes}), pause)
+    return as_tree(QosState(**{"backend": "mlnx_qos", "why": "it answers", "device": device, "port": "1", **values, **changes}), pause)
 
 
 def dcb_qos(device: str = "mlx5_0", **changes: Any) -> dict[str, Any]:
     """The same by dcb and debugfs, which has no switches of congestion control; only what has an entry is told of DSCP."""
-    told = {"backend": "dcb", "dscp_to_priority": {26: 3, 48: 6}, "ecn_np": None, "ecn_rp": None, "traffic_class": None}
-    return mlx5_qos(device, **{**told, "traffic_class_settable": False, **changes})
+    values = {"backend": "dcb", "dscp_to_priority": {26: 3, 48: 6}, "ecn_np": None, "ecn_rp": None, "traffic_class": None}
+    return mlx5_qos(device, **{**values, "traffic_class_settable": False, **changes})

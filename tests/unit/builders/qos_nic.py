@@ -39,7 +39,7 @@ ALL = ["dcbx", "trust", "dscp 26", "dscp 48", "pfc", "ets", "np cnp_dscp", "rdma
 
 
 @dataclass
-class Told:
+class DcbState:
     """What one interface has been told."""
 
     pfc: list[bool] = field(default_factory=lambda: [False] * 8)
@@ -56,7 +56,7 @@ class Dcb:
 
     def __init__(self, *, deaf: Sequence[str] = (), refuses: str = "") -> None:
         self.deaf, self.refuses = deaf, refuses
-        self.nics: dict[str, Told] = defaultdict(Told)
+        self.nics: dict[str, DcbState] = defaultdict(DcbState)
         self.sets: list[str] = []
 
     def run(self, argv: Sequence[str], *, timeout_seconds: float = 30.0) -> Completed:
@@ -66,7 +66,7 @@ class Dcb:
         assert words[0] == "dcb", words
         if "show" in words:
             assert (words[1:3], words[4:6]) == (("-N", "-j"), ("show", "dev")), words
-            return Completed(words, 0, json.dumps(self._told(words[3], self.nics[words[6]])) + "\n", "")
+            return Completed(words, 0, json.dumps(self._answer(words[3], self.nics[words[6]])) + "\n", "")
         kind, name = words[1], words[4]
         assert words[2:4] in (("set", "dev"), ("replace", "dev")), words
         self.sets.append(" ".join(words[1:]))
@@ -76,7 +76,7 @@ class Dcb:
             getattr(self, f"_set_{kind}")(words[5:], self.nics[name])
         return Completed(words, 0, "", "")
 
-    def _told(self, kind: str, nic: Told) -> dict[str, Any]:
+    def _answer(self, kind: str, nic: DcbState) -> dict[str, Any]:
         return {
             "pfc": {"pfc_cap": 8, "macsec_bypass": False, "delay": 7, "prio_pfc": nic.pfc},
             "ets": {"willing": False, "ets_cap": 8, **nic.ets},
@@ -85,18 +85,18 @@ class Dcb:
             "buffer": {"prio_buffer": [0] * 8, "buffer_size": [0] * 8, "total_size": 0},
         }[kind]
 
-    def _set_pfc(self, words: Sequence[str], nic: Told) -> None:
+    def _set_pfc(self, words: Sequence[str], nic: DcbState) -> None:
         assert words[0] == "prio-pfc"
         nic.pfc = [pair.split(":")[1] == "on" for pair in words[1:]]
 
-    def _set_app(self, words: Sequence[str], nic: Told) -> None:
+    def _set_app(self, words: Sequence[str], nic: DcbState) -> None:
         code, priority = words[1].split(":")
         nic.codes[int(code)] = int(priority)
 
-    def _set_dcbx(self, words: Sequence[str], nic: Told) -> None:
+    def _set_dcbx(self, words: Sequence[str], nic: DcbState) -> None:
         nic.host = "host" in words
 
-    def _set_ets(self, words: Sequence[str], nic: Told) -> None:
+    def _set_ets(self, words: Sequence[str], nic: DcbState) -> None:
         key = ""
         for word in words:
             if ":" not in word:

@@ -42,8 +42,8 @@ def fabric(
             name = f"node{host + 1} mlx5_{rail}"
             found.node(name, "host", hca(rail, host))
             found.join((name, 1), (f"leaf{leaf}", place))
-            told = {"lid": 1 + rail * 4096 + host, "state": "ACTIVE", "physical": "LinkUp", "width": 4, "speed": "NDR"}
-            found.ports[name, 1] = told
+            reported = {"lid": 1 + rail * 4096 + host, "state": "ACTIVE", "physical": "LinkUp", "width": 4, "speed": "NDR"}
+            found.ports[name, 1] = reported
     for each in slow:
         leaf_name, _slash, port = each.partition("/")
         found.slow((leaf_name, int(port)), width=1)

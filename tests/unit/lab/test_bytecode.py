@@ -19,7 +19,7 @@ from lab.image import RECIPE
 PLACE = RECIPE / "files/usr/lib/python3/dist-packages"
 
 
-def said(archive: Path, folder: Path) -> str:
+def outcome(archive: Path, folder: Path) -> str:
     """What a Python says that imports the module `sent` from the archive and keeps bytecode in the folder."""
     program = (
         f"import sys; sys.path[:0] = [{str(PLACE)!r}, {str(archive)!r}]\n{(PLACE / 'lab.pth').read_text()}"
@@ -36,28 +36,28 @@ def archive(tmp_path: Path) -> Path:
 
 
 def test_a_source_is_compiled_once(archive: Path, tmp_path: Path) -> None:
-    assert said(archive, tmp_path / "kept") == "compiled"  # there is no such folder
+    assert outcome(archive, tmp_path / "kept") == "compiled"  # there is no such folder
     (tmp_path / "kept").mkdir()
-    assert said(archive, tmp_path / "kept") == "compiled"
+    assert outcome(archive, tmp_path / "kept") == "compiled"
     (kept,) = (tmp_path / "kept").iterdir()
     kept.write_bytes(marshal.dumps(compile("word = 'kept'", "sent.py", "exec")))
-    assert said(archive, tmp_path / "kept") == "kept"
+    assert outcome(archive, tmp_path / "kept") == "kept"
 
 
 def test_another_source_is_compiled_anew(archive: Path, tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
-    assert said(archive, tmp_path / "kept") == "compiled"
+    assert outcome(archive, tmp_path / "kept") == "compiled"
     with zipfile.ZipFile(archive, "w") as made:
         made.writestr("sent.py", "word = 'changed'\n")
-    assert said(archive, tmp_path / "kept") == "changed"
+    assert outcome(archive, tmp_path / "kept") == "changed"
     assert len(list((tmp_path / "kept").iterdir())) == 2
 
 
 @pytest.mark.parametrize("rest", [b"", b"no bytecode", marshal.dumps(compile("word = 'kept'", "sent.py", "exec"))[:40]])
 def test_bytecode_that_cannot_be_read_is_made_again(archive: Path, tmp_path: Path, rest: bytes) -> None:
     (tmp_path / "kept").mkdir()
-    assert said(archive, tmp_path / "kept") == "compiled"
+    assert outcome(archive, tmp_path / "kept") == "compiled"
     (kept,) = (tmp_path / "kept").iterdir()
     kept.write_bytes(rest)
-    assert said(archive, tmp_path / "kept") == "compiled"
+    assert outcome(archive, tmp_path / "kept") == "compiled"
     assert kept.read_bytes() != rest

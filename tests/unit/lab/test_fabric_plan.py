@@ -117,11 +117,11 @@ def test_the_topology_names_both_ends_of_every_cable() -> None:
 
 def test_the_planned_cabling_is_yaml_with_ranges_for_parallel_cables() -> None:
     plan = make(Shape("leafspine", 8, 1))
-    said = yaml.safe_load(fabric_texts.cabling(plan))
-    assert said["switches"]["spine1"] == {"guid": "0x506b4b0300000030", "tier": "spine"}
-    assert said["links"][0] == {"from": "node1 mlx5_0", "to": "leaf1/1"}
-    assert said["links"][-1] == {"from": "leaf2/7-8", "to": "spine2/3-4"}
-    assert len(said["links"]) == 12
+    answer = yaml.safe_load(fabric_texts.cabling(plan))
+    assert answer["switches"]["spine1"] == {"guid": "0x506b4b0300000030", "tier": "spine"}
+    assert answer["links"][0] == {"from": "node1 mlx5_0", "to": "leaf1/1"}
+    assert answer["links"][-1] == {"from": "leaf2/7-8", "to": "spine2/3-4"}
+    assert len(answer["links"]) == 12
 
 
 def test_the_name_map_has_every_switch() -> None:

@@ -76,8 +76,8 @@ def test_before_there_is_a_subnet_manager(tmp_path: Path) -> None:
     ],
 )
 def test_a_rate_in_the_words_of_the_kernel(width: str, speed: str, extended: str, expected: str) -> None:
-    said = {"LinkWidthActive": width, "LinkSpeedActive": speed, "LinkSpeedExtActive": extended}
-    assert fabric_tree.rate(said) == expected
+    answer = {"LinkWidthActive": width, "LinkSpeedActive": speed, "LinkSpeedExtActive": extended}
+    assert fabric_tree.rate(answer) == expected
 
 
 def test_modules_are_told_as_parts_of_the_kernel() -> None:

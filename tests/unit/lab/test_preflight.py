@@ -322,6 +322,6 @@ def test_a_lab_that_a_restart_of_the_computer_has_ended(
     monkeypatch.setattr(namespace, "exists", lambda name: there and name == "rdma-lab")
     monkeypatch.setattr(preflight, "is_free", lambda _port: False)
     status = cli.main(["up", "--kind", "container", "--nodes", "1", "--port-base", "22000"])
-    said = capsys.readouterr()
-    assert words in said.out
+    answer = capsys.readouterr()
+    assert words in answer.out
     assert (status, folder.path.exists()) == ((0, True) if there else (1, False))

@@ -122,10 +122,10 @@ def test_a_failed_state_leaves_nothing_behind(folder: Path) -> None:
 
 
 def test_another_machine_or_qemu_has_another_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = {"now": "QEMU emulator version 7.2.22"}
-    monkeypatch.setattr(saved, "run", lambda argv: said["now"] if argv == ["qemu-system-x86_64", "--version"] else pytest.fail(str(argv)))
+    output = {"now": "QEMU emulator version 7.2.22"}
+    monkeypatch.setattr(saved, "run", lambda argv: output["now"] if argv == ["qemu-system-x86_64", "--version"] else pytest.fail(str(argv)))
     paths = {saved.of(Path("/images/x"), [machine, saved]).path, saved.of(Path("/images/x"), [saved]).path}
-    said["now"] = "QEMU emulator version 10.0.0"
+    output["now"] = "QEMU emulator version 10.0.0"
     paths.add(saved.of(Path("/images/x"), [machine, saved]).path)
     assert len(paths) == 3
     assert all(path.parent == Path("/images/x") for path in paths)

@@ -145,7 +145,7 @@ def test_buffers_rates_cable_and_owner(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "answer"),
     [
         (["--trust", "dscp", "--dscp2prio", "set,26,3"], "trust and dscp2prio commands cannot be used at the same time.\n"),
         (["--trust", "vlan"], "Invalid trust state command. Refer to the help.\n"),
@@ -160,8 +160,8 @@ def test_buffers_rates_cable_and_owner(run: Run) -> None:
     ],
     ids=["both", "trust", "dscp", "absent", "few", "many", "share", "sum", "dcbx", "word"],
 )
-def test_refusals_are_told_on_standard_output(words: list[str], said: str, run: Run) -> None:
-    assert refusal(run, *words) == said
+def test_refusals_are_told_on_standard_output(words: list[str], answer: str, run: Run) -> None:
+    assert refusal(run, *words) == answer
     assert run("-i", "ens1").stdout == FRESH_TEXT
 
 

@@ -43,9 +43,9 @@ def state(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(state: Path) -> Run:
-    def call(*words: str, said: str = "") -> subprocess.CompletedProcess[str]:
+    def call(*words: str, answer: str = "") -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "MSTCONFIG_STATE": str(state)}
-        return subprocess.run([str(STANDIN), *words], input=said, env=environment, capture_output=True, text=True, check=False)
+        return subprocess.run([str(STANDIN), *words], input=answer, env=environment, capture_output=True, text=True, check=False)
 
     return call
 
@@ -89,10 +89,10 @@ def test_a_write_changes_the_next_boot_and_a_boot_makes_it_current(run: Run) -> 
 
 
 def test_without_leave_it_asks(run: Run) -> None:
-    done = run("-d", CARD, "set", "LINK_TYPE_P1=2", said="n\n")
+    done = run("-d", CARD, "set", "LINK_TYPE_P1=2", answer="n\n")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (2, " Apply new Configuration? (y/n) [n] : -E- Aborted by user.")
     assert values(run, "LINK_TYPE_P1") == ("IB(1)", "IB(1)")
-    assert run("-d", CARD, "set", "LINK_TYPE_P1=2", said="y\n").returncode == 0
+    assert run("-d", CARD, "set", "LINK_TYPE_P1=2", answer="y\n").returncode == 0
     assert values(run, "LINK_TYPE_P1")[1] == "ETH(2)"
 
 

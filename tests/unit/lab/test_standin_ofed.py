@@ -82,7 +82,7 @@ def test_a_sabotage_that_is_none(text: str, tmp_path: Path, capsys: pytest.Captu
 
 # The tarball of these ends with 171 before it touches the machine, whatever it takes for right: nothing is ever installed here.
 @pytest.mark.parametrize(
-    ("words", "status", "said"),
+    ("words", "status", "answer"),
     [
         (["--no-such-option"], 22, "Unsupported installation option: '--no-such-option'"),
         (["--kernel"], 22, "needs a value"),
@@ -92,10 +92,10 @@ def test_a_sabotage_that_is_none(text: str, tmp_path: Path, capsys: pytest.Captu
         (["--help"], 0, "Usage"),
     ],
 )
-def test_the_installer_s_refusals(words: list[str], status: int, said: str, tmp_path: Path) -> None:
+def test_the_installer_s_refusals(words: list[str], status: int, answer: str, tmp_path: Path) -> None:
     folder = unpacked(tmp_path, "rc=171")
     done = run(folder / "mlnxofedinstall", *words)
-    assert (done.returncode, said in done.stdout) == (status, True), done.stdout + done.stderr
+    assert (done.returncode, answer in done.stdout) == (status, True), done.stdout + done.stderr
 
 
 def test_the_installer_needs_its_version_file(tmp_path: Path) -> None:

@@ -103,12 +103,12 @@ def test_pytest_shows_it(tmp_path: Path, body: str) -> None:
     argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tmp_path / "test_site.py")]
     done = subprocess.run(argv, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout
-    said = [line.removeprefix("E").strip() for line in done.stdout.splitlines() if line.startswith("E ")]
-    assert said[0].startswith("AssertionError: node2, rdma.cluster.limits : Set the limits, Task failed: ")
+    answer = [line.removeprefix("E").strip() for line in done.stdout.splitlines() if line.startswith("E ")]
+    assert answer[0].startswith("AssertionError: node2, rdma.cluster.limits : Set the limits, Task failed: ")
     assert "line 459" not in done.stdout
     assert "line 499" in done.stdout
     (file,) = (tmp_path / failures.FOLDER).iterdir()
-    assert any(str(file) in line for line in said)
+    assert any(str(file) in line for line in answer)
     assert OUTPUT in file.read_text()
 
 

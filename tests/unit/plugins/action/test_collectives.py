@@ -26,7 +26,7 @@ from tests.unit.builders.known import known_of
 Says = Callable[[Sequence[str]], str]
 
 
-def said(hosts: Sequence[str], status: str) -> dict[str, Any]:
+def answer(hosts: Sequence[str], status: str) -> dict[str, Any]:
     """What rdma.cluster.nccl_test returns."""
     finding = Finding("collectives", "collective.busbw", hosts[0], "a run", status, "24 GB/s", "")
     return {"findings": [finding.to_dict()], "busbw_gbytes_per_s": 24.0, "seconds": 3.0, "argv": ["mpirun"], "log": None}
@@ -69,7 +69,7 @@ class Stage:
         status = self.says(hosts)
         if status == "lost":
             raise AnsibleConnectionFailure("no route to host")
-        return {"failed": True, "msg": "no such file"} if status == "failed" else said(hosts, status)
+        return {"failed": True, "msg": "no such file"} if status == "failed" else answer(hosts, status)
 
     def ask(self, scope: str, **options: Any) -> dict[str, Any]:
         return self.action.work({"scope": scope, "measure": "auto", "launcher": None, **options})
@@ -112,9 +112,9 @@ def test_a_host_that_began_to_work_is_not_run_and_does_not_fail(stage: Stage) ->
 def test_a_launcher_that_began_to_work_ends_the_ladder(stage: Stage) -> None:
     stage.ask("plan")
     stage.in_use = "GPU process 4711 (python3)"
-    said_ = stage.ask("ladder")
-    assert (said_["runs"], said_["msg"]) == (0, "node1 is in use: GPU process 4711 (python3)")
-    assert stage.folder.read_json(LADDER)["problem"] == said_["msg"]
+    result = stage.ask("ladder")
+    assert (result["runs"], result["msg"]) == (0, "node1 is in use: GPU process 4711 (python3)")
+    assert stage.folder.read_json(LADDER)["problem"] == result["msg"]
     assert len(stage.calls) == 1
 
 
@@ -199,7 +199,7 @@ def test_an_answer_that_makes_no_sense_ends_the_ladder_and_names_the_launcher(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
     stage.ask("plan")
-    monkeypatch.setattr(stage.action, "module", lambda *_words, **_arguments: {**said(HOSTS, "ok"), **change})
+    monkeypatch.setattr(stage.action, "module", lambda *_words, **_arguments: {**answer(HOSTS, "ok"), **change})
     assert stage.ask("ladder")["msg"].startswith("node1: its answer is refused: ")
 
 

@@ -34,8 +34,8 @@ def diagnose(folder: Path, log: str, hosts: dict[str, Any], *words: str) -> subp
 
 
 def stored(folder: Path) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads((folder / "artifacts/latest/diagnosis.json").read_text(encoding="utf-8"))
-    return told
+    reported: dict[str, Any] = json.loads((folder / "artifacts/latest/diagnosis.json").read_text(encoding="utf-8"))
+    return reported
 
 
 def test_a_job_is_diagnosed_without_an_intent(tmp_path: Path) -> None:
@@ -45,9 +45,9 @@ def test_a_job_is_diagnosed_without_an_intent(tmp_path: Path) -> None:
     text = (tmp_path / "artifacts/latest/diagnosis.txt").read_text(encoding="utf-8")
     assert text.startswith(f"{H200}: why the job failed\n")
     assert f"\n{text}" in done.stdout
-    told = stored(tmp_path)
-    assert (told["schema"], told["log"], told["first_cause"], told["unknown_hosts"]) == (1, str(H200), "ib.no_device", [])
-    first = told["findings"][0]
+    reported = stored(tmp_path)
+    assert (reported["schema"], reported["log"], reported["first_cause"], reported["unknown_hosts"]) == (1, str(H200), "ib.no_device", [])
+    first = reported["findings"][0]
     assert (first["kind"], first["is"], first["first_cause"]) == ("ib.no_device", "remark", True)
     assert all(list(cause["hosts"]) == ["here"] for cause in first["causes"])
 
@@ -57,9 +57,9 @@ def test_with_an_intent_a_relative_log_and_a_host_that_is_not_there(tmp_path: Pa
     away = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
     done = diagnose(tmp_path, "job.log", {"node1": {"rdma_rails": lab_rails()}, "node2": away})
     assert "job.log: why the job failed" in done.stdout, done.stdout + done.stderr
-    told = stored(tmp_path)
-    assert told["first_cause"] == "memory.locked"
-    memlock = told["findings"][0]["causes"][0]
+    reported = stored(tmp_path)
+    assert reported["first_cause"] == "memory.locked"
+    memlock = reported["findings"][0]["causes"][0]
     assert memlock["hosts"] == {"node2": {"verdict": "not checkable", "seen": "the limits were not read"}}
     assert memlock["remedy"].startswith("1. Run the host stage for node2.")
 
@@ -81,8 +81,8 @@ def test_an_intent_is_used_with_the_playbooks_own_variables(tmp_path: Path) -> N
     names = json.dumps({"rdma_job_hosts": {"trainer-0": "node1"}, "rdma_hosts": "node1"})
     done = diagnose(tmp_path, "job.log", {"node1": {"rdma_rails": lab_rails()}}, "-e", names)
     assert done.returncode == 0, done.stdout + done.stderr
-    told = stored(tmp_path)
-    assert (told["refused_intents"], told["without_intent"], told["unread_hosts"]) == ({}, [], [])
+    reported = stored(tmp_path)
+    assert (reported["refused_intents"], reported["without_intent"], reported["unread_hosts"]) == ({}, [], [])
     assert "is refused" not in done.stdout
     assert (tmp_path / "artifacts/latest/intent/node1.json").exists()
     (tmp_path / "job.log").write_text("node1:1:2 [0] NCCL WARN NET/IB : Unable to query port_num 1 on dev mlx5_0\n")
@@ -100,11 +100,11 @@ def test_a_refused_intent_is_an_error_and_the_facts_are_used_alone(tmp_path: Pat
     assert lines[2].startswith("! ERROR: the intent of node1 is refused.")
     assert "rdma_pears" in lines[3]
     assert lines[3].endswith("(node1)"), lines
-    told = stored(tmp_path)
-    assert list(told["refused_intents"]) == ["node1"]
+    reported = stored(tmp_path)
+    assert list(reported["refused_intents"]) == ["node1"]
     # The log is diagnosed all the same.
-    assert told["first_cause"] == "memory.locked"
-    assert "limits were not read" not in json.dumps(told["findings"])
+    assert reported["first_cause"] == "memory.locked"
+    assert "limits were not read" not in json.dumps(reported["findings"])
     assert re.search(r"fatal: \[node1\]: FAILED! .*The intent of node1 is refused", done.stdout), done.stdout
     assert not re.search(r"fatal: \[node2\]", done.stdout)
 

@@ -60,8 +60,8 @@ def run(
     hosts: dict[str, Any] = {host: {"known": known} for host, known in facts_of.items()}
     local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
     (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": {**hosts, "node3": {}}, "vars": local}}))
-    told = [graph.to_dict() if isinstance(graph, Graph) else graph for graph in graphs]
-    arguments = {"graphs": told, **({"planes": planes} if planes else {})}
+    reported = [graph.to_dict() if isinstance(graph, Graph) else graph for graph in graphs]
+    arguments = {"graphs": reported, **({"planes": planes} if planes else {})}
     tasks = [
         {"name": "Know", "ansible.builtin.set_fact": {"rdma": "{{ known }}", "cacheable": True}, "when": "known is defined"},
         {"name": "Write", "rdma.cluster.fabric_discover": arguments, "run_once": True},
@@ -82,7 +82,7 @@ def test_all_is_written_in_check_mode_too(tmp_path: Path, discover: Discover) ->
     done = discover(tmp_path, [graph, replace(graph, plane="second", problems=["no answer"], complete=False)], "--check", "-v")
     assert done.returncode == 0, done.stdout + done.stderr
     run = run_folder(tmp_path)
-    assert [Graph.from_dict(told).plane for told in json.loads((run / "fabric.json").read_text())["planes"]] == ["default", "second"]
+    assert [Graph.from_dict(each).plane for each in json.loads((run / "fabric.json").read_text())["planes"]] == ["default", "second"]
     assert sorted(path.name for path in (run / "fabric").iterdir()) == [
         "default.graphml",
         "default.svg",

@@ -35,7 +35,7 @@ def facts(physical: str = "LinkUp", netdev: str | None = None) -> dict[str, Any]
     return {"netdevs": netdevs, "devices": {"mlx5_0": {"pci": {"address": "0000:01:00.0"}, "ports": {"1": port}}}}
 
 
-def told(*, complete: bool = True, managers: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+def answer(*, complete: bool = True, managers: list[dict[str, Any]] | None = None) -> dict[str, Any]:
     graph = Graph("blue", {}, [], "ibnetdiscover", complete, [] if complete else ["no permission"])
     why = None if managers is not None else "sminfo is not installed"
     return {
@@ -86,14 +86,14 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 
 def test_the_first_host_reads_and_nobody_else(site: Site) -> None:
-    assert site.task("graphs", {"n1": told()}) == ["n1"]
+    assert site.task("graphs", {"n1": answer()}) == ["n1"]
     assert site.asked[0][1] == {"plane": "blue", "device": "mlx5_0", "port": 1, "graph": True, "counters": ["errors", "data"]}
     assert site.task("graphs", {}) == []
-    assert best_graph(readings(site.folder, "fabric/blue/graphs")) == (Graph.from_dict(told()["graph"]), 7.0)
+    assert best_graph(readings(site.folder, "fabric/blue/graphs")) == (Graph.from_dict(answer()["graph"]), 7.0)
 
 
 def test_a_second_one_reads_what_the_first_was_not_told_and_no_third(site: Site) -> None:
-    assert site.task("graphs", {"n1": told(complete=False), "n2": {"failed": True, "msg": "no space left\nat all"}}) == ["n1", "n2"]
+    assert site.task("graphs", {"n1": answer(complete=False), "n2": {"failed": True, "msg": "no space left\nat all"}}) == ["n1", "n2"]
     assert site.task("graphs", {}) == []
     graph, _read_at = best_graph({"n2": readings(site.folder, "fabric/blue/graphs")["n2"]}) or (None, 0.0)
     assert graph is not None
@@ -102,19 +102,19 @@ def test_a_second_one_reads_what_the_first_was_not_told_and_no_third(site: Site)
 
 def test_a_host_whose_cable_does_not_carry_is_not_asked(site: Site) -> None:
     site.facts["n1"] = facts("Polling")
-    assert site.task("graphs", {"n2": told()}) == ["n2"]
+    assert site.task("graphs", {"n2": answer()}) == ["n2"]
 
 
 def test_a_virtual_function_may_not_ask(site: Site) -> None:
     site.facts["n1"]["devices"]["mlx5_0"]["function"] = "vf"
-    assert site.task("graphs", {"n2": told()}) == ["n2"]
+    assert site.task("graphs", {"n2": answer()}) == ["n2"]
 
 
 @pytest.mark.parametrize("soft", [True, False])
 def test_only_rails_of_hardware_are_asked_by_lldp(site: Site, soft: bool) -> None:
     for host in HOSTS:
         site.intents[host], site.facts[host] = intent("roce", soft=soft), facts(netdev="ens1")
-    assert site.task("graphs", {host: told() for host in HOSTS}) == ([] if soft else list(HOSTS))
+    assert site.task("graphs", {host: answer() for host in HOSTS}) == ([] if soft else list(HOSTS))
     assert site.task("graphs", {}) == []
     assert site.task("managers", {}) == []
     assert all(arguments == {"source": "lldp", "name": host, "interfaces": ["ens1"]} for host, arguments in site.asked)
@@ -124,7 +124,7 @@ def test_managers_are_asked_for_where_one_is_planned(site: Site) -> None:
     assert site.task("managers", {}) == []
     for host in HOSTS:
         site.intents[host] = intent(manager={"kind": "hosts", "hosts": ["n1"]})
-    assert site.task("managers", {"n1": told(), "n2": told(managers=[MASTER])}) == ["n1", "n2"]
+    assert site.task("managers", {"n1": answer(), "n2": answer(managers=[MASTER])}) == ["n1", "n2"]
     seen = seen_managers(site.folder)["blue"]
     assert [(each.lid, each.state) for each in seen.managers or ()] == [(1, "MASTER")]
     assert seen.why_not is None
@@ -134,23 +134,23 @@ def test_a_plane_that_an_m_key_keeps_from_others_is_read_by_the_hosts_that_have_
     for level, reader in ((1, "n1"), (2, "n3")):
         for host in HOSTS:
             site.intents[host] = intent(manager={"kind": "hosts", "hosts": ["n3"], "m_key_protection_level": level})
-        assert site.task("managers", {reader: told(managers=[MASTER])}) == [reader]
+        assert site.task("managers", {reader: answer(managers=[MASTER])}) == [reader]
         (site.folder.path / f"fabric/blue/managers/{reader}.json").unlink()
 
 
 def test_a_host_that_is_lost_says_so_and_keeps_nothing(site: Site) -> None:
-    assert site.task("graphs", {"n1": told()}) == ["n1"]
+    assert site.task("graphs", {"n1": answer()}) == ["n1"]
     (site.folder.path / "fabric/blue/graphs/n1.json").unlink()
     lost = {"unreachable": True, "msg": "no route"}
     with pytest.raises(AssertionError):
-        site.task("graphs", {"n1": lost, "n2": told()})
+        site.task("graphs", {"n1": lost, "n2": answer()})
     assert readings(site.folder, "fabric/blue/graphs") == {}
 
 
 def test_after_load_it_is_read_once_more_if_there_was_load(site: Site) -> None:
-    assert site.task("graphs", {"n1": told()}) == ["n1"]
+    assert site.task("graphs", {"n1": answer()}) == ["n1"]
     assert site.task("loaded", {}) == []
     site.folder.write_json("pairs/plan.json", {})
-    assert site.task("loaded", {"n1": told()}) == ["n1"]
+    assert site.task("loaded", {"n1": answer()}) == ["n1"]
     assert site.asked[-1][1]["graph"] is True
-    assert best_graph(readings(site.folder, "fabric/blue/loaded")) == (Graph.from_dict(told()["graph"]), 7.0)
+    assert best_graph(readings(site.folder, "fabric/blue/loaded")) == (Graph.from_dict(answer()["graph"]), 7.0)

@@ -55,7 +55,7 @@ def settle(
     return result, clock[0]
 
 
-def told(tree: dict[str, Any]) -> dict[str, Any]:
+def answer(tree: dict[str, Any]) -> dict[str, Any]:
     return {"ansible_facts": {"rdma": tree}}
 
 
@@ -69,17 +69,17 @@ def test_a_converged_host_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_port_that_waits_for_its_manager_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = settle(monkeypatch, facts("INIT"), told(facts("INIT", *GOOD)), told(facts("ACTIVE", *GOOD)))
+    result = settle(monkeypatch, facts("INIT"), answer(facts("INIT", *GOOD)), answer(facts("ACTIVE", *GOOD)))
     assert result == ({"read": True, "settled": True}, 2.0)
 
 
 def test_so_are_keys_where_a_manager_was_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = settle(monkeypatch, facts("ACTIVE"), told(facts("ACTIVE")), told(facts("ACTIVE", *GOOD)), changed=True)
+    result = settle(monkeypatch, facts("ACTIVE"), answer(facts("ACTIVE")), answer(facts("ACTIVE", *GOOD)), changed=True)
     assert result == ({"read": True, "settled": True}, 2.0)
 
 
 def test_what_does_not_come_is_left_to_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = settle(monkeypatch, facts("INIT"), *[told(facts("INIT"))] * 3)
+    result = settle(monkeypatch, facts("INIT"), *[answer(facts("INIT"))] * 3)
     assert result == ({"read": True, "settled": False}, 4.0)
 
 

@@ -38,9 +38,9 @@ def injected(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     return bool(request.param == "true")
 
 
-def lie(facts: dict[str, Any] | None = None, **said: Any) -> dict[str, Any]:
+def lie(facts: dict[str, Any] | None = None, **answer: Any) -> dict[str, Any]:
     """A task in which a module of LIAR returns this."""
-    return {"name": "Ask", "lie": {"said": {"ansible_facts": facts or {}, **said}}, "when": f"inventory_hostname == '{LIAR}'"}
+    return {"name": "Ask", "lie": {"said": {"ansible_facts": facts or {}, **answer}}, "when": f"inventory_hostname == '{LIAR}'"}
 
 
 def play(
@@ -77,8 +77,8 @@ QUARANTINE = {"policy": "quarantine", "max_failed_percent": 25}
 def test_a_name_of_ours_in_the_facts_fails_that_host_alone(tmp_path: Path, injected: bool) -> None:
     plays = [stage("link", [FACTS, GATE])]
     plays[0]["tasks"].insert(0, lie({"rdma_run_dir": str(tmp_path / "elsewhere"), "pcie_mrrs_allowed": True, "rdma_gate": REPORT}))
-    code, said = play(tmp_path, plays, rdma_gate=QUARANTINE, rdma_run_dir=str(tmp_path / "artifacts"))
-    assert "node1: its facts set pcie_mrrs_allowed, rdma_gate, rdma_run_dir. Nothing was done." in said
+    code, answer = play(tmp_path, plays, rdma_gate=QUARANTINE, rdma_run_dir=str(tmp_path / "artifacts"))
+    assert "node1: its facts set pcie_mrrs_allowed, rdma_gate, rdma_run_dir. Nothing was done." in answer
     assert not (tmp_path / "elsewhere").exists()
     # node3 has a port that is down: with node1 that is half of the hosts, and a quarter is allowed.
     found = decision(tmp_path)
@@ -96,9 +96,9 @@ def test_what_the_first_host_says_later_decides_nothing(tmp_path: Path, injected
     forged = {"rdma_run_dir": elsewhere, "rdma_gate": REPORT, "rdma_checks": {"link.state": {"severity": "warning"}}}
     intent = {"rdma_intent": {"rails": [], "gate": REPORT, "checks": {}}}
     plays = [stage("link", [FACTS, lie(intent if changed else forged, run_folder=elsewhere, stage="nccl", scope="decide"), GATE])]
-    code, said = play(tmp_path, plays, rdma_run_dir=str(tmp_path / "artifacts"))
+    code, answer = play(tmp_path, plays, rdma_run_dir=str(tmp_path / "artifacts"))
     found = decision(tmp_path)
-    assert (found["policy"], found["stops"], sorted(found["out"]), code) == ("stop", True, ["node1", "node3"], 2), said
+    assert (found["policy"], found["stops"], sorted(found["out"]), code) == ("stop", True, ["node1", "node3"], 2), answer
     assert f"its facts set {'rdma_intent' if changed else 'rdma_checks, rdma_gate, rdma_run_dir'}" in found["out"]["node1"]
     assert not Path(elsewhere).exists()
 
@@ -112,9 +112,9 @@ def test_the_run_folder_of_a_group_is_found_after_the_first_host_has_lied(tmp_pa
 
 
 def test_no_policy_is_taken_from_one_host_where_they_differ(tmp_path: Path) -> None:
-    code, said = play(tmp_path, [stage("link", [FACTS, GATE])], {LIAR: {"rdma_gate": REPORT}})
+    code, answer = play(tmp_path, [stage("link", [FACTS, GATE])], {LIAR: {"rdma_gate": REPORT}})
     assert code == 2
-    assert "link gate: rdma_gate: policy differ between node1; node2, node3" in said
+    assert "link gate: rdma_gate: policy differ between node1; node2, node3" in answer
     found = decision(tmp_path)
     assert (found["policy"], found["stops"], sorted(found["out"])) == ("stop", True, list(HOSTS))
 
@@ -133,25 +133,25 @@ def test_a_file_goes_only_with_its_checksum(tmp_path: Path, right: bool) -> None
     file = tmp_path / "libnccl2.deb"
     file.write_text("a package")
     checksum = hashlib.sha256(b"a package" if right else b"another").hexdigest()
-    code, said = play(tmp_path, [stage("nccl", send(str(file)))], rdma_nccl=nccl(file, checksum))
+    code, answer = play(tmp_path, [stage("nccl", send(str(file)))], rdma_nccl=nccl(file, checksum))
     there = [(tmp_path / f"{host}.got").exists() for host in HOSTS]
-    assert (code, set(there)) == ((0, {True}) if right else (2, {False})), said
-    assert right or "nothing was sent" in said
+    assert (code, set(there)) == ((0, {True}) if right else (2, {False})), answer
+    assert right or "nothing was sent" in answer
 
 
 def test_no_host_gets_a_file_that_its_inventory_does_not_name(tmp_path: Path, injected: bool) -> None:
     secret = tmp_path / "secret"
     secret.write_text("top secret of the control node")
-    told = nccl(secret, hashlib.sha256(secret.read_bytes()).hexdigest())
-    facts = {"rdma_nccl": told, "rdma_intent": {"nccl": told}}
+    reported = nccl(secret, hashlib.sha256(secret.read_bytes()).hexdigest())
+    facts = {"rdma_nccl": reported, "rdma_intent": {"nccl": reported}}
     for number, tasks in enumerate(([lie(facts), *send(str(secret))], send(str(secret)))):
         folder = tmp_path / str(number)
         folder.mkdir()
-        code, said = play(folder, [stage("nccl", tasks)])
-        assert code == 2, said
+        code, answer = play(folder, [stage("nccl", tasks)])
+        assert code == 2, answer
         assert not list(folder.glob("*.got"))
-        assert ("its facts set rdma_nccl, rdma_intent" in said) is (number == 0)
-        assert f"names no file '{secret}'" in said
+        assert ("its facts set rdma_nccl, rdma_intent" in answer) is (number == 0)
+        assert f"names no file '{secret}'" in answer
 
 
 PLAN = {"rdma_plan": "{{ lookup('rdma.cluster.plan') }}"}
@@ -168,35 +168,35 @@ def test_no_host_says_by_its_facts_what_is_to_be_done(tmp_path: Path, injected: 
     """This machine lacks the files of the limits, so that there is work; node1 says that there is none."""
     done = {"limits": False, "settings": {"limits": {"open_files": 5}}}
     tasks = [OBSERVE, asks("works", "rdma_plan.limits"), lie({"rdma_plan": done}), asks("goes on", "rdma_plan.limits")]
-    code, said = play(tmp_path, [{**stage("host", tasks), "vars": {"rdma_stage": "host", **PLAN}}], words=words)
+    code, answer = play(tmp_path, [{**stage("host", tasks), "vars": {"rdma_stage": "host", **PLAN}}], words=words)
     assert code == 2
-    assert sorted(host for host in HOSTS if f"{host} works" in said) == list(HOSTS), said
-    assert sorted(host for host in HOSTS if f"{host} goes on" in said) == ["node2", "node3", "node4"], said
-    assert "node1: its facts set rdma_plan. Nothing was done." in said
+    assert sorted(host for host in HOSTS if f"{host} works" in answer) == list(HOSTS), answer
+    assert sorted(host for host in HOSTS if f"{host} goes on" in answer) == ["node2", "node3", "node4"], answer
+    assert "node1: its facts set rdma_plan. Nothing was done." in answer
 
 
 def test_a_changed_intent_is_no_way_to_another_plan(tmp_path: Path, injected: bool) -> None:
     tasks = [OBSERVE, lie({"rdma_intent": {"host": {"open_files": 5}}}), asks("goes on", "rdma_plan.limits")]
-    code, said = play(tmp_path, [{**stage("host", tasks), "vars": {"rdma_stage": "host", **PLAN}}])
-    assert (code, "node1 goes on" in said, "node2 goes on" in said) == (2, False, True), said
-    assert "node1: its facts set rdma_intent. Nothing was done." in said
+    code, answer = play(tmp_path, [{**stage("host", tasks), "vars": {"rdma_stage": "host", **PLAN}}])
+    assert (code, "node1 goes on" in answer, "node2 goes on" in answer) == (2, False, True), answer
+    assert "node1: its facts set rdma_intent. Nothing was done." in answer
 
 
 def test_the_plan_goes_by_the_intent_and_the_permissions_of_its_play(tmp_path: Path) -> None:
     """Also where the host is not read again, and where one task allows more."""
     limits = "open files: {{ rdma_plan.settings.limits.open_files }}"
-    tell = {"name": "Tell", "ansible.builtin.debug": {"msg": limits}, "when": "inventory_hostname == 'node2'"}
+    report_task = {"name": "Tell", "ansible.builtin.debug": {"msg": limits}, "when": "inventory_hostname == 'node2'"}
     allows = "acs: {{ rdma_plan.settings.pcie.acs }}"
     acs = {"name": "Tell", "ansible.builtin.debug": {"msg": allows}, "when": "inventory_hostname == 'node2'"}
     permit = {"pcie_acs_write_allowed": True}
-    first = {**stage("host", [OBSERVE, tell, acs, {**acs, "vars": permit}]), "vars": {"rdma_stage": "host", **PLAN}}
+    first = {**stage("host", [OBSERVE, report_task, acs, {**acs, "vars": permit}]), "vars": {"rdma_stage": "host", **PLAN}}
     second = {**first, "vars": {**first["vars"], "rdma_host": {"open_files": 4096, "pcie": {"acs": "bare_metal"}}}}
-    _code, said = play(tmp_path, [first, second], rdma_host={"open_files": 1024, "pcie": {"acs": "bare_metal"}})
-    assert [line.split(": ", 2)[2].strip('"') for line in said.splitlines() if "open files:" in line] == ["1024", "4096"], said
-    assert [line.split(": ", 2)[2].strip('"') for line in said.splitlines() if "acs:" in line] == ["leave", "bare_metal"] * 2, said
+    _code, answer = play(tmp_path, [first, second], rdma_host={"open_files": 1024, "pcie": {"acs": "bare_metal"}})
+    assert [line.split(": ", 2)[2].strip('"') for line in answer.splitlines() if "open files:" in line] == ["1024", "4096"], answer
+    assert [line.split(": ", 2)[2].strip('"') for line in answer.splitlines() if "acs:" in line] == ["leave", "bare_metal"] * 2, answer
 
 
 def test_a_role_without_a_plan_says_what_is_missing(tmp_path: Path) -> None:
-    code, said = play(tmp_path, [{**stage("host", [asks("works", "rdma_plan.limits")]), "vars": {"rdma_stage": "host", **PLAN}}])
+    code, answer = play(tmp_path, [{**stage("host", [asks("works", "rdma_plan.limits")]), "vars": {"rdma_stage": "host", **PLAN}}])
     assert code == 2
-    assert "node1 has no plan in this run. Call rdma.cluster.intent and rdma.cluster.observe before." in said
+    assert "node1 has no plan in this run. Call rdma.cluster.intent and rdma.cluster.observe before." in answer

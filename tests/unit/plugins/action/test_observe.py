@@ -95,9 +95,9 @@ def test_a_job_without_a_gpu_is_a_user_by_its_queue_pairs(tmp_path: Path, monkey
     action.folder = run_with(tmp_path / "20260101T000000Z-1", lab_intent())
     action._templar = SimpleNamespace(template=lambda value: value)
     monkeypatch.setattr(observe.ActionModule, "module", lambda _self, _name, **_options: {"ansible_facts": {"rdma": tree}})
-    told = action.work({"max_age_seconds": 0.0})
-    assert told["users"] == "2 queue pairs of osu_bw (pid 4711) on mlx5_0/1"
-    assert "qps" not in told["ansible_facts"]["rdma"]["load"]
+    reported = action.work({"max_age_seconds": 0.0})
+    assert reported["users"] == "2 queue pairs of osu_bw (pid 4711) on mlx5_0/1"
+    assert "qps" not in reported["ansible_facts"]["rdma"]["load"]
     tree["load"] = {"gpu_processes": [], "jobs": [], "qps": None, "qps_error": "no rdma"}
     assert action.work({"max_age_seconds": 0.0})["users"] == "queue pairs cannot be read (no rdma)"
     tree["load"] = {"gpu_processes": [], "jobs": [], "qps": [], "qps_error": None}

@@ -56,22 +56,22 @@ def test_each_kind_makes_its_own_plan(tmp_path: Path, kind: str, name: str) -> N
     tables = {f"node{number}": (0x8001 if number % 2 else 0x8002,) for number in range(1, 9)}
     run = FabricRun(tmp_path / "R1", leafspine(2, 2, 4), tables=tables).sweep(slow=["node2"])
     run.folder.write_json("pairs/sweep.json", {"sweep": "S1", "fingerprint": "of no sweep", "outside": []})
-    said = planned(run, kind)
-    assert said["hosts"], said["msg"]
-    assert said["sweep"].endswith(f"-{name}")
+    answer = planned(run, kind)
+    assert answer["hosts"], answer["msg"]
+    assert answer["sweep"].endswith(f"-{name}")
     assert sorted(path.parent.name for path in run.folder.path.glob("pairs/*/plan.json")) == [name]
 
 
 def test_a_suspect_is_measured_again_with_two_good_hosts(tmp_path: Path) -> None:
     run = swept(tmp_path, slow=["node2"])
-    said = planned(run, "suspects")
-    plan = parse_plan(unpack_plan(said["plan"]))
+    answer = planned(run, "suspects")
+    plan = parse_plan(unpack_plan(answer["plan"]))
     assert plan == run.folder.read_json("pairs/again/plan.json")
     assert plan["probe"] is True
     met = [{plan["hosts"][server], plan["hosts"][client]} for _rail, _round, server, client in planned_meetings(plan)]
     assert len({*map(frozenset, met)}) == len(met) == 2
     assert all("node2" in each for each in met)
-    assert (set(said["hosts"]), said["outside"], said["msg"]) == (met[0] | met[1], [], "2 meetings of 3 hosts.")
+    assert (set(answer["hosts"]), answer["outside"], answer["msg"]) == (met[0] | met[1], [], "2 meetings of 3 hosts.")
 
 
 def test_a_sweep_without_suspects(tmp_path: Path) -> None:

@@ -80,20 +80,20 @@ def meetings(plan: dict[str, Any]) -> set[tuple[str, str]]:
 
 def test_after_a_sweep_all_send_to_the_first_host_of_each_rail(tmp_path: Path) -> None:
     run = Run(tmp_path / "R1").measure()
-    said = run.plan()
-    assert (said["hosts"], said["outside"]) == (list(HOSTS), [])
-    assert said["msg"] == "rail0: 3 to node1; rail1: 3 to node1"
-    assert said["sweep"].endswith("-qos")
-    assert len(said["token"]) == 64
-    plan = parse_plan(unpack_plan(said["plan"]))
+    answer = run.plan()
+    assert (answer["hosts"], answer["outside"]) == (list(HOSTS), [])
+    assert answer["msg"] == "rail0: 3 to node1; rail1: 3 to node1"
+    assert answer["sweep"].endswith("-qos")
+    assert len(answer["token"]) == 64
+    plan = parse_plan(unpack_plan(answer["plan"]))
     assert plan == run.folder.read_json("pairs/qos/plan.json")
     assert meetings(plan) == {(f"{rail}<{source}", "node1") for rail in ("rail0", "rail1") for source in HOSTS[1:]}
-    assert said["runtime_max_seconds"] == plan["start_deadline_seconds"] + 2 * plan["tests"][0]["deadline_seconds"]
+    assert answer["runtime_max_seconds"] == plan["start_deadline_seconds"] + 2 * plan["tests"][0]["deadline_seconds"]
 
 
 def test_who_was_found_slow_is_no_target_and_no_source(tmp_path: Path) -> None:
-    said = Run(tmp_path / "R1").measure(slow=("node1",)).plan()
-    assert (said["hosts"], said["msg"]) == (list(HOSTS[1:]), "rail0: 2 to node2; rail1: 2 to node2")
+    answer = Run(tmp_path / "R1").measure(slow=("node1",)).plan()
+    assert (answer["hosts"], answer["msg"]) == (list(HOSTS[1:]), "rail0: 2 to node2; rail1: 2 to node2")
 
 
 def test_who_left_the_play_takes_no_part(tmp_path: Path) -> None:
@@ -121,8 +121,8 @@ def test_nothing_is_asked_where_nothing_was_measured(tmp_path: Path) -> None:
 
 
 def test_without_rdma_roce_there_is_no_load(tmp_path: Path) -> None:
-    said = Run(tmp_path / "R1", roce=None).measure().plan()
-    assert (said["hosts"], said["msg"]) == ([], "No traffic is marked: rdma_roce is not set, or no rail is RoCE.")
+    answer = Run(tmp_path / "R1", roce=None).measure().plan()
+    assert (answer["hosts"], answer["msg"]) == ([], "No traffic is marked: rdma_roce is not set, or no rail is RoCE.")
 
 
 def test_a_sweep_that_was_stopped_is_not_followed_by_a_load(tmp_path: Path) -> None:
@@ -141,9 +141,9 @@ def test_a_host_at_work_on_the_plane_is_enough_to_leave_it_alone(tmp_path: Path)
     for load, words in ((BUSY, "GPU process 4711 (python3)"), (None, "whether it is in use is unknown")):
         run.folder.write_json(facts, {**run.folder.read_json(facts), "load": load})
         for playing in (HOSTS, HOSTS[:3]):
-            said = run.plan(playing=playing)
-            assert said["hosts"] == []
-            assert said["msg"].startswith(f"Hosts of the same plane are busy (node4: {words})")
+            answer = run.plan(playing=playing)
+            assert answer["hosts"] == []
+            assert answer["msg"].startswith(f"Hosts of the same plane are busy (node4: {words})")
     assert not (run.folder.path / "pairs/qos").exists()
     run.load_allowed = {"node4"}
     assert run.plan()["hosts"] == list(HOSTS)

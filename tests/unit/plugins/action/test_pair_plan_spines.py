@@ -32,14 +32,14 @@ def named(run: FabricRun, rail_name: str = "rail0") -> list[list[tuple[str, str]
 
 def test_after_a_sweep_each_host_has_a_partner_below_another_leaf(tmp_path: Path) -> None:
     run = FabricRun(tmp_path / "R1", small()).sweep()
-    said = run.plan()
-    assert (said["hosts"], said["outside"], said["msg"]) == (run.hosts, [], "rail0: 4 pairs")
-    assert said["sweep"].endswith("-spines")
-    assert len(said["token"]) == 64
-    plan = parse_plan(unpack_plan(said["plan"]))
+    answer = run.plan()
+    assert (answer["hosts"], answer["outside"], answer["msg"]) == (run.hosts, [], "rail0: 4 pairs")
+    assert answer["sweep"].endswith("-spines")
+    assert len(answer["token"]) == 64
+    plan = parse_plan(unpack_plan(answer["plan"]))
     assert plan == run.folder.read_json("pairs/spines/plan.json")
     assert named(run) == [[(f"node{number}", f"node{number + 4}") for number in range(1, 5)], [("node1", "node6")]]
-    assert said["runtime_max_seconds"] == plan["start_deadline_seconds"] + 4 * plan["tests"][0]["deadline_seconds"]
+    assert answer["runtime_max_seconds"] == plan["start_deadline_seconds"] + 4 * plan["tests"][0]["deadline_seconds"]
     assert run.folder.read_json("pairs/spines.json") == {}
 
 
@@ -67,9 +67,9 @@ def test_all_rails_measure_at_once_and_the_same_two_hosts_alone(tmp_path: Path) 
 
 def test_who_was_found_slow_takes_no_part(tmp_path: Path) -> None:
     run = FabricRun(tmp_path / "R1", small()).sweep(slow=["node2"])
-    said = run.plan()
-    assert said["hosts"] == ["node1", "node3", "node4", "node5", "node6", "node7"]
-    assert said["msg"] == "rail0: 3 pairs"
+    answer = run.plan()
+    assert answer["hosts"] == ["node1", "node3", "node4", "node5", "node6", "node7"]
+    assert answer["msg"] == "rail0: 3 pairs"
 
 
 def test_who_left_the_play_takes_no_part(tmp_path: Path) -> None:
@@ -84,11 +84,11 @@ def test_nothing_is_asked_where_nothing_was_measured(tmp_path: Path) -> None:
 
 
 def refused(run: FabricRun, **of_plan: Any) -> str:
-    said = run.plan(**of_plan)
-    assert said["hosts"] == []
+    answer = run.plan(**of_plan)
+    assert answer["hosts"] == []
     assert not (run.folder.path / "pairs/spines/plan.json").exists()
     why = run.folder.read_json("pairs/spines.json")
-    assert said["msg"] == "; ".join(f"{name}: {each}" for name, each in why.items())
+    assert answer["msg"] == "; ".join(f"{name}: {each}" for name, each in why.items())
     return str(why["rail0"])
 
 

@@ -26,8 +26,8 @@ BROKEN = {"failed": True, "msg": "there is no sweep a on this host"}
 def piece(number: int, *, running: bool = True, finished: bool = False, more: bool = False, **changes: Any) -> dict[str, Any]:
     """An answer of perftest_rounds with one result, of this round."""
     result = [0, number, 0, 1, 0, 0, None, 0.0, 5.0, "dead", "gone"]
-    said = {"running": running, "finished": finished, "more": more, "reason": "", "next_byte": 100 * (number + 1), "unreadable": 0}
-    return {**said, "results": [result], "failures": [{"round": number}], "counters": None, "seconds": None, **changes}
+    answer = {"running": running, "finished": finished, "more": more, "reason": "", "next_byte": 100 * (number + 1), "unreadable": 0}
+    return {**answer, "results": [result], "failures": [{"round": number}], "counters": None, "seconds": None, **changes}
 
 
 class Run:
@@ -51,10 +51,10 @@ class Run:
         assert name == "perftest_rounds"
         self.calls.append(arguments)
         self.now += arguments.get("wait_seconds", 0)
-        said = self._script.pop(0)
-        if isinstance(said, Exception):
-            raise said
-        return dict(said)
+        answer = self._script.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return dict(answer)
 
     def work(self, **options: Any) -> dict[str, Any]:
         given = {"sweep": "a", "wait_seconds": 40, "poll_seconds": 15, "folder": "pairs", "host": None, **options}

@@ -23,13 +23,13 @@ from tests.unit.builders.fabrics import leafspine
 OPTIONS = {"sweep": "S1", "plan": "packed", "token": "t", "runtime_max_seconds": 60, "folder": "pairs", "host": None}
 
 
-def start(folder: RunFolder, said: dict[str, Any], host: str = "node1", **variables: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def start(folder: RunFolder, answer: dict[str, Any], host: str = "node1", **variables: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the action returns for a module that says this, and what the module was given."""
     given: dict[str, Any] = {}
 
     def module(name: str, **arguments: Any) -> dict[str, Any]:
         given.update(arguments, called=name)
-        return said
+        return answer
 
     action: Any = pair_start.ActionModule.__new__(pair_start.ActionModule)
     action.folder = folder
@@ -47,10 +47,10 @@ def test_a_host_in_use_is_noted_and_does_not_fail(tmp_path: Path) -> None:
     assert folder.read_json("pairs/node1.refused.json") == {"in_use": "job process 815 (slurmstepd)"}
 
 
-@pytest.mark.parametrize("said", [{"started": True, "in_use": ""}, {"started": False, "in_use": ""}, {"failed": True, "msg": "no plan"}])
-def test_nothing_is_noted_of_a_host_that_started_or_failed(tmp_path: Path, said: dict[str, Any]) -> None:
-    done, given = start(RunFolder(tmp_path), said, rdma_load_allowed=True)
-    assert (done, given["load_allowed"]) == (said, True)
+@pytest.mark.parametrize("answer", [{"started": True, "in_use": ""}, {"started": False, "in_use": ""}, {"failed": True, "msg": "no plan"}])
+def test_nothing_is_noted_of_a_host_that_started_or_failed(tmp_path: Path, answer: dict[str, Any]) -> None:
+    done, given = start(RunFolder(tmp_path), answer, rdma_load_allowed=True)
+    assert (done, given["load_allowed"]) == (answer, True)
     assert list(tmp_path.iterdir()) == []
 
 

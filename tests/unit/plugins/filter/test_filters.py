@@ -50,7 +50,7 @@ HOSTS = {
 }
 
 
-def told(each: Filter, name: str, intent: Any, facts: Any) -> Any:
+def applied(each: Filter, name: str, intent: Any, facts: Any) -> Any:
     known = {"intent": intent, "facts": facts, **MORE.get(name, {})}
     try:
         return each(**{word: known[word] for word in inspect.signature(each).parameters if word in known})
@@ -62,7 +62,7 @@ def told(each: Filter, name: str, intent: Any, facts: Any) -> Any:
 @pytest.mark.parametrize("name", FILTERS)
 def test_a_filter_says_the_same_of_what_ansible_hands_over(name: str, host: str) -> None:
     intent, facts = HOSTS[host]()
-    assert told(FILTERS[name], name, lazy(intent), lazy(facts)) == told(FILTERS[name], name, intent, facts)
+    assert applied(FILTERS[name], name, lazy(intent), lazy(facts)) == applied(FILTERS[name], name, intent, facts)
 
 
 def test_each_filter_is_documented() -> None:

@@ -29,10 +29,10 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, **o
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     with pytest.raises(SystemExit) as caught:
         runpy.run_path(str(MODULE), run_name="__main__")
-    said = json.loads(capsys.readouterr().out)
-    assert caught.value.code == 0, said
-    assert isinstance(said, dict)
-    return said
+    answer = json.loads(capsys.readouterr().out)
+    assert caught.value.code == 0, answer
+    assert isinstance(answer, dict)
+    return answer
 
 
 ALONE = "IsSM ports\nPortInfoRecord dump:\n\t\tEndPortLid..............1\n\nIsSMdisabled ports\n"
@@ -61,29 +61,29 @@ def test_the_graph_of_a_plane(tools: Path, capsys: pytest.CaptureFixture[str], m
     lay(tools, "ibqueryerrors", fabric_text("ibqueryerrors"), f"--threshold-file /dev/null {where}")
     lay(tools, "sminfo", fabric_text("sminfo"), where)
     lay(tools, "saquery", ALONE, f"-s {where}")
-    said = run(capsys, monkeypatch, plane="rail0", device="mlx5_0", port=1, _ansible_check_mode=check_mode)
-    graph = Graph.from_dict(said["graph"])
+    answer = run(capsys, monkeypatch, plane="rail0", device="mlx5_0", port=1, _ansible_check_mode=check_mode)
+    graph = Graph.from_dict(answer["graph"])
     assert (graph.plane, graph.complete, graph.problems, len(graph.links)) == ("rail0", True, [], 9)
-    assert (said["subnet_manager"]["state"], said["no_subnet_manager"], said.get("changed", False)) == ("MASTER", None, False)
+    assert (answer["subnet_manager"]["state"], answer["no_subnet_manager"], answer.get("changed", False)) == ("MASTER", None, False)
     assert graph.nodes[LEAF1].ports[5].counters["SymbolErrorCounter"] == 0
-    assert said["subnet_managers"] == [said["subnet_manager"]]
-    assert said["read_at"] > 1.7e9
+    assert answer["subnet_managers"] == [answer["subnet_manager"]]
+    assert answer["read_at"] > 1.7e9
 
 
 def test_the_subnet_managers_alone(tools: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     lay(tools, "sminfo", fabric_text("sminfo"), "")
     lay(tools, "saquery", ALONE, "-s")
-    said = run(capsys, monkeypatch, graph=False)
-    assert (said["graph"], said["no_subnet_manager"], [each["state"] for each in said["subnet_managers"]]) == (None, None, ["MASTER"])
+    answer = run(capsys, monkeypatch, graph=False)
+    assert (answer["graph"], answer["no_subnet_manager"], [each["state"] for each in answer["subnet_managers"]]) == (None, None, ["MASTER"])
 
 
 def test_a_host_without_the_tools(tools: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    said = run(capsys, monkeypatch)
-    assert (said["graph"]["complete"], said["graph"]["nodes"], said["subnet_manager"]) == (False, {}, None)
-    assert said["graph"]["problems"] == ["ibnetdiscover is not installed on this host: install infiniband-diags"]
+    answer = run(capsys, monkeypatch)
+    assert (answer["graph"]["complete"], answer["graph"]["nodes"], answer["subnet_manager"]) == (False, {}, None)
+    assert answer["graph"]["problems"] == ["ibnetdiscover is not installed on this host: install infiniband-diags"]
 
 
 def test_lldp(tools: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     lay(tools, "lldpcli", '{"lldp": [{}]}', "show neighbors -f json0")
-    said = run(capsys, monkeypatch, source="lldp", plane="eth", name="node1")
-    assert (said["graph"]["complete"], said["graph"]["source"], said["graph"]["links"]) == (True, "lldp", [])
+    answer = run(capsys, monkeypatch, source="lldp", plane="eth", name="node1")
+    assert (answer["graph"]["complete"], answer["graph"]["source"], answer["graph"]["links"]) == (True, "lldp", [])

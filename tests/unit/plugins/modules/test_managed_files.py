@@ -27,26 +27,26 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(sys, "stdin", io.StringIO())
         with pytest.raises(SystemExit):
             runpy.run_path(str(MODULE), run_name="__main__")
-        said: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return said
+        answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return answer
 
     return run
 
 
 def test_written_with_its_folder_and_then_left_alone(call: Any, tmp_path: Path) -> None:
     path = tmp_path / "new/nccl.conf"
-    wished = [{"path": str(path), "content": "A=1\n", "mode": "0640"}]
-    first = call(wished)
+    requested = [{"path": str(path), "content": "A=1\n", "mode": "0640"}]
+    first = call(requested)
     assert (first["changed"], first["written"]) == (True, [str(path)])
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("A=1\n", 0o640)
-    second = call(wished)
+    second = call(requested)
     assert (second["changed"], second["written"], second["diff"]) == (False, [], [])
 
 
 def test_check_mode_shows_and_touches_nothing(call: Any, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("A=2\n")
-    said = call([{"path": str(tmp_path / "a"), "content": "A=1\n"}], _ansible_check_mode=True)
-    assert [(diff["before"], diff["after"]) for diff in said["diff"]] == [("A=2\n", "A=1\n")]
+    answer = call([{"path": str(tmp_path / "a"), "content": "A=1\n"}], _ansible_check_mode=True)
+    assert [(diff["before"], diff["after"]) for diff in answer["diff"]] == [("A=2\n", "A=1\n")]
     assert (tmp_path / "a").read_text() == "A=2\n"
 
 
@@ -58,6 +58,6 @@ def test_a_file_without_content_goes(call: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["rw", "0899", ""])
 def test_a_mode_that_is_none_is_an_error(call: Any, tmp_path: Path, mode: str) -> None:
-    said = call([{"path": str(tmp_path / "a"), "content": "x", "mode": mode}])
-    assert said["failed"]
+    answer = call([{"path": str(tmp_path / "a"), "content": "x", "mode": mode}])
+    assert answer["failed"]
     assert not (tmp_path / "a").exists()

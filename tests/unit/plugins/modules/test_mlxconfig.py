@@ -33,7 +33,7 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setenv("PATH", str(STANDIN.parent), prepend=":")
 
     def run(settings: dict[str, dict[str, Any]], **more: Any) -> dict[str, Any]:
-        devices = [{"device": device, "settings": wished} for device, wished in settings.items()]
+        devices = [{"device": device, "settings": requested} for device, requested in settings.items()]
         monkeypatch.setattr(
             basic, "_ANSIBLE_ARGS", json.dumps({"ANSIBLE_MODULE_ARGS": {"devices": devices, **more}}).encode(), raising=False
         )
@@ -41,34 +41,34 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
         monkeypatch.setattr(sys, "stdin", io.StringIO())
         with pytest.raises(SystemExit):
             runpy.run_path(str(MODULE), run_name="__main__")
-        said: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return said
+        answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return answer
 
     return run
 
 
 def test_shown_written_left_alone_and_in_force_after_a_reboot(call: Any) -> None:
-    wished = {CARD: {"LINK_TYPE_P1": "ETH", "ATS_ENABLED": 1}, OTHER: {"LINK_TYPE_P1": 1}}
-    shown = call(wished, _ansible_check_mode=True, _ansible_diff=True)
+    requested = {CARD: {"LINK_TYPE_P1": "ETH", "ATS_ENABLED": 1}, OTHER: {"LINK_TYPE_P1": 1}}
+    shown = call(requested, _ansible_check_mode=True, _ansible_diff=True)
     assert shown["changed"]
     assert [(diff["before"], diff["after"]) for diff in shown["diff"]] == [("LINK_TYPE_P1 = IB(1)\n", "LINK_TYPE_P1 = ETH\n")]
-    written = call(wished)
+    written = call(requested)
     assert (written["changed"], written["reboot_required"]) == (True, True)
     assert written["reset_commands"] == [f"mstfwreset -d {CARD} -y reset"]
     assert written["devices"][0]["written"] == {"LINK_TYPE_P1": {"before": "IB(1)", "after": "ETH(2)"}}
     assert written["devices"][0]["not_applicable"] == ["ATS_ENABLED"]
     assert written["devices"][0]["pending_others"] == {"NUM_OF_VFS": {"current": "4", "next_boot": "8"}}
-    again = call(wished, _ansible_check_mode=True)
+    again = call(requested, _ansible_check_mode=True)
     assert (again["changed"], again["diff"], again["reboot_required"]) == (False, [], True)
     subprocess.run([str(STANDIN), "apply"], check=True)
-    booted = call(wished)
+    booted = call(requested)
     assert (booted["changed"], booted["reboot_required"], booted["reset_commands"]) == (False, False, [])
 
 
 def test_one_card_that_fails_does_not_hide_the_other(call: Any) -> None:
-    said = call({"0000:99:00.0": {"LINK_TYPE_P1": 2}, CARD: {"LINK_TYPE_P2": 2}, OTHER: {"LINK_TYPE_P1": 2}})
-    assert said["failed"]
-    assert "0000:99:00.0: mlxconfig could not answer: '-E- Failed to open the device'" in said["msg"]
-    assert f"{CARD}: did not stick: LINK_TYPE_P2 is IB(1) after it was set to 2" in said["msg"]
-    assert said["devices"][2]["written"] == {"LINK_TYPE_P1": {"before": "IB(1)", "after": "ETH(2)"}}
-    assert said["changed"]
+    answer = call({"0000:99:00.0": {"LINK_TYPE_P1": 2}, CARD: {"LINK_TYPE_P2": 2}, OTHER: {"LINK_TYPE_P1": 2}})
+    assert answer["failed"]
+    assert "0000:99:00.0: mlxconfig could not answer: '-E- Failed to open the device'" in answer["msg"]
+    assert f"{CARD}: did not stick: LINK_TYPE_P2 is IB(1) after it was set to 2" in answer["msg"]
+    assert answer["devices"][2]["written"] == {"LINK_TYPE_P1": {"before": "IB(1)", "after": "ETH(2)"}}
+    assert answer["changed"]

@@ -24,15 +24,15 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
 def test_problems_and_who_takes_what_from_where(call: Any, tmp_path: Path, check_mode: bool) -> None:
     path = tmp_path / "nccl.env"
     path.write_text("NCCL_DEBUG=WARNING\nNCCL_IB_TC=104\n")
-    said = call(files=[str(path)], users=[], plan={"traffic_class": 106}, version="2.27.7", _ansible_check_mode=check_mode)
-    assert said["changed"] is False
+    answer = call(files=[str(path)], users=[], plan={"traffic_class": 106}, version="2.27.7", _ansible_check_mode=check_mode)
+    assert answer["changed"] is False
     where = f"the environment of programs started with {path}"
-    ours = [problem for problem in said["problems"] if problem["where"] == where]
+    ours = [problem for problem in answer["problems"] if problem["where"] == where]
     assert [(problem["severity"], problem["rule"], problem["variable"]) for problem in ours] == [
         ("error", "traffic_class_differs", "NCCL_IB_TC"),
         ("error", "value_choice", "NCCL_DEBUG"),
     ]
-    (job,) = [job for job in said["jobs"] if job["owner"] == str(path)]
+    (job,) = [job for job in answer["jobs"] if job["owner"] == str(path)]
     assert job["sources"][0] == where
     assert (job["variables"]["NCCL_DEBUG"]["value"], job["variables"]["NCCL_DEBUG"]["from"]) == ("WARNING", where)
     assert path.read_text() == "NCCL_DEBUG=WARNING\nNCCL_IB_TC=104\n"

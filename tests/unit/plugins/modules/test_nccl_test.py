@@ -53,29 +53,29 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
         monkeypatch.setattr(sys, "stdin", io.StringIO())
         with pytest.raises(SystemExit):
             runpy.run_path(str(MODULE), run_name="__main__")
-        said: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return said
+        answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return answer
 
     return run
 
 
-def statuses(said: dict[str, Any]) -> dict[str, str]:
-    return {each["check"].removeprefix("collective."): each["status"] for each in said["findings"]}
+def statuses(answer: dict[str, Any]) -> dict[str, str]:
+    return {each["check"].removeprefix("collective."): each["status"] for each in answer["findings"]}
 
 
 def test_a_clean_run(call: Any, tmp_path: Path) -> None:
-    said = call({}, output_file=str(tmp_path / "kept"))
-    assert statuses(said) == {"exit": "ok", "ranks": "ok", "wrong": "ok", "busbw": "ok", "transport": "ok", "hcas": "not_applicable"}
-    assert (said["changed"], said["ran"], said["passed"], said["exit_status"]) == (False, True, True, 0)
-    assert said["busbw_gbytes_per_s"] == pytest.approx(299, abs=1)
-    assert [row["size_bytes"] for row in said["result"]["rows"]] == [2**30, 2**31, 2**32, 2**33]
-    assert [(rank["rank"], rank["host"], rank["bus_id"]) for rank in said["result"]["ranks"]] == [
+    answer = call({}, output_file=str(tmp_path / "kept"))
+    assert statuses(answer) == {"exit": "ok", "ranks": "ok", "wrong": "ok", "busbw": "ok", "transport": "ok", "hcas": "not_applicable"}
+    assert (answer["changed"], answer["ran"], answer["passed"], answer["exit_status"]) == (False, True, True, 0)
+    assert answer["busbw_gbytes_per_s"] == pytest.approx(299, abs=1)
+    assert [row["size_bytes"] for row in answer["result"]["rows"]] == [2**30, 2**31, 2**32, 2**33]
+    assert [(rank["rank"], rank["host"], rank["bus_id"]) for rank in answer["result"]["ranks"]] == [
         (0, HERE, "0000:10:00"),
         (1, HERE, "0000:20:00"),
     ]
-    assert said["log"]["networks_in_use"] == {"IB": 2}
-    assert said["log"]["channels"] == {"P2P/CUMEM": 4}
-    assert said["variables"] == ["NCCL_DEBUG", "NCCL_DEBUG_SUBSYS"]
+    assert answer["log"]["networks_in_use"] == {"IB": 2}
+    assert answer["log"]["channels"] == {"P2P/CUMEM": 4}
+    assert answer["variables"] == ["NCCL_DEBUG", "NCCL_DEBUG_SUBSYS"]
     assert (tmp_path / "kept").read_text().startswith("# nccl-tests version 2.19.6")
 
 
@@ -101,10 +101,10 @@ def test_nothing_is_run_on_a_host_in_use(call: Any, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(os, "geteuid", lambda: 0 if is_root else 1000)
     monkeypatch.setattr(time, "sleep", lambda _seconds: None)
     kept = tmp_path / "kept"
-    said = call({}, load_allowed=False, output_file=str(kept))
-    assert (said["in_use"], said["ran"], "findings" in said, kept.exists()) == (words, not words, not words, not words)
-    said = call({}, load_allowed=True, output_file=str(kept))
-    assert (said["in_use"], said["ran"], kept.exists()) == ("", True, True)
+    answer = call({}, load_allowed=False, output_file=str(kept))
+    assert (answer["in_use"], answer["ran"], "findings" in answer, kept.exists()) == (words, not words, not words, not words)
+    answer = call({}, load_allowed=True, output_file=str(kept))
+    assert (answer["in_use"], answer["ran"], kept.exists()) == ("", True, True)
 
 
 def test_what_an_earlier_run_left_may_end(call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,8 +116,8 @@ def test_what_an_earlier_run_left_may_end(call: Any, tmp_path: Path, monkeypatch
 
 
 def test_nothing_is_run_in_check_mode(call: Any, tmp_path: Path) -> None:
-    said = call({}, _ansible_check_mode=True, output_file=str(tmp_path / "kept"))
-    assert (said["ran"], said["argv"][:1], "findings" in said) == (False, [f"{FOLDER}/all_reduce_perf"], False)
+    answer = call({}, _ansible_check_mode=True, output_file=str(tmp_path / "kept"))
+    assert (answer["ran"], answer["argv"][:1], "findings" in answer) == (False, [f"{FOLDER}/all_reduce_perf"], False)
     assert not (tmp_path / "kept").exists()
 
 
@@ -131,16 +131,17 @@ FAULTS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults(call: Any, fault: str) -> None:
     state, expected = FAULTS[fault]
-    said = call(state)
-    assert not said["passed"]
-    assert {check: status for check, status in statuses(said).items() if status not in ("ok", "not_applicable")} == expected
+    answer = call(state)
+    assert not answer["passed"]
+    assert {check: status for check, status in statuses(answer).items() if status not in ("ok", "not_applicable")} == expected
 
 
 def test_a_run_that_takes_too_long_is_ended(call: Any) -> None:
-    said = call({"sleep_seconds": 60}, timeout_seconds=2)
-    assert (said["exit_status"], statuses(said)["exit"], said["result"], said["busbw_gbytes_per_s"]) == (None, "unknown", None, None)
-    assert "did not end within 2 seconds" in said["findings"][0]["observed"]
-    assert said["seconds"] < 20
+    answer = call({"sleep_seconds": 60}, timeout_seconds=2)
+    assert statuses(answer)["exit"] == "unknown"
+    assert (answer["exit_status"], answer["result"], answer["busbw_gbytes_per_s"]) == (None, None, None)
+    assert "did not end within 2 seconds" in answer["findings"][0]["observed"]
+    assert answer["seconds"] < 20
 
 
 @pytest.mark.parametrize(
@@ -157,25 +158,25 @@ def test_a_run_that_the_launcher_has_ended_for_its_time_was_not_run_to_its_end(
 ) -> None:
     (tmp_path / "mpirun").write_text(f"#!/bin/sh\n{script}\n")
     (tmp_path / "mpirun").chmod(0o755)
-    said = call({}, launcher="mpirun", program=str(tmp_path / "mpirun"), hosts=["node1", "node2"], timeout_seconds=1)
-    assert (said["exit_status"], said["findings"][0]["observed"]) == (status, observed.format(folder=tmp_path))
+    answer = call({}, launcher="mpirun", program=str(tmp_path / "mpirun"), hosts=["node1", "node2"], timeout_seconds=1)
+    assert (answer["exit_status"], answer["findings"][0]["observed"]) == (status, observed.format(folder=tmp_path))
 
 
 def test_a_program_that_is_not_there_is_no_failure_of_the_task(call: Any) -> None:
-    said = call({}, folder="/nowhere")
-    assert "failed" not in said
-    assert said["findings"][0]["observed"].startswith("command not found: /nowhere/all_reduce_perf")
+    answer = call({}, folder="/nowhere")
+    assert "failed" not in answer
+    assert answer["findings"][0]["observed"].startswith("command not found: /nowhere/all_reduce_perf")
 
 
 def test_a_build_without_mpi_is_no_run_of_two_ranks(call: Any, tmp_path: Path) -> None:
     (tmp_path / "mpirun").write_text(MPIRUN)
     (tmp_path / "mpirun").chmod(0o755)
     names = {"names": {"node1": HERE, "node2": "other"}, "gbytes_per_s": 300.0}
-    said = call({"no_mpi": True}, gpus=1, launcher="mpirun", program=str(tmp_path / "mpirun"), hosts=["node1", "node2"], expected=names)
-    ranks = next(each for each in said["findings"] if each["check"] == "collective.ranks")
+    answer = call({"no_mpi": True}, gpus=1, launcher="mpirun", program=str(tmp_path / "mpirun"), hosts=["node1", "node2"], expected=names)
+    ranks = next(each for each in answer["findings"] if each["check"] == "collective.ranks")
     assert (ranks["status"], ranks["observed"]) == ("error", "2 separate runs, of 1 ranks each: nccl-tests was built without MPI")
 
 
 def test_what_is_no_run_fails(call: Any) -> None:
-    said = call({}, hosts=["node1", "node2"])
-    assert (said["failed"], said["msg"]) == (True, "2 hosts need a launcher: mpirun or srun")
+    answer = call({}, hosts=["node1", "node2"])
+    assert (answer["failed"], answer["msg"]) == (True, "2 hosts need a launcher: mpirun or srun")

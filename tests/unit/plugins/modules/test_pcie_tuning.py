@@ -51,8 +51,8 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
         monkeypatch.setattr(sys, "stdin", io.StringIO())
         with pytest.raises(SystemExit):
             runpy.run_path(str(MODULE), run_name="__main__")
-        said: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return said
+        answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return answer
 
     return run
 
@@ -67,8 +67,9 @@ def test_told_written_and_left_alone(call: Any) -> None:
     assert written["functions"] == [{"address": address, "setting": "mrrs_bytes", "old": 512, "new": 4096} for address in (NIC, SECOND)]
     assert (written["acs"], written["payload_bytes"], written["left"]) == ("leave", {NIC: 256, SECOND: 256}, [])
     assert call([RUNNING], mrrs_bytes=4096)["changed"] is False
-    told = call([RUNNING], mrrs_bytes=4096, acs="vm", _ansible_check_mode=True)
-    assert [each["reason"] for each in told["left"]] == ["ACS SrcValid, TransBlk, ReqRedir, CmpltRedir, UpstreamFwd stays: acs is vm"] * 3
+    reported = call([RUNNING], mrrs_bytes=4096, acs="vm", _ansible_check_mode=True)
+    reason = "ACS SrcValid, TransBlk, ReqRedir, CmpltRedir, UpstreamFwd stays: acs is vm"
+    assert [each["reason"] for each in reported["left"]] == [reason] * 3
 
 
 def test_refused(call: Any) -> None:

@@ -82,8 +82,8 @@ def test_a_loop_s_times_are_taken_when_they_are_through_and_nothing_is_waited_fo
     for module in (timers, training):
         monkeypatch.setattr(module, "load_torch", lambda: (stream, alone(stream)))
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic_ns=lambda: stream.host_ns))
-    told: list[Any] = []
-    times = training.Times(every=2, keep=5, tell=told.append)
+    reported: list[Any] = []
+    times = training.Times(every=2, keep=5, tell=reported.append)
     stream.hold(400_000)
     for _call in range(8):
         with training.timed_collective("gradients", times):
@@ -92,7 +92,7 @@ def test_a_loop_s_times_are_taken_when_they_are_through_and_nothing_is_waited_fo
     assert (len(times.pending), times.kept, stream.host_ns) == (8, {}, 64_000), "the stream is held, and the host went on"
     stream.synchronize()
     report = times.step()
-    assert told == [report]
+    assert reported == [report]
     assert report is not None
     # Of eight times the last five are kept.
     assert report["names"]["gradients"]["ranks"] == [{"rank": 0, "usec": {"samples": 5, "median": 3.0, "p95": 3.0, "max": 3.0}}]
@@ -117,8 +117,8 @@ def test_a_rank_that_runs_ahead_of_its_gpu_is_compared_at_the_next_meeting(monke
     for module in (timers, training):
         monkeypatch.setattr(module, "load_torch", lambda: (stream, both))
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic_ns=lambda: stream.host_ns))
-    told: list[Any] = []
-    times = training.Times(every=1, tell=told.append)
+    reported: list[Any] = []
+    times = training.Times(every=1, tell=reported.append)
     stream.hold(1_000_000)
     for reached, through in ((3, {}), (4, dict.fromkeys((1, 2, 3), 1.0))):
         for _call in range(3):
@@ -128,8 +128,8 @@ def test_a_rank_that_runs_ahead_of_its_gpu_is_compared_at_the_next_meeting(monke
         times.step()
         stream.synchronize()
     # The host had made three calls when none was through; the second time five are, and on the other rank four.
-    assert [each["names"].keys() for each in told] == [{}.keys(), {"gradients": 0}.keys()]
-    assert [rank["usec"]["samples"] for rank in told[1]["names"]["gradients"]["ranks"]] == [3, 3]
+    assert [each["names"].keys() for each in reported] == [{}.keys(), {"gradients": 0}.keys()]
+    assert [rank["usec"]["samples"] for rank in reported[1]["names"]["gradients"]["ranks"]] == [3, 3]
     assert [number for number, _usec in times.kept["gradients"]] == [5]
 
 
@@ -142,10 +142,10 @@ def test_without_torch_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_window_compares_the_calls_that_all_have() -> None:
     times = [{"grad": dict.fromkeys(range(rank, 60), 100.0 + 20 * (rank != 1))} for rank in range(4)]
     found = [{"times": one, "lost": rank, "ns": 1500.0} for rank, one in enumerate(times)]
-    told = training.window(found, 1.0)
-    assert [rank["usec"]["samples"] for rank in told["names"]["grad"]["ranks"]] == [57] * 4
-    assert told["names"]["grad"]["waits"]["late"] == [1], "who waits least came last"
-    assert (told["lost"], told["overhead_usec_per_call"]) == ([0, 1, 2, 3], [1.5] * 4)
+    reported = training.window(found, 1.0)
+    assert [rank["usec"]["samples"] for rank in reported["names"]["grad"]["ranks"]] == [57] * 4
+    assert reported["names"]["grad"]["waits"]["late"] == [1], "who waits least came last"
+    assert (reported["lost"], reported["overhead_usec_per_call"]) == ([0, 1, 2, 3], [1.5] * 4)
     assert training.window(found, None)["names"]["grad"]["waits"] is None, "not calibrated"
     apart = [{"times": {"grad": {rank: 1.0}}, "lost": 0, "ns": 0.0} for rank in range(2)]
     assert training.window(apart, 1.0)["names"] == {}

@@ -130,7 +130,7 @@ def together(launcher: Any, ranks: int, *command: str) -> str:
 def test_four_processes(tmp_path: Path, launcher: Any, delayed: int | None) -> None:
     output = tmp_path / "result.json"
     late = ["--delay-rank", str(delayed)] if delayed is not None else []
-    told = together(launcher, 4, str(PROGRAM), "--ranks", "4", "--end", "65536", "--iterations", "5", "--output", str(output), *late)
+    reported = together(launcher, 4, str(PROGRAM), "--ranks", "4", "--end", "65536", "--iterations", "5", "--output", str(output), *late)
     result = json.loads(output.read_text())
     assert list(tmp_path.iterdir()) == [output]
     assert (result["schema"], result["backend"], result["ranks"], result["launch_hidden"]) == (1, "gloo", 4, None)
@@ -145,7 +145,7 @@ def test_four_processes(tmp_path: Path, launcher: Any, delayed: int | None) -> N
             assert row["busbw_gbytes"] / row["algbw_gbytes"] in (pytest.approx(0.75, rel=1e-3), pytest.approx(1.5, rel=1e-3))
     named = result["skew"]["verdict"]["stragglers"]
     assert named == ([] if delayed is None else [delayed])
-    assert f"stragglers: {named or 'none'}" in told
+    assert f"stragglers: {named or 'none'}" in reported
     if delayed is not None:
         assert result["skew"]["ranks"][delayed]["late_usec"]["median"] > 15_000
 

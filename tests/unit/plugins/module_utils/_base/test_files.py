@@ -186,9 +186,9 @@ def test_a_file_differs_by_its_content_its_mode_and_its_owner() -> None:
     usual, secret = ManagedFile("/etc/nccl.conf", "NCCL_DEBUG=WARN\n"), ManagedFile("/etc/key", "x", 0o600)
     seen = {file.path: described(file.content or "", file.mode) for file in (usual, secret)}
     assert not files_differ([usual, secret], seen)
-    for path, told in seen.items():
+    for path, reported in seen.items():
         for change in ({"sha256": "0" * 64}, {"mode": 0o640}, {"owner": "1:0"}):
-            assert files_differ([usual, secret], {**seen, path: {**told, **change}})
+            assert files_differ([usual, secret], {**seen, path: {**reported, **change}})
 
 
 OTHERS = "# site settings\nNCCL_IB_HCA=mlx5\nNCCL_BUFFSIZE=8388608\n"

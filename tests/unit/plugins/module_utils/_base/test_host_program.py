@@ -157,8 +157,8 @@ def test_its_bytes_say_nothing_of_when_and_where_it_was_made() -> None:
     assert host_program("_base.systemd") == program
     assert program.startswith(b"#!/usr/bin/python3\n")
     for entry in zipfile.ZipFile(io.BytesIO(program)).infolist():
-        told = (entry.date_time, entry.compress_type, entry.create_system, entry.external_attr >> 16)
-        assert told == ((1980, 1, 1, 0, 0, 0), zipfile.ZIP_STORED, 3, 0o100644)
+        reported = (entry.date_time, entry.compress_type, entry.create_system, entry.external_attr >> 16)
+        assert reported == ((1980, 1, 1, 0, 0, 0), zipfile.ZIP_STORED, 3, 0o100644)
 
 
 def test_what_needs_ansible_is_no_program(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,9 +74,9 @@ def test_one_unit() -> None:
 
 
 def test_a_systemd_that_does_not_answer_is_quoted() -> None:
-    said = "System has not been booted with systemd as init system (PID 1). Can't operate.\nFailed to connect to bus: Host is down"
+    answer = "System has not been booted with systemd as init system (PID 1). Can't operate.\nFailed to connect to bus: Host is down"
     with pytest.raises(ApplyError, match=r"`systemctl show .* systemd-networkd.service` failed: System has not been booted with systemd"):
-        unit_states(FakeRunner([([*SHOW, NETWORKD], 1, "", said)]), NETWORKD)
+        unit_states(FakeRunner([([*SHOW, NETWORKD], 1, "", answer)]), NETWORKD)
 
 
 def test_units_made_of_a_template_are_known_by_their_links(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import 
 TIMES = "ExecMainStartTimestampMonotonic=5000000\nExecMainExitTimestampMonotonic={}\n"
 
 
-def said(result: str, code: int, status: int, states: str) -> str:
+def shown(result: str, code: int, status: int, states: str) -> str:
     load, active, sub = states.split()
     exited = 8500000 if code else 0
     return (
@@ -29,14 +29,14 @@ def said(result: str, code: int, status: int, states: str) -> str:
 @pytest.mark.parametrize(
     ("text", "running", "failed", "rc"),
     [
-        (said("success", 0, 0, "loaded active running"), True, False, None),
-        (said("success", 0, 0, "loaded activating start"), True, False, None),
-        (said("timeout", 2, 15, "loaded deactivating stop-sigterm"), True, False, None),
-        (said("success", 1, 0, "loaded active exited"), False, False, 0),
-        (said("exit-code", 1, 28, "loaded failed failed"), False, True, 28),
-        (said("timeout", 2, 15, "loaded failed failed"), False, True, -15),
-        (said("signal", 2, 9, "loaded failed failed"), False, True, -9),
-        (said("core-dump", 3, 11, "loaded failed failed"), False, True, -11),
+        (shown("success", 0, 0, "loaded active running"), True, False, None),
+        (shown("success", 0, 0, "loaded activating start"), True, False, None),
+        (shown("timeout", 2, 15, "loaded deactivating stop-sigterm"), True, False, None),
+        (shown("success", 1, 0, "loaded active exited"), False, False, 0),
+        (shown("exit-code", 1, 28, "loaded failed failed"), False, True, 28),
+        (shown("timeout", 2, 15, "loaded failed failed"), False, True, -15),
+        (shown("signal", 2, 9, "loaded failed failed"), False, True, -9),
+        (shown("core-dump", 3, 11, "loaded failed failed"), False, True, -11),
     ],
 )
 def test_each_end(text: str, running: bool, failed: bool, rc: int | None) -> None:
@@ -46,7 +46,7 @@ def test_each_end(text: str, running: bool, failed: bool, rc: int | None) -> Non
 
 
 def test_a_unit_that_is_not_there() -> None:
-    unit = parse_unit(said("success", 0, 0, "not-found inactive dead"))
+    unit = parse_unit(shown("success", 0, 0, "not-found inactive dead"))
     assert (unit.there, unit.running, unit.rc, unit.seconds) == (False, False, None, None)
 
 

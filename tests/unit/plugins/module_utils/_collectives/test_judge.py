@@ -89,9 +89,9 @@ def test_a_run_that_failed() -> None:
         "transport": "unknown",
         "hcas": "not_applicable",
     }
-    said = check_exit(run).observed
-    assert said.startswith("exit status 3; vm: Test NCCL failure common.cu:222 'invalid usage")
-    assert "Failed to initialize any NET plugin" in said
+    answer = check_exit(run).observed
+    assert answer.startswith("exit status 3; vm: Test NCCL failure common.cu:222 'invalid usage")
+    assert "Failed to initialize any NET plugin" in answer
 
 
 @pytest.mark.parametrize(

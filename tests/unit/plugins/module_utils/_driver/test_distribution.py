@@ -130,10 +130,10 @@ def _refuses(text: str) -> bool:
 def test_as_dpkg_says_it() -> None:
     command = ["dpkg-query", "--show", "--showformat=${Package} ${Version} ${db:Status-Want} ${db:Status-Status}\\n"]
     lines = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
-    said = [line.split(" ") for line in lines if line.endswith((" install installed", " hold installed"))]
+    answer = [line.split(" ") for line in lines if line.endswith((" install installed", " hold installed"))]
     dpkg = parse_dpkg_status(SysRoot().read(DPKG_STATUS) or "")
-    assert dpkg.versions == {name: version for name, version, *_want in said}
-    assert dpkg.held == sorted(name for name, _version, want, _status in said if want == "hold")
+    assert dpkg.versions == {name: version for name, version, *_want in answer}
+    assert dpkg.held == sorted(name for name, _version, want, _status in answer if want == "hold")
 
 
 OFED = """

@@ -72,8 +72,8 @@ def test_check_mode_runs_nothing(tmp_path: Path, boot_file: Path) -> None:
 
 
 def test_modprobe_that_fails_is_quoted(tmp_path: Path) -> None:
-    said = "modprobe: FATAL: Module rdma_rxe not found in directory /lib/modules/6.1.0-56-amd64"
-    runner = FakeRunner([(["modprobe", "rdma_rxe"], 1, "", said)])
+    answer = "modprobe: FATAL: Module rdma_rxe not found in directory /lib/modules/6.1.0-56-amd64"
+    runner = FakeRunner([(["modprobe", "rdma_rxe"], 1, "", answer)])
     with pytest.raises(ApplyError, match=r"rdma_rxe.*FATAL"):
         ensure_modules(["rdma_rxe"], [], {}, runner=runner, sys=SysRoot(str(tmp_path)), check_mode=False)
 

@@ -219,8 +219,8 @@ def test_provenance(file: str, dkms: list[str], expected: str | None) -> None:
 
 
 def test_all_modules_are_asked_for_at_once_and_some_may_be_missing() -> None:
-    said = "modinfo: ERROR: Module siw not found.\n"
-    runner = FakeRunner([(["modinfo", "mlx5_core", "siw", "ib_core", "i2c_core"], 1, ALL, said)])
+    answer = "modinfo: ERROR: Module siw not found.\n"
+    runner = FakeRunner([(["modinfo", "mlx5_core", "siw", "ib_core", "i2c_core"], 1, ALL, answer)])
     assert read_modinfo(runner, ["mlx5_core", "siw", "ib_core", "i2c_core"]) == ALL_FILES
 
 

@@ -57,15 +57,16 @@ def test_what_the_kernel_shows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wished", "shown"),
+    ("requested", "shown"),
     [("1", "Y"), ("y", "Y"), ("on", "Y"), (None, "Y"), ("0", "N"), ("off", "N"), ("0x10", "16"), ("010", "8"), ("2", "2"), ("a,b", "a,b")],
 )
-def test_the_same_value(wished: str | None, shown: str) -> None:
-    assert same_value(wished, shown)
+def test_the_same_value(requested: str | None, shown: str) -> None:
+    assert same_value(requested, shown)
 
 
 @pytest.mark.parametrize(
-    ("wished", "shown"), [("0", "Y"), (None, "N"), ("1", "2"), ("10", "8"), ("08", "8"), ("a", "b"), ("", "0"), (None, "0"), ("off", "Y")]
+    ("requested", "shown"),
+    [("0", "Y"), (None, "N"), ("1", "2"), ("10", "8"), ("08", "8"), ("a", "b"), ("", "0"), (None, "0"), ("off", "Y")],
 )
-def test_another_value(wished: str | None, shown: str) -> None:
-    assert not same_value(wished, shown)
+def test_another_value(requested: str | None, shown: str) -> None:
+    assert not same_value(requested, shown)

@@ -123,20 +123,20 @@ def asked(key: str, rc: int, out: str, err: str = "") -> tuple[Sequence[str], in
 
 def test_an_enrolled_key(tmp_path: Path) -> None:
     """Up to mokutil 0.7.2 the exit status of an enrolled key is 1, and afterwards 0."""
-    said = f"{DKMS_KEY} is already enrolled"
+    output = f"{DKMS_KEY} is already enrolled"
     for rc in (1, 0):
-        assert read(tmp_path, f"{DKMS_KEY}: x", asked(DKMS_KEY, rc, f"{said}\n")) == Mok(DKMS_KEY, enrolled=True, said=said)
+        assert read(tmp_path, f"{DKMS_KEY}: x", asked(DKMS_KEY, rc, f"{output}\n")) == Mok(DKMS_KEY, enrolled=True, said=output)
 
 
 def test_a_key_that_is_not_enrolled(tmp_path: Path) -> None:
-    said = f"{UBUNTU_KEY} is not enrolled"
-    found = read(tmp_path, f"{UBUNTU_KEY}: x\n{DKMS_KEY}: x", asked(UBUNTU_KEY, 0, f"{said}\n"), distribution=UBUNTU)
-    assert found == Mok(UBUNTU_KEY, enrolled=False, said=said)
+    output = f"{UBUNTU_KEY} is not enrolled"
+    found = read(tmp_path, f"{UBUNTU_KEY}: x\n{DKMS_KEY}: x", asked(UBUNTU_KEY, 0, f"{output}\n"), distribution=UBUNTU)
+    assert found == Mok(UBUNTU_KEY, enrolled=False, said=output)
 
 
 def test_a_key_that_the_kernel_has_built_in_is_told_on_standard_error(tmp_path: Path) -> None:
-    said = f"{DKMS_KEY} is already in the built-in trusted keyring"
-    assert read(tmp_path, f"{DKMS_KEY}: x", asked(DKMS_KEY, 255, "", f"{said}\n")).enrolled is True
+    output = f"{DKMS_KEY} is already in the built-in trusted keyring"
+    assert read(tmp_path, f"{DKMS_KEY}: x", asked(DKMS_KEY, 255, "", f"{output}\n")).enrolled is True
 
 
 def test_no_key_is_there_yet(tmp_path: Path) -> None:

@@ -156,5 +156,5 @@ def test_any_text_is_read(text: str) -> None:
     assert len(set(lines)) == len(lines)
     assert all(0 < len(line) <= log.MOST_CHARACTERS for line in lines)
     assert all(path.startswith("/") and path.endswith(".log") for path in log.log_paths(text))
-    said = log.progress(text)
-    assert said is None or 0 < len(said) <= log.MOST_CHARACTERS
+    answer = log.progress(text)
+    assert answer is None or 0 < len(answer) <= log.MOST_CHARACTERS

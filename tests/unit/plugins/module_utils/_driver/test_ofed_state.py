@@ -16,7 +16,7 @@ from tests.unit.builders.driver_hosts import stack_of
 from tests.unit.builders.hosts import lab_facts
 
 KERNEL = "6.1.0-10-amd64"
-SAID = "MLNX_OFED_LINUX-24.10-1.1.4.0"
+OFED_VERSION = "MLNX_OFED_LINUX-24.10-1.1.4.0"
 LOADED = {
     "version": "24.10-1.1.4",
     "srcversion": "A",
@@ -28,9 +28,9 @@ LOADED = {
 ENTRY = {"name": "mlnx-ofed-kernel", "version": "24.10", "kernel": KERNEL, "arch": "x86_64", "state": "installed"}
 
 
-def stack(said: str | None = SAID, driver: dict[str, Any] | None = None, **more: Any) -> Stack:
+def stack(answer: str | None = OFED_VERSION, driver: dict[str, Any] | None = None, **more: Any) -> Stack:
     modules = {} if driver is None else {"mlx5_core": driver}
-    return stack_of({"kernel": KERNEL, "ofed_version": said, "modules": modules, **more})
+    return stack_of({"kernel": KERNEL, "ofed_version": answer, "modules": modules, **more})
 
 
 def test_all_is_well() -> None:
@@ -45,9 +45,9 @@ def test_a_real_host_without_ofed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "vendor", "expected"),
+    ("answer", "vendor", "expected"),
     [
-        (SAID, {}, ("mlnx_ofed", "24.10-1.1.4.0")),
+        (OFED_VERSION, {}, ("mlnx_ofed", "24.10-1.1.4.0")),
         ("OFED-internal-25.10-1.7.1", None, ("doca", "25.10-1.7.1")),
         ("OFED-internal-25.10-1.7.1", {"doca-host": "3.2.0-125000-25.10"}, ("doca", "25.10-1.7.1")),
         ("OFED-internal-25.10-1.7.1", {"doca-ofed": "1:3.2.0-125000"}, ("doca", "3.2.0-125000")),
@@ -56,8 +56,8 @@ def test_a_real_host_without_ofed() -> None:
         (None, None, (None, None)),
     ],
 )
-def test_what_is_installed(said: str | None, vendor: dict[str, str] | None, expected: tuple[str | None, str | None]) -> None:
-    state = ofed_state(stack(said, distribution={"vendor": vendor}))
+def test_what_is_installed(answer: str | None, vendor: dict[str, str] | None, expected: tuple[str | None, str | None]) -> None:
+    state = ofed_state(stack(answer, distribution={"vendor": vendor}))
     assert (state.stack, state.version) == expected
 
 
@@ -96,7 +96,7 @@ def test_built_and_loaded(driver: Any, dkms: list[Any], built: bool | None, load
 
 def test_docas_packages_begin_with_the_release() -> None:
     state = ofed_state(stack(None, distribution={"vendor": {"doca-ofed": "3.2.0-125000"}}))
-    assert [has_version(state, "doca", wished) for wished in ("3.2.0", "3.2", "3.2.1", None)] == [True, False, False, True]
+    assert [has_version(state, "doca", requested) for requested in ("3.2.0", "3.2", "3.2.1", None)] == [True, False, False, True]
     assert has_version(state, "mlnx_ofed", "3.2.0") is False
 
 

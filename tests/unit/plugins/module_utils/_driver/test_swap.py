@@ -24,7 +24,7 @@ from tests.unit.builders.trees import write_tree
 
 OLD, NEW = "AAAA0000", "BBBB1111"
 DMESG = "[1.0] mlx5_core: firmware\n[2.0] eth0: up\n[3.0] mlx5_ib: Unknown symbol ib_x (err -22)\n"
-SAID = (["dmesg"], 0, DMESG, "")
+KERNEL_LOG = (["dmesg"], 0, DMESG, "")
 
 
 def modinfo(**srcversions: str) -> Call:
@@ -146,7 +146,7 @@ def test_without_openibd_auto_restarts_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("modules", "text", "said"),
+    ("modules", "text", "answer"),
     [
         (["mlx5_core"], "", "mlx5_core is held by mlx5_ib"),
         (["mlx5_core", "mlx5_ib"], "", "mlx5_core is held by mlx5_ib"),
@@ -155,9 +155,9 @@ def test_without_openibd_auto_restarts_nothing(tmp_path: Path) -> None:
         (["ib_uverbs"], "/sys/module/ib_uverbs/parameters/x: 1", "ib_uverbs is part of the kernel, or cannot be unloaded"),
     ],
 )
-def test_what_is_in_the_way_is_named_before_anything_is_changed(tmp_path: Path, modules: list[str], text: str, said: str) -> None:
+def test_what_is_in_the_way_is_named_before_anything_is_changed(tmp_path: Path, modules: list[str], text: str, answer: str) -> None:
     runner = FakeRunner([])
-    with pytest.raises(ApplyError, match=f"^Nothing was unloaded: {re.escape(said)}"):
+    with pytest.raises(ApplyError, match=f"^Nothing was unloaded: {re.escape(answer)}"):
         swap(host(tmp_path, text), runner, modules, [], always=True)
     assert runner.ran == []
 
@@ -201,7 +201,7 @@ def test_a_module_that_went_along_with_another_is_not_unloaded_again(tmp_path: P
 
 def test_one_that_does_not_load_is_the_end_and_the_kernel_is_quoted(tmp_path: Path) -> None:
     failed: Call = (["modprobe", "mlx5_ib"], 1, "", "modprobe: ERROR: could not insert 'mlx5_ib': Invalid argument")
-    runner = Kernel(tmp_path, [unload("mlx5_ib"), failed, SAID])
+    runner = Kernel(tmp_path, [unload("mlx5_ib"), failed, KERNEL_LOG])
     with pytest.raises(ApplyError) as caught:
         swap(host(tmp_path), runner, ["mlx5_ib"], ["mlx5_ib", "mlx5_core"], always=True)
     assert str(caught.value) == (
@@ -211,14 +211,14 @@ def test_one_that_does_not_load_is_the_end_and_the_kernel_is_quoted(tmp_path: Pa
 
 
 def test_an_unload_without_effect_is_an_error(tmp_path: Path) -> None:
-    runner = FakeRunner([unload("mlx5_ib"), SAID])
+    runner = FakeRunner([unload("mlx5_ib"), KERNEL_LOG])
     with pytest.raises(ApplyError, match=r"Cannot unload mlx5_ib: modprobe reports no error.*Loaded now: mlx5_ib\."):
         swap(host(tmp_path), runner, ["mlx5_ib"], [], always=True)
 
 
 def test_what_came_back_is_not_what_is_on_disk(tmp_path: Path) -> None:
     """The initramfs or another file was first."""
-    runner = Kernel(tmp_path, [modinfo(mlx5_ib=NEW), unload("mlx5_ib"), load("mlx5_ib"), modinfo(mlx5_ib=NEW), SAID], OLD)
+    runner = Kernel(tmp_path, [modinfo(mlx5_ib=NEW), unload("mlx5_ib"), load("mlx5_ib"), modinfo(mlx5_ib=NEW), KERNEL_LOG], OLD)
     with pytest.raises(
         ApplyError, match=rf"After the reload, mlx5_ib is 24.10 \(srcversion {OLD}\), .*mlx5_ib.ko is 24.10 \(srcversion {NEW}\)"
     ):
@@ -226,7 +226,7 @@ def test_what_came_back_is_not_what_is_on_disk(tmp_path: Path) -> None:
 
 
 def test_without_modinfo_nothing_is_taken_for_right(tmp_path: Path) -> None:
-    runner = Kernel(tmp_path, [unload("mlx5_ib"), load("mlx5_ib"), (["modinfo", "mlx5_ib"], 1, "", "not found"), SAID])
+    runner = Kernel(tmp_path, [unload("mlx5_ib"), load("mlx5_ib"), (["modinfo", "mlx5_ib"], 1, "", "not found"), KERNEL_LOG])
     with pytest.raises(ApplyError, match="modinfo finds no file for mlx5_ib"):
         swap(host(tmp_path), runner, ["mlx5_ib"], ["mlx5_ib"], always=True)
 

@@ -22,7 +22,7 @@ LEAF = "0c:4f:9b:c4:18:61"
 
 def json_form(*interfaces: tuple[str, str, str]) -> str:
     """-f json: (interface, system, port). One neighbour is an object, several are a list, as lldpd does it."""
-    told = [
+    reported = [
         {
             name: {
                 "via": "LLDP",
@@ -33,7 +33,7 @@ def json_form(*interfaces: tuple[str, str, str]) -> str:
         }
         for name, system, port in interfaces
     ]
-    return json.dumps({"lldp": {"interface": told[0] if len(told) == 1 else told} if told else {}})
+    return json.dumps({"lldp": {"interface": reported[0] if len(reported) == 1 else reported} if reported else {}})
 
 
 JSON0 = json.dumps(

@@ -20,11 +20,11 @@ LINES = fabric_text("iblinkinfo-l")
 
 
 def test_a_port_that_is_up_and_one_that_is_down() -> None:
-    told = {(port.guid, port.number): port for port in parse_iblinkinfo(LINES).ports}
+    reported = {(port.guid, port.number): port for port in parse_iblinkinfo(LINES).ports}
     end = LinkinfoEnd(SPINE1, 4, 1, "spine1")
-    assert told[LEAF1, 5] == LinkinfoPort(LEAF1, None, "leaf1", 2, 5, "ACTIVE", "LinkUp", 4, "HDR", end, (12, None), True)
-    assert told[LEAF1, 3] == LinkinfoPort(LEAF1, None, "leaf1", 2, 3, "DOWN", "Polling", None, None, None, None, True)
-    assert told["0xe09d730300000011", 1].end == LinkinfoEnd(LEAF1, 2, 1, "leaf1")
+    assert reported[LEAF1, 5] == LinkinfoPort(LEAF1, None, "leaf1", 2, 5, "ACTIVE", "LinkUp", 4, "HDR", end, (12, None), True)
+    assert reported[LEAF1, 3] == LinkinfoPort(LEAF1, None, "leaf1", 2, 3, "DOWN", "Polling", None, None, None, None, True)
+    assert reported["0xe09d730300000011", 1].end == LinkinfoEnd(LEAF1, 2, 1, "leaf1")
 
 
 @pytest.mark.parametrize("form", ["iblinkinfo", "iblinkinfo-p"])

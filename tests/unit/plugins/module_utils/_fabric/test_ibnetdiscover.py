@@ -128,9 +128,9 @@ def test_the_same_node_twice_is_one() -> None:
 
 
 def test_many_problems_are_counted() -> None:
-    told = parse_ibnetdiscover(TOPOLOGY + "oh\n" * 100).problems
-    assert len(told) == 21
-    assert told[-1] == "80 more problems in what ibnetdiscover printed"
+    reported = parse_ibnetdiscover(TOPOLOGY + "oh\n" * 100).problems
+    assert len(reported) == 21
+    assert reported[-1] == "80 more problems in what ibnetdiscover printed"
 
 
 @pytest.mark.parametrize(

@@ -92,10 +92,10 @@ NO_MODULE = "ibwarn: [7] get_abi_version: can't read ABI version from /sys/class
 def test_a_port_that_cannot_be_asked_from(sys: SysRoot, device: str, port: int, stderr: str, why: str) -> None:
     argv = ("ibnetdiscover", "-C", device, "-P", str(port))
     call = (argv, 255, "ibnetdiscover: iberror: failed: discover failed\n\n", stderr)
-    said = problems(sys, call, asked=Asked("rail0", device, port))
-    assert len(said) == 1
-    assert said[0].startswith("ibnetdiscover cannot query: ")
-    assert why in said[0]
+    answer = problems(sys, call, asked=Asked("rail0", device, port))
+    assert len(answer) == 1
+    assert answer[0].startswith("ibnetdiscover cannot query: ")
+    assert why in answer[0]
 
 
 def test_why_a_port_cannot_be_opened_where_its_node_is_known(sys: SysRoot, tmp_path: Path) -> None:
@@ -128,8 +128,8 @@ def test_tools_that_are_not_there(sys: SysRoot) -> None:
 
 def test_nodes_that_do_not_answer_while_the_tool_ends_well(sys: SysRoot) -> None:
     lossy = (DISCOVER, 0, fabric_text("lossy-ibnetdiscover"), fabric_text("lossy-ibnetdiscover.stderr"))
-    said = problems(sys, lossy, MASTER, PORTS, asked=Asked("rail0", "mlx5_0", 1, links=False, errors=False))
-    assert said[0].startswith("3 queries of ibnetdiscover were not answered, so nodes or ports are missing: ./libibnetdisc/")
+    answer = problems(sys, lossy, MASTER, PORTS, asked=Asked("rail0", "mlx5_0", 1, links=False, errors=False))
+    assert answer[0].startswith("3 queries of ibnetdiscover were not answered, so nodes or ports are missing: ./libibnetdisc/")
 
 
 def test_no_subnet_manager(sys: SysRoot) -> None:
@@ -181,5 +181,5 @@ def test_other_failures(sys: SysRoot) -> None:
         "at line 1: 'leaf1'"
         in problems(sys, FOUND, LINKED, COUNTED, MASTER, PORTS, asked=Asked("rail0", "mlx5_0", 1, node_name_map="/bad"))[0]
     )
-    told = problems(sys, FOUND, LINKED, COUNTED, MASTER, PORTS, asked=Asked("rail0", "mlx5_0", 1, node_name_map="/absent"))
-    assert told == ["there is no node-name map /absent on this host"]
+    reported = problems(sys, FOUND, LINKED, COUNTED, MASTER, PORTS, asked=Asked("rail0", "mlx5_0", 1, node_name_map="/absent"))
+    assert reported == ["there is no node-name map /absent on this host"]

@@ -20,13 +20,17 @@ from tests.unit.builders.trees import mlx5_machine, soft_roce_machine
 NAMES = ["LINK_TYPE_P1", "LINK_TYPE_P2", "ATS_ENABLED"]
 
 
-def told(*values: str) -> dict[str, object]:
+def setting(*values: str) -> dict[str, object]:
     return {"default": values[0], "current": values[1], "next_boot": values[2], "read_only": False}
 
 
 def test_each_setting_that_is_asked_for() -> None:
     runner = FakeRunner([(query(), 0, listing(ROWS), "")])
-    settings = {"LINK_TYPE_P1": told("IB(1)", "IB(1)", "IB(1)"), "LINK_TYPE_P2": told("IB(1)", "ETH(2)", "ETH(2)"), "ATS_ENABLED": None}
+    settings = {
+        "LINK_TYPE_P1": setting("IB(1)", "IB(1)", "IB(1)"),
+        "LINK_TYPE_P2": setting("IB(1)", "ETH(2)", "ETH(2)"),
+        "ATS_ENABLED": None,
+    }
     assert read_firmware(runner, [CARD], NAMES) == {CARD: {"tool": "mstconfig", "settings": settings, "error": None}}
 
 

@@ -28,17 +28,17 @@ def test_a_value_that_is_not_told() -> None:
     assert spelled(None) is None
 
 
-@pytest.mark.parametrize("wish", [2, "2", "0x2", "ETH", "eth", "ETH(2)", " Eth(2) "])
-def test_one_value_is_wished_in_many_ways(wish: RequestedValue) -> None:
-    assert is_requested(Value("ETH", 2), wish)
-    assert not is_requested(Value("IB", 1), wish)
+@pytest.mark.parametrize("requested", [2, "2", "0x2", "ETH", "eth", "ETH(2)", " Eth(2) "])
+def test_one_value_is_wished_in_many_ways(requested: RequestedValue) -> None:
+    assert is_requested(Value("ETH", 2), requested)
+    assert not is_requested(Value("IB", 1), requested)
 
 
-@pytest.mark.parametrize("wish", [True, "True", "true", 1, "1", "True(1)"])
-def test_a_boolean(wish: RequestedValue) -> None:
-    assert is_requested(Value("True", 1), wish)
-    assert is_requested(Value("1", 1), wish)  # as old tools print it
-    assert not is_requested(Value("False", 0), wish)
+@pytest.mark.parametrize("requested", [True, "True", "true", 1, "1", "True(1)"])
+def test_a_boolean(requested: RequestedValue) -> None:
+    assert is_requested(Value("True", 1), requested)
+    assert is_requested(Value("1", 1), requested)  # as old tools print it
+    assert not is_requested(Value("False", 0), requested)
 
 
 def test_a_name_that_is_no_number() -> None:
@@ -54,7 +54,7 @@ def test_an_array_stands_for_several_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "now", "word"),
+    ("requested", "now", "word"),
     [
         ("ETH(2)", "IB(1)", "2"),
         ("ETH", "IB(1)", "ETH"),
@@ -64,5 +64,5 @@ def test_an_array_stands_for_several_values() -> None:
         ("255", "0x1(1)", "0xff"),
     ],
 )
-def test_what_set_is_told(wish: RequestedValue, now: str, word: str) -> None:
-    assert argument(wish, read_value(now)) == word
+def test_what_set_is_told(requested: RequestedValue, now: str, word: str) -> None:
+    assert argument(requested, read_value(now)) == word

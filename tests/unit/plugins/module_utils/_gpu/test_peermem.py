@@ -96,31 +96,31 @@ def test_check_mode_runs_nothing_and_writes_nothing(tmp_path: Path, boot_file: P
 
 
 @pytest.mark.parametrize("refused", [(EINVAL, QUIET), (ENOENT, QUIET), (EINVAL, CRC)], ids=["EINVAL", "unknown symbol", "CRC"])
-@pytest.mark.parametrize("said", ["dkms-3.0.11", "dkms-3.2.2", "dkms-3.0.7"])
-def test_one_built_against_another_stack_is_built_again(tmp_path: Path, boot_file: Path, refused: tuple[Call, ...], said: str) -> None:
-    runner = Host(tmp_path, *refused, version(said), dkms("build", "--force"), dkms("install", "--force"), OK)
+@pytest.mark.parametrize("answer", ["dkms-3.0.11", "dkms-3.2.2", "dkms-3.0.7"])
+def test_one_built_against_another_stack_is_built_again(tmp_path: Path, boot_file: Path, refused: tuple[Call, ...], answer: str) -> None:
+    runner = Host(tmp_path, *refused, version(answer), dkms("build", "--force"), dkms("install", "--force"), OK)
     result = ensure(host(tmp_path), runner)
     assert (result.loaded, result.rebuilt, boot_file.exists()) == (True, f"nvidia/{VERSION}", True)
     assert runner.timeouts_seconds[3:5] == [1200, 1200]
 
 
-@pytest.mark.parametrize("said", ["dkms: 2.8.7", "dkms-3.0.6", "no version"])
+@pytest.mark.parametrize("answer", ["dkms: 2.8.7", "dkms-3.0.6", "no version"])
 def test_an_old_dkms_builds_in_a_tree_of_its_own_before_it_takes_the_module_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
     """Before 3.0.7 `dkms build --force` does not build what is built."""
     own = tmp_path / "own"
     own.mkdir()
     monkeypatch.setattr(peermem.tempfile, "mkdtemp", lambda **_options: str(own))
     tried = dkms("build", "--dkmstree", str(own))
-    ensure(host(tmp_path), Host(tmp_path, EINVAL, QUIET, version(said), tried, dkms("unbuild"), dkms("install"), OK))
+    ensure(host(tmp_path), Host(tmp_path, EINVAL, QUIET, version(answer), tried, dkms("unbuild"), dkms("install"), OK))
     assert not own.exists()
 
     own.mkdir()
     (tmp_path / "sys/module/nvidia_peermem/refcnt").unlink()
     (tmp_path / "sys/module/nvidia_peermem").rmdir()
     fails: Call = (tried[0], 10, "", "Error! Bad return status for module build on kernel")
-    runner = Host(tmp_path, EINVAL, QUIET, version(said), fails)
+    runner = Host(tmp_path, EINVAL, QUIET, version(answer), fails)
     with pytest.raises(ApplyError, match=f"Bad return status.*Read {own}/nvidia/{VERSION}/build/make.log"):
         ensure(host(tmp_path), runner)
     assert own.exists()
@@ -158,28 +158,28 @@ def test_a_build_that_fails_says_where_its_log_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "answer"),
     [
         ({"in_dkms": None}, f"DKMS has no NVIDIA driver for {KERNEL}"),
         ({"name": "nvidia-peer-memory"}, f"DKMS has no NVIDIA driver for {KERNEL}"),
         ({"driver": "535.161.08"}, f"NVIDIA driver 535.161.08 is loaded while DKMS has {VERSION}: reboot"),
     ],
 )
-def test_what_cannot_be_built_again_is_said(tmp_path: Path, options: dict[str, Any], said: str) -> None:
-    with pytest.raises(ApplyError, match=said):
+def test_what_cannot_be_built_again_is_said(tmp_path: Path, options: dict[str, Any], answer: str) -> None:
+    with pytest.raises(ApplyError, match=answer):
         ensure(host(tmp_path, **options), Host(tmp_path, EINVAL, QUIET))
 
 
 @pytest.mark.parametrize(
-    ("stderr", "said"),
+    ("stderr", "answer"),
     [
         (f"modprobe: FATAL: Module nvidia_peermem not found in directory /lib/modules/{KERNEL}", "comes with NVIDIA's driver since 470"),
         ("modprobe: ERROR: could not insert 'nvidia_peermem': Key was rejected by service", "enrol the key"),
         ("modprobe: ERROR: could not insert 'nvidia_peermem': No such device", "use DMA-BUF"),
     ],
 )
-def test_another_failure_builds_nothing(tmp_path: Path, stderr: str, said: str) -> None:
-    with pytest.raises(ApplyError, match=said):
+def test_another_failure_builds_nothing(tmp_path: Path, stderr: str, answer: str) -> None:
+    with pytest.raises(ApplyError, match=answer):
         ensure(host(tmp_path), Host(tmp_path, (LOAD, 1, "", stderr), QUIET))
 
 

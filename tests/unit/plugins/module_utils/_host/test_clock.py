@@ -85,8 +85,8 @@ def test_of_a_captured_tree_nobody_is_asked(chronyd: SysRoot) -> None:
     ids=["refused", "nonsense"],
 )
 def test_a_daemon_that_does_not_answer_is_not_known(chronyd: SysRoot, answer: tuple[tuple[str, ...], int, str, str], why: str) -> None:
-    told, unread = read_chrony(chronyd, FakeRunner([answer]))
-    assert told is None
+    reported, unread = read_chrony(chronyd, FakeRunner([answer]))
+    assert reported is None
     assert str(unread).startswith(why)
 
 

@@ -26,7 +26,7 @@ from tests.unit.builders.trees import write_tree
 
 CPUS = "/sys/devices/system/cpu"
 STATES = {"POLL": 0, "C1": 1, "C6": 133}
-WISH = CpuRequest("performance", 10)
+REQUEST = CpuRequest("performance", 10)
 UNIT = "rdma-cpu.service"
 SHOW = ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", UNIT]
 NEW = (SHOW, 0, f"Id={UNIT}\nActiveState=inactive\nUnitFileState=\n", "")
@@ -125,7 +125,7 @@ class Systemd(FakeRunner):
 
 def test_the_unit_sets_what_differs_and_stays(root: Path) -> None:
     runner = Systemd(root, NEW, systemctl("enable", UNIT), systemctl("restart", UNIT))
-    result = ensure_cpu(WISH, runner=runner, look=look(root), check_mode=False)
+    result = ensure_cpu(REQUEST, runner=runner, look=look(root), check_mode=False)
     assert result.live == [
         ("governor of the CPUs", "powersave", "performance"),
         ("idle states of the CPUs", "C6 entered", "at most 10 µs to wake up"),
@@ -133,21 +133,21 @@ def test_the_unit_sets_what_differs_and_stays(root: Path) -> None:
     found = look(root)()
     assert (found.governors, [state.disabled for state in found.idle_states.values()]) == ({"performance": 2}, [0, 0, 2])
     again = FakeRunner([RUNNING])
-    assert not ensure_cpu(WISH, runner=again, look=look(root), check_mode=False).changed
+    assert not ensure_cpu(REQUEST, runner=again, look=look(root), check_mode=False).changed
 
 
 def test_a_drift_runs_the_unit_again(root: Path) -> None:
-    ensure_cpu(WISH, runner=Systemd(root, NEW, systemctl("enable", UNIT), systemctl("restart", UNIT)), look=look(root), check_mode=False)
+    ensure_cpu(REQUEST, runner=Systemd(root, NEW, systemctl("enable", UNIT), systemctl("restart", UNIT)), look=look(root), check_mode=False)
     write_tree(root, f"{CPUS}/cpufreq/policy1/scaling_governor: powersave")
     runner = Systemd(root, RUNNING, systemctl("restart", UNIT))
-    assert ensure_cpu(WISH, runner=runner, look=look(root), check_mode=False).live == [
+    assert ensure_cpu(REQUEST, runner=runner, look=look(root), check_mode=False).live == [
         ("governor of the CPUs", "performance, powersave", "performance")
     ]
 
 
 def test_check_mode_shows_all_and_changes_nothing(root: Path) -> None:
     runner = FakeRunner([NEW])
-    result = ensure_cpu(WISH, runner=runner, look=look(root), check_mode=True)
+    result = ensure_cpu(REQUEST, runner=runner, look=look(root), check_mode=True)
     assert [diff["after_header"] for diff in result.diffs][-3:] == [UNIT, "governor of the CPUs", "idle states of the CPUs"]
     assert not (root / "ours").exists()
 
@@ -156,21 +156,21 @@ def test_values_that_do_not_stick_are_an_error(root: Path, monkeypatch: pytest.M
     monkeypatch.setattr(cpu_ensure, "SETTLE_SECONDS", 0.0)
     runner = Systemd(root, NEW, systemctl("enable", UNIT), systemctl("restart", UNIT), works=False)
     with pytest.raises(ApplyError, match="governor of the CPUs: powersave instead of performance; idle states of the CPUs: C6 entered"):
-        ensure_cpu(WISH, runner=runner, look=look(root), check_mode=False)
+        ensure_cpu(REQUEST, runner=runner, look=look(root), check_mode=False)
 
 
 def test_a_host_in_use_is_not_changed_and_the_difference_is_reported(root: Path) -> None:
-    refused = ensure_cpu(WISH, runner=FakeRunner([NEW]), look=look(root), check_mode=False, refused="GPU process 4711 (python3)")
+    refused = ensure_cpu(REQUEST, runner=FakeRunner([NEW]), look=look(root), check_mode=False, refused="GPU process 4711 (python3)")
     assert (refused.changed, refused.diffs) == (False, [])
     assert [words.partition(":")[0] for words in refused.withheld] == ["governor of the CPUs", "idle states of the CPUs"]
     assert not any(Path(path).exists() for path in cpu_ensure.BOOT.paths)
-    shown = ensure_cpu(WISH, runner=FakeRunner([NEW]), look=look(root), check_mode=True, refused="GPU process 4711 (python3)")
+    shown = ensure_cpu(REQUEST, runner=FakeRunner([NEW]), look=look(root), check_mode=True, refused="GPU process 4711 (python3)")
     assert (shown.changed, shown.withheld) == (True, refused.withheld)
     assert {diff["after_header"] for diff in shown.diffs} >= {"governor of the CPUs", "idle states of the CPUs"}
 
 
 def test_no_wish_takes_the_unit_out(root: Path) -> None:
-    ensure_cpu(WISH, runner=Systemd(root, NEW, systemctl("enable", UNIT), systemctl("restart", UNIT)), look=look(root), check_mode=False)
+    ensure_cpu(REQUEST, runner=Systemd(root, NEW, systemctl("enable", UNIT), systemctl("restart", UNIT)), look=look(root), check_mode=False)
     runner = FakeRunner([RUNNING, systemctl("disable", "--now", UNIT), systemctl("daemon-reload")])
     result = ensure_cpu(CpuRequest(None, None), runner=runner, look=look(root), check_mode=False)
     assert (result.service.removed, len(result.service.files), list((root / "ours").iterdir())) == (("enabled", "started"), 3, [])
@@ -189,7 +189,7 @@ def test_where_tuned_runs_it_is_told(root: Path) -> None:
             return super().run(argv, timeout_seconds=timeout_seconds)
 
     runner = TunedAdm([NEW, (["tuned-adm", "profile", "rdma-cluster"], 0, "", "")])
-    result = ensure_cpu(WISH, runner=runner, look=look(root), check_mode=False)
+    result = ensure_cpu(REQUEST, runner=runner, look=look(root), check_mode=False)
     assert (result.taken, bool(result.service)) == ("rdma-cluster", False)
     text = (root / "ours/PROFILE_FILE").read_text()
     assert text.splitlines()[3:] == ["include=balanced", "", "[cpu]", "governor=performance", "force_latency=10"]
@@ -215,7 +215,7 @@ def test_with_no_wish_tuned_takes_what_it_had_before_its_profile_goes(root: Path
 
 def test_what_the_kernel_does_not_have_differs_from_nothing(tmp_path: Path) -> None:
     runner = FakeRunner([NEW, systemctl("enable", UNIT), systemctl("restart", UNIT)])
-    assert ensure_cpu(WISH, runner=runner, look=look(tmp_path), check_mode=False).live == []
+    assert ensure_cpu(REQUEST, runner=runner, look=look(tmp_path), check_mode=False).live == []
 
 
 def test_a_governor_that_the_kernel_refuses_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,15 +223,15 @@ def test_a_governor_that_the_kernel_refuses_is_said(root: Path, monkeypatch: pyt
         raise OSError(22, "Invalid argument")
 
     monkeypatch.setattr(Path, "write_text", refuse)
-    said = cpu_runner.apply({"governor": "turbo", "max_cstate_latency_us": None}, root)
-    assert said[0].endswith("policy0/scaling_governor is powersave, expected turbo (Invalid argument)")
-    assert len(said) == 2
+    answer = cpu_runner.apply({"governor": "turbo", "max_cstate_latency_us": None}, root)
+    assert answer[0].endswith("policy0/scaling_governor is powersave, expected turbo (Invalid argument)")
+    assert len(answer) == 2
 
 
 def test_the_files_are_the_units_or_tuneds(root: Path) -> None:
-    there = [[file.path.rsplit("/", 1)[1] for file in cpu_files(WISH, tuned) if file.content] for tuned in (None, Tuned("a", "a"))]
+    there = [[file.path.rsplit("/", 1)[1] for file in cpu_files(REQUEST, tuned) if file.content] for tuned in (None, Tuned("a", "a"))]
     assert there == [["cpu.json", "cpu.pyz", UNIT], ["PROFILE_FILE"]]
-    config = next(file for file in cpu_files(WISH, None) if file.path.endswith("cpu.json"))
+    config = next(file for file in cpu_files(REQUEST, None) if file.path.endswith("cpu.json"))
     assert json.loads(config.content or "") == {"governor": "performance", "max_cstate_latency_us": 10}
 
 

@@ -42,8 +42,8 @@ def write(root: Path, **files: str) -> SysRoot:
 
 
 def test_our_own_file_gives_everybody_all(tmp_path: Path) -> None:
-    wish = limits.LimitsRequest(memlock_unlimited=True, open_files=131072, keep_ipc=True)
-    (ours,) = [file for file in limits.files(wish) if "security" in file.path]
+    requested = limits.LimitsRequest(memlock_unlimited=True, open_files=131072, keep_ipc=True)
+    (ours,) = [file for file in limits.files(requested) if "security" in file.path]
     sys = write(tmp_path, first="* - memlock 64\n* - nofile 1024\n", ours=ours.content or "")
     memlock, open_files = read_login_limits(sys, "memlock"), read_login_limits(sys, "nofile")
     assert {who: limit and limit.unlimited for who, limit in memlock.items()} == {"*": True, "root": True}

@@ -40,8 +40,8 @@ def passwd(name: str = "alice", line: str = ALICE, rc: int = 0) -> Call:
     return (["getent", "passwd", name], rc, line, "")
 
 
-def show(unit: str, said: str) -> Call:
-    return (["systemctl", "show", f"--property={PROPERTIES}", "--", unit], 0, f"Id={unit}\nLoadState=loaded\n{said}", "")
+def show(unit: str, answer: str) -> Call:
+    return (["systemctl", "show", f"--property={PROPERTIES}", "--", unit], 0, f"Id={unit}\nLoadState=loaded\n{answer}", "")
 
 
 def read(root: Path, calls: Sequence[Call] = (), **asked: Sequence[object]) -> list[Source]:
@@ -146,8 +146,8 @@ def test_a_file_for_launchers(host: Path) -> None:
 
 def test_a_service_that_does_not_run_has_what_its_unit_says(host: Path) -> None:
     write_tree(host, "/etc/default/slurmd: NCCL_DEBUG=INFO\n")
-    said = "MainPID=0\nUser=alice\nEnvironment=NCCL_DEBUG=WARN NCCL_IB_SL=0\nEnvironmentFiles=/etc/default/slurmd (ignore_errors=yes)\n"
-    assert read(host, [show("slurmd.service", said), passwd()], services=["slurmd.service"]) == [
+    answer = "MainPID=0\nUser=alice\nEnvironment=NCCL_DEBUG=WARN NCCL_IB_SL=0\nEnvironmentFiles=/etc/default/slurmd (ignore_errors=yes)\n"
+    assert read(host, [show("slurmd.service", answer), passwd()], services=["slurmd.service"]) == [
         SITE,
         Source(ENVIRONMENT, "environment of slurmd.service", "slurmd.service", {"NCCL_DEBUG": "INFO", "NCCL_IB_SL": "0"}),
         Source(USER_FILE, "/home/alice/.nccl.conf", "slurmd.service", {"NCCL_IB_TC": "104"}),

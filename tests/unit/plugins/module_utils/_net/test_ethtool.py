@@ -135,8 +135,8 @@ def test_an_interface_that_is_not_there() -> None:
 def test_a_driver_that_tells_only_its_counters() -> None:
     read = read_ethtool(FakePort(None, link=None, statistics={"rx_packets": 1}), None, "eth1")
     assert read is not None
-    told = {key: value for key, value in asdict(read).items() if value is not None}
-    assert told == {"supported_speeds_mbps": [], "counters": {"rx_packets": 1}, "unread": {}}
+    reported = {key: value for key, value in asdict(read).items() if value is not None}
+    assert reported == {"supported_speeds_mbps": [], "counters": {"rx_packets": 1}, "unread": {}}
 
 
 def test_the_module_is_asked_where_there_is_one() -> None:
@@ -187,9 +187,9 @@ def test_a_module_that_cannot_be_read_is_unknown(runner, why: str) -> None:
     assert read.driver == "mlx5_core"
 
 
-@pytest.mark.parametrize("said", ["netlink error: Operation not supported", "Cannot get module EEPROM information: No such device"])
-def test_a_tool_that_says_that_there_is_no_module(said: str) -> None:
-    read = read_ethtool(FakePort(module=True), FakeRunner([(ASK, 1, "", said)]), "eth1")
+@pytest.mark.parametrize("answer", ["netlink error: Operation not supported", "Cannot get module EEPROM information: No such device"])
+def test_a_tool_that_says_that_there_is_no_module(answer: str) -> None:
+    read = read_ethtool(FakePort(module=True), FakeRunner([(ASK, 1, "", answer)]), "eth1")
     assert read is not None
     assert (read.optic, read.unread) == (None, {})
 

@@ -57,14 +57,14 @@ USER_QP = {"ifindex": 0, "ifname": "rxe_rail0", "port": 1, "lqpn": 17, "type": "
 USERS = "1 queue pair of ib_write_bw (pid 4711) on rxe_rail0/1"
 
 
-def said(**changes: Any) -> tuple[list[str], int, str, str]:
+def report(**changes: Any) -> tuple[list[str], int, str, str]:
     return (SHOW, 0, json.dumps([shown(**changes)]), "")
 
 
 def with_addresses(*texts: str, **changes: Any) -> tuple[list[str], int, str, str]:
     """`ip` of an interface with these addresses."""
     parts = [text.split("/") for text in texts]
-    return said(addr_info=[{"family": "inet", "local": ip, "prefixlen": int(bits)} for ip, bits in parts], **changes)
+    return report(addr_info=[{"family": "inet", "local": ip, "prefixlen": int(bits)} for ip, bits in parts], **changes)
 
 
 def qps(*entries: dict[str, Any]) -> tuple[list[str], int, str, str]:
@@ -124,14 +124,14 @@ def test_a_rail_without_mtu_keeps_the_mtu_of_its_interface(folder: Path, tmp_pat
     assert "MTUBytes" not in render(rail)
     assert live_differences(rail, 1500, ["192.168.100.1/24"]) == []
     install(folder, rail)
-    runner = FakeRunner([said(mtu=1500), said(mtu=1500), SERVES])
+    runner = FakeRunner([report(mtu=1500), report(mtu=1500), SERVES])
     assert not ensure([rail], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False).changed
 
 
 def test_a_rail_without_any_setting_has_no_file_and_needs_no_systemd_networkd(folder: Path, tmp_path: Path) -> None:
     bare = NetworkRail("rail0", {"pci": "0000:21:00.0"}, "ens1", None, None)
     off = unit("systemd-networkd.service", "inactive", "disabled")
-    runner = FakeRunner([said(), said(), off])
+    runner = FakeRunner([report(), report(), off])
     assert not ensure([bare], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False).changed
     assert list(folder.iterdir()) == []
 
@@ -139,7 +139,7 @@ def test_a_rail_without_any_setting_has_no_file_and_needs_no_systemd_networkd(fo
 def test_the_file_of_a_rail_whose_settings_have_gone_is_removed_on_an_idle_host(folder: Path, tmp_path: Path) -> None:
     bare = NetworkRail(**{**vars(RAIL), "address": None, "mtu_bytes": None})
     earlier = install(folder, NetworkRail(**{**vars(RAIL), "address": None}))
-    runner = FakeRunner([said(), said(), qps(), SERVES, RELOAD, said()])
+    runner = FakeRunner([report(), report(), qps(), SERVES, RELOAD, report()])
     ensure([bare], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False)
     assert not earlier.exists()
 
@@ -171,13 +171,13 @@ def test_live_differences(mtu_bytes: int, ipv4: list[str], expected: list[tuple[
 def test_first_run_on_an_idle_host(folder: Path, tmp_path: Path) -> None:
     """systemd-networkd loads the file; what it has not done by then is done with `ip`."""
     sys = host(tmp_path / "host", networkd=str(folder / "60-rdma-rail0.network"))
-    bare, half, good = said(mtu=1500, addr_info=[]), with_addresses("192.168.100.1/24", mtu=1500), said()
+    bare, half, good = report(mtu=1500, addr_info=[]), with_addresses("192.168.100.1/24", mtu=1500), report()
     runner = FakeRunner([bare, bare, qps(), SERVES, RELOAD, half, SET_MTU, good])
     result = ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=False)
     assert result.changed
     assert result.withheld == []
     assert (folder / "60-rdma-rail0.network").read_text() == render(RAIL)
-    second = FakeRunner([said(), said(), SERVES])
+    second = FakeRunner([report(), report(), SERVES])
     assert not ensure([RAIL], ["rail0"], runner=second, sys=sys, check_mode=False).changed
 
 
@@ -213,7 +213,7 @@ def test_the_same_change_is_applied_when_it_is_allowed_by_name(folder: Path, tmp
     """Nobody is asked who uses the rail then."""
     install(folder, RAIL)
     drifted = with_addresses("192.168.100.1/24", mtu=1500)
-    runner = FakeRunner([drifted, drifted, SERVES, drifted, SET_MTU, said()])
+    runner = FakeRunner([drifted, drifted, SERVES, drifted, SET_MTU, report()])
     done = ensure([RAIL], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False, change_allowed=True)
     assert (done.withheld, done.changed) == ([], True)
 
@@ -238,7 +238,7 @@ def test_the_same_change_is_applied_when_it_is_allowed_by_name(folder: Path, tmp
 def test_who_uses_a_rail(folder: Path, tmp_path: Path, answer: Any, users: str) -> None:
     install(folder, RAIL)
     drifted = with_addresses("192.168.100.1/24", mtu=1500)
-    after = [] if users else [drifted, SET_MTU, said()]
+    after = [] if users else [drifted, SET_MTU, report()]
     runner = FakeRunner([drifted, drifted, answer, SERVES, *after])
     result = ensure([RAIL], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False)
     assert [users in each.users for each in result.withheld] == ([True] if users else [])
@@ -279,13 +279,13 @@ def test_an_address_that_our_file_gave_before_goes_and_others_stay(folder: Path,
 def test_a_reload_is_put_off_while_the_rail_is_in_use_and_made_up_for_later(folder: Path, tmp_path: Path, pending: Path) -> None:
     """The file is for the next boot; the live state needs nothing."""
     sys = host(tmp_path / "host", networkd=str(folder / "60-rdma-rail0.network"))
-    busy = FakeRunner([said(), said(), SERVES, qps(USER_QP)])
+    busy = FakeRunner([report(), report(), SERVES, qps(USER_QP)])
     result = ensure([RAIL], ["rail0"], runner=busy, sys=sys, check_mode=False)
     verb = "`networkctl reload`, which loads the files of the rails"
     assert result.withheld == [Withheld("rail0", "ens1", verb, USERS)]
     assert (folder / "60-rdma-rail0.network").exists()
     assert pending.exists()
-    idle = FakeRunner([said(), said(), SERVES, qps(), RELOAD, said()])
+    idle = FakeRunner([report(), report(), SERVES, qps(), RELOAD, report()])
     assert ensure([RAIL], ["rail0"], runner=idle, sys=sys, check_mode=False).reloaded
     assert not pending.exists()
 
@@ -337,7 +337,7 @@ def test_networkd_that_is_off_is_only_enabled_while_a_rail_is_in_use(folder: Pat
     install(folder, RAIL)
     enable = (["systemctl", "enable", "systemd-networkd.service"], 0, "", "")
     off = unit("systemd-networkd.service", "inactive", "disabled")
-    runner = FakeRunner([said(), said(), off, qps(USER_QP), enable, unit(WAIT, "inactive", "masked")])
+    runner = FakeRunner([report(), report(), off, qps(USER_QP), enable, unit(WAIT, "inactive", "masked")])
     result = ensure([RAIL], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False)
     assert [each.change for each in result.withheld] == ["start of systemd-networkd"]
     assert pending.exists()
@@ -357,7 +357,7 @@ def test_networkd_is_not_enabled_where_it_would_take_over_an_interface_that_is_n
 
 def test_check_mode_reads_and_changes_nothing(folder: Path, tmp_path: Path, pending: Path) -> None:
     """It shows what is withheld as well."""
-    drifted = said(mtu=1500)
+    drifted = report(mtu=1500)
     runner = FakeRunner([drifted, drifted, qps(USER_QP), SERVES])
     result = ensure([RAIL], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=True)
     assert result.changed
@@ -385,7 +385,7 @@ def test_what_would_cut_our_own_session_is_withheld_although_it_is_allowed(folde
 
 
 def test_a_file_is_not_loaded_for_the_interface_of_our_session(folder: Path, tmp_path: Path, pending: Path) -> None:
-    runner = FakeRunner([said(), said(), SERVES])
+    runner = FakeRunner([report(), report(), SERVES])
     session = Session("192.168.100.1", "ens1")
     result = ensure(
         [RAIL], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False, change_allowed=True, session=session
@@ -406,7 +406,7 @@ def test_the_file_of_a_former_rail_with_our_session_stays(folder: Path, tmp_path
 def test_a_rail_without_our_session_is_changed_as_before(folder: Path, tmp_path: Path) -> None:
     install(folder, RAIL)
     drifted = with_addresses("192.168.100.1/24", mtu=1500)
-    runner = FakeRunner([drifted, drifted, SERVES, drifted, SET_MTU, said()])
+    runner = FakeRunner([drifted, drifted, SERVES, drifted, SET_MTU, report()])
     session = Session("192.0.2.1", "eth0")
     done = ensure([RAIL], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False, change_allowed=True, session=session)
     assert (done.withheld, done.changed) == ([], True)
@@ -456,7 +456,7 @@ def test_a_reload_is_put_off_where_it_applies_files_of_others(
     sys = with_site_file(tmp_path / "host", text, **({} if used is None else {"used": used}))
     bare, asks = with_addresses(), () if used == "" else (started(seconds_ago),)
     loads = () if withheld else (RELOAD, bare)
-    runner = FakeRunner([bare, bare, SERVES, qps(), *asks, *(loads or [bare]), ADD, said()])
+    runner = FakeRunner([bare, bare, SERVES, qps(), *asks, *(loads or [bare]), ADD, report()])
     result = ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=False)
     file = GONE if used == GONE else "/etc/systemd/network/80-site.network"
     words = f"{file}, changed since systemd-networkd loaded it, which applies or may apply to it"
@@ -468,7 +468,7 @@ def test_after_our_own_reload_what_changed_before_is_loaded(folder: Path, tmp_pa
     sys = with_site_file(tmp_path / "host", SITE)
     (tmp_path / "loaded").touch()
     os.utime(tmp_path / "loaded", (time.time() + 1, time.time() + 1))
-    runner = FakeRunner([said(), said(), SERVES, qps(), started(10.0), RELOAD, said()])
+    runner = FakeRunner([report(), report(), SERVES, qps(), started(10.0), RELOAD, report()])
     began = time.time()
     assert ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=False).reloaded
     assert began - 1 < (tmp_path / "loaded").stat().st_mtime <= time.time()
@@ -478,14 +478,14 @@ def test_a_new_interface_of_somebody_else_puts_the_reload_off(folder: Path, tmp_
     sys = host(tmp_path / "host")
     (tmp_path / "host/etc/systemd/network").mkdir(parents=True)
     (tmp_path / "host/etc/systemd/network/10-bond.netdev").write_text("[NetDev]\nName=bond0\nKind=bond\n")
-    runner = FakeRunner([said(), said(), SERVES, qps(), started(10.0)])
+    runner = FakeRunner([report(), report(), SERVES, qps(), started(10.0)])
     result = ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=True)
     assert [each.netdev for each in result.withheld] == ["bond0"]
 
 
 def test_a_reload_that_is_allowed_by_name_asks_nobody(folder: Path, tmp_path: Path) -> None:
     sys = with_site_file(tmp_path / "host", SITE)
-    runner = FakeRunner([said(), said(), SERVES, RELOAD, said()])
+    runner = FakeRunner([report(), report(), SERVES, RELOAD, report()])
     assert ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=False, change_allowed=True).reloaded
 
 
@@ -512,7 +512,7 @@ def test_a_link_that_does_not_come_to_the_planned_state_is_an_error(folder: Path
     """Something else sets it back again and again."""
     install(folder, RAIL)
     status = (["networkctl", "status", "ens1"], 0, STATUS.format(file=file.format(folder=folder)), "")
-    drifted = said(mtu=1500)
+    drifted = report(mtu=1500)
     fight = [drifted, SET_MTU] * (net_networkd._PASSES + 1)
     runner = FakeRunner([drifted, drifted, qps(), SERVES, *fight, drifted, status])
     with pytest.raises(ApplyError, match=r"ens1.*MTU 1500") as caught:

@@ -70,8 +70,8 @@ def test_what_was_counted_in_each_priority_is_told_and_what_the_driver_does_not_
 def test_a_counter_that_went_down_or_came_late_is_not_told(tmp_path: Path) -> None:
     before = snapshot(tmp_path, more=mlx5(3, rx_bytes=100, tx_bytes=200))
     after = snapshot(tmp_path, uptime="161.25 1.0", more=mlx5(3, rx_bytes=99, tx_bytes=250, rx_pause=4))
-    told = risen(PLACES, before, after)["rail0"]["priorities"]["3"]
-    assert (told["rx_bytes"], told["tx_bytes"], told["rx_pause"]) == (None, 50, None)
+    reported = risen(PLACES, before, after)["rail0"]["priorities"]["3"]
+    assert (reported["rx_bytes"], reported["tx_bytes"], reported["rx_pause"]) == (None, 50, None)
 
 
 def test_an_interface_that_cannot_be_compared_has_no_priorities_and_neither_has_a_snapshot_of_an_earlier_version(tmp_path: Path) -> None:

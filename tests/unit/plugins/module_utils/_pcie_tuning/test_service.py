@@ -34,7 +34,7 @@ from tests.unit.builders.pcie_host import ABOVE_NIC, CONTROL, NIC, OTHER, SECOND
 SHOW = ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", UNIT]
 NEW: Call = (SHOW, 0, f"Id={UNIT}\nActiveState=inactive\nUnitFileState=\n", "")
 RUNNING: Call = (SHOW, 0, f"Id={UNIT}\nActiveState=active\nUnitFileState=enabled\n", "")
-WISH = PcieRequest((NIC,), 4096, "auto")
+REQUEST = PcieRequest((NIC,), 4096, "auto")
 
 
 def systemctl(*words: str, rc: int = 0, stderr: str = "") -> Call:
@@ -49,11 +49,16 @@ class Host:
         self.files = folder / "files"
 
     def ensure(
-        self, *calls: Call, wish: PcieRequest = WISH, port: ConfigPort | None = None, check_mode: bool = False, kept: Sequence[str] = ()
+        self,
+        *calls: Call,
+        requested: PcieRequest = REQUEST,
+        port: ConfigPort | None = None,
+        check_mode: bool = False,
+        kept: Sequence[str] = (),
     ) -> PcieResult:
         runner = FakeRunner(calls)
         port = port or SysfsPort(str(self.root))
-        return ensure_pcie(wish, sys=SysRoot(str(self.root)), port=port, runner=runner, check_mode=check_mode, kept=kept)
+        return ensure_pcie(requested, sys=SysRoot(str(self.root)), port=port, runner=runner, check_mode=check_mode, kept=kept)
 
     def lock(self, state: str = "integrity") -> None:
         """Put the kernel into lockdown, or make it one that has none ("none")."""
@@ -92,8 +97,8 @@ def test_the_first_run_writes_files_and_settings_and_runs_the_unit(host: Host) -
     settings = [(diff["after_header"], diff["before"], diff["after"]) for diff in result.diffs if " of " in diff["after_header"]]
     assert settings[:2] == [(f"MRRS of {address}", "MRRS of 512 bytes\n", "MRRS of 4096 bytes\n") for address in (NIC, SECOND)]
     assert (settings[3][0], settings[3][2]) == (f"ACS of {ABOVE_NIC}", "ACS TransBlk\n")
-    told = result.to_dict()
-    assert (told["acs"], told["payload_bytes"], len(told["functions"])) == ("bare_metal", {NIC: 256, SECOND: 256}, 5)
+    reported = result.to_dict()
+    assert (reported["acs"], reported["payload_bytes"], len(reported["functions"])) == ("bare_metal", {NIC: 256, SECOND: 256}, 5)
     again = host.ensure(RUNNING)
     assert (again.changed, again.diffs) == (False, [])
 
@@ -133,7 +138,7 @@ def test_drift_is_mended_without_touching_the_service(host: Host) -> None:
 
 def test_another_wish_runs_the_unit_with_its_new_file(host: Host) -> None:
     host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT))
-    result = host.ensure(RUNNING, systemctl("restart", UNIT), wish=PcieRequest((NIC,), 2048, "auto"))
+    result = host.ensure(RUNNING, systemctl("restart", UNIT), requested=PcieRequest((NIC,), 2048, "auto"))
     assert [change.path for change in result.service.files] == [str(host.files / "pcie.json")]
 
 
@@ -156,7 +161,7 @@ def test_settings_that_do_not_stick_fail_with_all_that_did_not(host: Host) -> No
 
 def test_a_card_that_is_gone_is_an_error_and_the_others_are_done(host: Host) -> None:
     with pytest.raises(ApplyError, match=r"^there is no PCI function 0000:99:00.0$"):
-        host.ensure(wish=PcieRequest((NIC, "0000:99:00.0"), 4096, "leave"))
+        host.ensure(requested=PcieRequest((NIC, "0000:99:00.0"), 4096, "leave"))
     assert int.from_bytes(config_of(host.root, NIC)[0x68:0x6A], "little") == 0x593F
 
 
@@ -166,15 +171,15 @@ def test_a_unit_that_fails_is_quoted(host: Host) -> None:
         host.ensure(NEW, systemctl("enable", UNIT), failed)
 
 
-@pytest.mark.parametrize("wish", [PcieRequest((), 4096, "auto"), PcieRequest((NIC,), None, "leave"), PcieRequest((NIC,), None, "vm")])
-def test_a_wish_for_nothing_removes_the_service_and_leaves_the_settings(host: Host, wish: PcieRequest) -> None:
+@pytest.mark.parametrize("requested", [PcieRequest((), 4096, "auto"), PcieRequest((NIC,), None, "leave"), PcieRequest((NIC,), None, "vm")])
+def test_a_wish_for_nothing_removes_the_service_and_leaves_the_settings(host: Host, requested: PcieRequest) -> None:
     host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT))
     tuned = config_of(host.root, NIC)
-    removed = host.ensure(RUNNING, systemctl("disable", "--now", UNIT), systemctl("daemon-reload"), wish=wish)
+    removed = host.ensure(RUNNING, systemctl("disable", "--now", UNIT), systemctl("daemon-reload"), requested=requested)
     assert removed.changed
     assert list(host.files.iterdir()) == []
     assert config_of(host.root, NIC) == tuned
-    assert not host.ensure(NEW, wish=wish).changed
+    assert not host.ensure(NEW, requested=requested).changed
 
 
 LOCKED_REASON = "kernel lockdown (integrity) forbids writes to PCI configuration space"
@@ -242,33 +247,33 @@ def test_nothing_is_written_while_a_job_without_gpus_holds_queue_pairs(host: Hos
 @pytest.mark.parametrize("kept", [["mrrs"], ["acs_write"], ["mrrs", "acs_write"]])
 def test_a_permission_that_is_withdrawn_leaves_the_service_of_settings_that_are_there(host: Host, kept: list[str]) -> None:
     host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT))
-    again = host.ensure(RUNNING, kept=kept, wish=PcieRequest((NIC,), 4096, "bare_metal"))
+    again = host.ensure(RUNNING, kept=kept, requested=PcieRequest((NIC,), 4096, "bare_metal"))
     assert (again.changed, again.withheld) == (False, {})
 
 
 def test_what_is_not_allowed_any_more_is_not_written_again_and_the_service_stays(host: Host) -> None:
     """What is still allowed is written."""
-    wish = PcieRequest((NIC,), 4096, "bare_metal")
-    host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT), wish=wish)
+    requested = PcieRequest((NIC,), 4096, "bare_metal")
+    host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT), requested=requested)
     files = {path.name: path.read_text(errors="replace") for path in host.files.iterdir()}
     pcie_host(host.root)
     before = config_of(host.root, NIC)
-    result = host.ensure(wish=wish, kept=["mrrs"])
+    result = host.ensure(requested=requested, kept=["mrrs"])
     assert list(result.withheld) == ["mrrs"]
     assert result.withheld["mrrs"].endswith("; pcie_mrrs_allowed is false")
     assert {each.effect for each in result.written} == {"acs_write"}
     assert config_of(host.root, NIC) == before
-    assert host.ensure(wish=wish, kept=["mrrs"]).written == []
+    assert host.ensure(requested=requested, kept=["mrrs"]).written == []
     assert {path.name: path.read_text(errors="replace") for path in host.files.iterdir()} == files
 
 
 def test_a_service_gets_no_setting_that_was_never_allowed(host: Host) -> None:
     """Its value is there by chance."""
     both = PcieRequest((NIC,), 4096, "bare_metal")
-    host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT), wish=PcieRequest((NIC,), None, "bare_metal"))
+    host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT), requested=PcieRequest((NIC,), None, "bare_metal"))
     for address in (NIC, SECOND):
         SysfsPort(str(host.root)).write_word(address, 0x68, CONTROL & 0x8FFF | 5 << 12)
-    assert not host.ensure(RUNNING, wish=both, kept=["mrrs"]).changed
+    assert not host.ensure(RUNNING, requested=both, kept=["mrrs"]).changed
     assert parse_request((host.files / "pcie.json").read_text()).mrrs_bytes is None
 
 
@@ -290,9 +295,9 @@ def test_lockdown_that_is_enabled_later_does_not_fail_the_boot(host: Host) -> No
 
 
 def test_mrrs_of_some_cards_is_kept_in_the_file(host: Host) -> None:
-    wish = PcieRequest((NIC, OTHER), 4096, "leave", (OTHER,))
-    host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT), wish=wish)
-    assert parse_request((host.files / "pcie.json").read_text()) == wish
+    requested = PcieRequest((NIC, OTHER), 4096, "leave", (OTHER,))
+    host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT), requested=requested)
+    assert parse_request((host.files / "pcie.json").read_text()) == requested
     assert int.from_bytes(config_of(host.root, NIC)[0x68:0x6A], "little") == CONTROL
     assert int.from_bytes(config_of(host.root, OTHER)[0x68:0x6A], "little") == CONTROL & 0x8FFF | 5 << 12
     with pytest.raises(ParseError, match=rf"mrrs_nics: {OTHER} is not in nics"):
@@ -300,11 +305,11 @@ def test_mrrs_of_some_cards_is_kept_in_the_file(host: Host) -> None:
 
 
 def test_the_unit_runs_what_is_installed() -> None:
-    config, program, unit = service_files(WISH)
+    config, program, unit = service_files(REQUEST)
     assert isinstance(unit.content, str)
     assert f"ExecStart=/usr/bin/python3 {program.path} --config {config.path}\n" in unit.content
     assert (config.path, program.mode) == ("/etc/rdma-cluster/pcie.json", 0o755)
-    assert parse_request(config.text) == WISH
+    assert parse_request(config.text) == REQUEST
 
 
 WRONG = [

@@ -100,7 +100,7 @@ def test_on_bare_metal_what_redirects_goes_and_the_rest_stays(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("host", "wished", "mode", "left"),
+    ("host", "requested", "mode", "left"),
     [
         ({"virtual": True}, "auto", "vm", "in a virtual machine this is the hypervisor's"),
         ({}, "vm", "vm", "acs is vm"),
@@ -110,9 +110,9 @@ def test_on_bare_metal_what_redirects_goes_and_the_rest_stays(tmp_path: Path) ->
     ],
     ids=["a virtual machine", "vm", "ConnectX-8", "Grace", "datadirect"],
 )
-def test_where_acs_is_needed_it_is_told_and_left(tmp_path: Path, host: dict[str, str], wished: str, mode: str, left: str) -> None:
+def test_where_acs_is_needed_it_is_told_and_left(tmp_path: Path, host: dict[str, str], requested: str, mode: str, left: str) -> None:
     root = pcie_host(tmp_path / "host", **host)  # type: ignore[arg-type]
-    found = survey(PcieRequest((NIC,), None, wished), SysRoot(str(root)), SysfsPort(str(root)))
+    found = survey(PcieRequest((NIC,), None, requested), SysRoot(str(root)), SysfsPort(str(root)))
     assert (found.acs, found.settings, found.problems) == (mode, [], [])
     assert [subject for subject, _reason in found.left] == [ROOT_PORT, ABOVE_NIC, ABOVE_GPU]
     assert all("ACS SrcValid, TransBlk, ReqRedir" in reason and left in reason for _subject, reason in found.left)

@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.apply import Outcome, QosPort, ensure_qos
 from tests.unit.builders.qos_hosts import profile
-from tests.unit.builders.qos_nic import ALL, CM, DEVICE, NAME, Dcb, Told, qos_host
+from tests.unit.builders.qos_nic import ALL, CM, DEVICE, NAME, Dcb, DcbState, qos_host
 
 PORT = QosPort(NAME, DEVICE, "1")
 
@@ -104,7 +104,7 @@ def test_a_refusal_is_told_with_the_command(tmp_path: Path) -> None:
 
 def test_a_link_that_does_not_come_back_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Flapping(Dcb):
-        def _set_pfc(self, words: Sequence[str], nic: Told) -> None:
+        def _set_pfc(self, words: Sequence[str], nic: DcbState) -> None:
             super()._set_pfc(words, nic)
             (tmp_path / f"sys/class/infiniband/{DEVICE}/ports/1/state").write_text("1: DOWN\n")
 

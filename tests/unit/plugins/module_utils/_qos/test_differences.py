@@ -63,7 +63,7 @@ def test_classes_without_a_priority_are_not_asked_for() -> None:
     sparse = mlx5_qos(tsa=tsa, bandwidth_percent=[50, None, None, 50, None, None, 0, None])
     assert of(sparse) == []
     shifted = mlx5_qos(bandwidth_percent=[60, 0, 0, 40, 0, 0, 0, 0])
-    assert [(setting, was["bandwidth_percent"][3], wished["bandwidth_percent"][3]) for setting, _of, was, wished in of(shifted)] == [
+    assert [(setting, was["bandwidth_percent"][3], requested["bandwidth_percent"][3]) for setting, _of, was, requested in of(shifted)] == [
         ("ets", 40, 50)
     ]
     assert [each[0] for each in of(mlx5_qos(priority_to_tc=[0, 1, 2, 3, 4, 5, 6, 7]))] == ["ets"]
@@ -84,7 +84,7 @@ def test_only_what_is_wished_and_there_is_compared() -> None:
 
 
 def test_without_ecn_it_is_switched_off() -> None:
-    found = [(setting, wished) for setting, _of, _was, wished in of(mlx5_qos(), ecn=False)]
+    found = [(setting, requested) for setting, _of, _was, requested in of(mlx5_qos(), ecn=False)]
     assert ("ecn_np", False) in found
     assert ("traffic_class", 104) in found
 

@@ -195,11 +195,11 @@ def test_without_a_profile_all_of_ours_goes_once_and_the_nics_are_left(root: Pat
     ensure(machine, NIC, SECOND)
     machine.did.clear()
     sets = list(machine.sets)
-    told = remove(machine, check_mode=True)
-    assert (told.removed, machine.did, (root / "etc/rdma-cluster/roce.json").exists()) == (True, [], True)
-    assert headers(told) == ["roce.json", "roce_qos.pyz", "rdma-qos@.service", UNIT, OTHER_UNIT]
-    assert {diff["after"] for diff in told.diffs} == {""}
-    assert headers(remove(machine)) == headers(told)
+    reported = remove(machine, check_mode=True)
+    assert (reported.removed, machine.did, (root / "etc/rdma-cluster/roce.json").exists()) == (True, [], True)
+    assert headers(reported) == ["roce.json", "roce_qos.pyz", "rdma-qos@.service", UNIT, OTHER_UNIT]
+    assert {diff["after"] for diff in reported.diffs} == {""}
+    assert headers(remove(machine)) == headers(reported)
     assert machine.did == [f"disable --now {UNIT}", f"disable --now {OTHER_UNIT}", "daemon-reload"]
     assert not any((root / path).exists() for path in ("etc/rdma-cluster/roce.json", "usr/local/lib/rdma-cluster/roce_qos.pyz"))
     assert (machine.sets, machine.active) == (sets, set())

@@ -275,8 +275,8 @@ def test_a_cut_output_is_refused_or_tells_nothing_wrong(end: int) -> None:
         cut, whole = parse_ibv_devinfo(DETAILED[:end])["mlx5_0"], parse_ibv_devinfo(DETAILED)["mlx5_0"]
         assert dataclasses.replace(cut, ports=whole.ports) == whole
         for number, port in cut.ports.items():
-            told = {key: value for key, value in dataclasses.asdict(port).items() if value is not None and key != "gids"}
-            assert told.items() <= dataclasses.asdict(whole.ports[number]).items()
+            reported = {key: value for key, value in dataclasses.asdict(port).items() if value is not None and key != "gids"}
+            assert reported.items() <= dataclasses.asdict(whole.ports[number]).items()
             # Where the text ends behind a GID, its type is not told, which older versions never do.
             for gid, known in zip(port.gids or [], whole.ports[number].gids or []):
                 assert gid in (known, dataclasses.replace(known, type=None))

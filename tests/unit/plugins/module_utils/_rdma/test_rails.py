@@ -17,14 +17,15 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import fi
 from tests.unit.builders.hosts import lab_facts, lab_rails
 
 
-def made(cls: Any, told: Mapping[str, Any]) -> Any:
+def made(cls: Any, reported: Mapping[str, Any]) -> Any:
     """A dataclass of what is told of it; the rest is None."""
-    return cls(**{field.name: told.get(field.name) for field in fields(cls)})
+    return cls(**{field.name: reported.get(field.name) for field in fields(cls)})
 
 
-def device(told: Mapping[str, Any]) -> Device:
-    pci, ports = told["pci"] and made(PciFunction, told["pci"]), {number: made(Port, port) for number, port in told["ports"].items()}
-    found: Device = made(Device, {**told, "pci": pci, "ports": ports})
+def device(reported: Mapping[str, Any]) -> Device:
+    pci = reported["pci"] and made(PciFunction, reported["pci"])
+    ports = {number: made(Port, port) for number, port in reported["ports"].items()}
+    found: Device = made(Device, {**reported, "pci": pci, "ports": ports})
     return found
 
 
@@ -66,7 +67,7 @@ def test_a_nic_that_is_not_there_resolves_to_nothing() -> None:
 
 def test_of_two_interfaces_on_one_function_the_lowest_port_wins() -> None:
     netdevs = {"b": {"pci": "0000:01:00.0", "dev_port": 0}, "a": {"pci": "0000:01:00.0", "dev_port": 1}}
-    assert find_netdev({"pci": "0000:01:00.0"}, {name: made(Netdev, told) for name, told in netdevs.items()}) == "b"
+    assert find_netdev({"pci": "0000:01:00.0"}, {name: made(Netdev, reported) for name, reported in netdevs.items()}) == "b"
 
 
 def test_infiniband_port_without_interface_is_found_by_its_pci_function() -> None:

@@ -99,14 +99,14 @@ def _folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def show(unit: str, active: str = "active", enabled: str = "static", invocation: str = "i1") -> Call:
-    said = f"Id={unit}\nActiveState={active}\nUnitFileState={enabled}\nInvocationID={invocation}\nExecMainStartTimestampMonotonic=1\n"
-    return (["systemctl", "show", f"--property={PROPERTIES}", unit], 0, said, "")
+    answer = f"Id={unit}\nActiveState={active}\nUnitFileState={enabled}\nInvocationID={invocation}\nExecMainStartTimestampMonotonic=1\n"
+    return (["systemctl", "show", f"--property={PROPERTIES}", unit], 0, answer, "")
 
 
 def running(unit: str) -> Call:
     """With a process."""
-    argv, status, said, problems = show(unit)
-    return (argv, status, f"{said}MainPID=7\n", problems)
+    argv, status, answer, problems = show(unit)
+    return (argv, status, f"{answer}MainPID=7\n", problems)
 
 
 def ran(*words: str) -> Call:

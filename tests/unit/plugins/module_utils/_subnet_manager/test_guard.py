@@ -102,14 +102,14 @@ def discover(text: str = NEW, err: str = "") -> Call:
 
 def switch_port(sm_lid: int, rc: int = 0) -> Call:
     """What the switch that our port is linked to says of its own port 0."""
-    said = re.sub(r"(?m)^(SMLid:\.*)0$", rf"\g<1>{sm_lid}", PORTINFO)
-    return (("smpquery", "-D", "portinfo", "0,1", "0", *WHERE), rc, "" if rc else said, "")
+    answer = re.sub(r"(?m)^(SMLid:\.*)0$", rf"\g<1>{sm_lid}", PORTINFO)
+    return (("smpquery", "-D", "portinfo", "0,1", "0", *WHERE), rc, "" if rc else answer, "")
 
 
 def records(*lids: int) -> Call:
     """`saquery -s`."""
-    said = "".join(f"PortInfoRecord dump:\n\t\tEndPortLid..............{lid}\n" for lid in lids)
-    return (("saquery", "-s", *WHERE), 0, f"IsSM ports\n{said}\nIsSMdisabled ports\n", "")
+    answer = "".join(f"PortInfoRecord dump:\n\t\tEndPortLid..............{lid}\n" for lid in lids)
+    return (("saquery", "-s", *WHERE), 0, f"IsSM ports\n{answer}\nIsSMdisabled ports\n", "")
 
 
 def node(lid: int, description: str) -> list[Call]:

@@ -50,8 +50,8 @@ def test_without_tenants_everybody_is_full_as_without_a_file() -> None:
 
 
 def test_a_default_partition_that_is_said_wins() -> None:
-    said = Partition("Ground", 0x7FFF, everybody("full"))
-    text = render_partitions("a", [TENANT, said])
+    answer = Partition("Ground", 0x7FFF, everybody("full"))
+    text = render_partitions("a", [TENANT, answer])
     assert text.count("0x7fff") == 1
     assert text.index("Ground=0x7fff :\n    ALL=full ;") < text.index("training")
 

@@ -114,15 +114,15 @@ STEPS = [
 
 
 @pytest.mark.parametrize(
-    ("service", "there", "wished", "step", "reasons"), STEPS, ids=[f"{index}-{row[3]}" for index, row in enumerate(STEPS)]
+    ("service", "there", "requested", "step", "reasons"), STEPS, ids=[f"{index}-{row[3]}" for index, row in enumerate(STEPS)]
 )
-def test_the_least_that_is_enough(service: Service, there: Texts, wished: Texts, step: str, reasons: list[str]) -> None:
-    assert next_step(service, THERE.sums, there, wished) == (step, reasons)
+def test_the_least_that_is_enough(service: Service, there: Texts, requested: Texts, step: str, reasons: list[str]) -> None:
+    assert next_step(service, THERE.sums, there, requested) == (step, reasons)
 
 
 def test_a_run_that_died_between_file_and_signal_is_made_good() -> None:
-    wished = replace(THERE, partitions="other")
-    assert next_step(RUNS, THERE.sums, wished, wished) == (RELOAD, [])
-    wished = replace(THERE, config="lmc 0\n")
-    assert next_step(RUNS, THERE.sums, wished, wished) == (RESTART, ["opensm.conf is another than it has read"])
-    assert next_step(RUNS, None, wished, wished) == (RESTART, ["the files that it has read are not known"])
+    requested = replace(THERE, partitions="other")
+    assert next_step(RUNS, THERE.sums, requested, requested) == (RELOAD, [])
+    requested = replace(THERE, config="lmc 0\n")
+    assert next_step(RUNS, THERE.sums, requested, requested) == (RESTART, ["opensm.conf is another than it has read"])
+    assert next_step(RUNS, None, requested, requested) == (RESTART, ["the files that it has read are not known"])

@@ -45,7 +45,7 @@ from tests.unit.builders.nccl_texts import H200, Job
 from tests.unit.plugins.plugin_utils._collectives.test_gate import climbed, judged
 from tests.unit.plugins.plugin_utils._fabric.test_gate import RUNS, known, no_plan
 from tests.unit.plugins.plugin_utils._pairs.gate.test_qos_proof import SENT, WELL, counted, profile
-from tests.unit.plugins.plugin_utils._pairs.loads.test_fabric import Run, said
+from tests.unit.plugins.plugin_utils._pairs.loads.test_fabric import Run, brief
 from tests.unit.plugins.plugin_utils._pairs.loads.test_qos import STILL, counters
 from tests.unit.plugins.plugin_utils._pairs.loads.test_qos import judged as judged_load
 from tests.unit.plugins.plugin_utils._pairs.plan.test_pair_gpu import measured as measured_from_gpus
@@ -110,8 +110,8 @@ def discovery(source: str, way: str, folder: Path) -> list[Finding]:
         path = of_run.write_json("fabric/default/graphs/node1.json", reading)
         if number and source == "graph":
             hurt(path, way)
-        said = FabricGate(of_run, known_of(fabric_hosts()), run, no_plan).judge()
-        found = [each for of in (*said.hosts.values(), *said.planes.values()) for each in of]
+        brief = FabricGate(of_run, known_of(fabric_hosts()), run, no_plan).judge()
+        found = [each for of in (*brief.hosts.values(), *brief.planes.values()) for each in of]
     return found
 
 
@@ -124,8 +124,8 @@ def leaves_and_spines(source: str, way: str, folder: Path) -> list[Finding]:
     path = run.write_json("fabric/default/graphs/node1.json", reading)
     if source:
         hurt(path, way)
-    said = FabricGate(run, known_of(known(fabric, ratio=1.0)), RUNS[0], no_plan).judge()
-    return [each for of in (*said.hosts.values(), *said.planes.values()) for each in of]
+    brief = FabricGate(run, known_of(known(fabric, ratio=1.0)), RUNS[0], no_plan).judge()
+    return [each for of in (*brief.hosts.values(), *brief.planes.values()) for each in of]
 
 
 def managers(source: str, way: str, folder: Path) -> list[Finding]:
@@ -196,7 +196,7 @@ def under_load(source: str, way: str, folder: Path) -> list[Finding]:
     if not source:
         return found
     hurt(folder / "fabric/blue/loaded/n1.json", way)
-    return said(run.folder)
+    return brief(run.folder)
 
 
 def ladder(source: str, way: str, folder: Path) -> list[Finding]:
@@ -237,16 +237,16 @@ def priority_counters(source: str, way: str, folder: Path) -> list[Finding]:
 
 
 def many_to_one(source: str, way: str, folder: Path) -> list[Finding]:
-    told = counters(node1={**STILL, "tx_pause": 12})
+    reported = counters(node1={**STILL, "tx_pause": 12})
     if way == MISSING:
-        told = {}
+        reported = {}
     elif way == GARBLED:
-        told = {host: {name: {**port, "priorities": None} for name, port in of.items()} for host, of in told.items()}
-    return [judged_load(told)]
+        reported = {host: {name: {**port, "priorities": None} for name, port in of.items()} for host, of in reported.items()}
+    return [judged_load(reported)]
 
 
 @dataclass(frozen=True)
-class Told:
+class Brief:
     """A scene, how the results that it is made of can fail, and which checks it is for, all of them unless it says."""
 
     scene: Scene
@@ -258,20 +258,20 @@ class Told:
 SHAPE = frozenset({"fabric.symmetry", "fabric.ratio", "fabric.bisection"})
 TOOLS = ("ibnetdiscover", "iblinkinfo", "ibqueryerrors")
 SCENES = (
-    Told(discovery, {**dict.fromkeys(TOOLS, TOOL_WAYS), "graph": FILE_WAYS}, frozenset(all_checks()) - SHAPE),
-    Told(leaves_and_spines, {"graph": FILE_WAYS}, SHAPE),
-    Told(managers, dict.fromkeys(("sminfo", "saquery"), TOOL_WAYS)),
-    Told(sweep, dict.fromkeys(("sweep", "port counters"), FILE_WAYS)),
-    Told(sweep_from_gpus, {"sweep from GPUs": FILE_WAYS}),
-    Told(isolation, {"attempts between partitions": FILE_WAYS}),
-    Told(path_mtu, {"path MTU": FILE_WAYS}),
-    Told(spines, {"load across spines": FILE_WAYS}),
-    Told(under_load, {"graph under load": FILE_WAYS}),
-    Told(ladder, {"ladder": FILE_WAYS}),
-    Told(nccl_tests, {"nccl-tests": FILE_WAYS}),
-    Told(nccl_log, {"NCCL log": FILE_WAYS}),
-    Told(priority_counters, {"priority counters": (MISSING, GARBLED)}, frozenset({"qos.traffic"})),
-    Told(many_to_one, {"priority counters": (MISSING, GARBLED)}, frozenset({"qos.load"})),
+    Brief(discovery, {**dict.fromkeys(TOOLS, TOOL_WAYS), "graph": FILE_WAYS}, frozenset(all_checks()) - SHAPE),
+    Brief(leaves_and_spines, {"graph": FILE_WAYS}, SHAPE),
+    Brief(managers, dict.fromkeys(("sminfo", "saquery"), TOOL_WAYS)),
+    Brief(sweep, dict.fromkeys(("sweep", "port counters"), FILE_WAYS)),
+    Brief(sweep_from_gpus, {"sweep from GPUs": FILE_WAYS}),
+    Brief(isolation, {"attempts between partitions": FILE_WAYS}),
+    Brief(path_mtu, {"path MTU": FILE_WAYS}),
+    Brief(spines, {"load across spines": FILE_WAYS}),
+    Brief(under_load, {"graph under load": FILE_WAYS}),
+    Brief(ladder, {"ladder": FILE_WAYS}),
+    Brief(nccl_tests, {"nccl-tests": FILE_WAYS}),
+    Brief(nccl_log, {"NCCL log": FILE_WAYS}),
+    Brief(priority_counters, {"priority counters": (MISSING, GARBLED)}, frozenset({"qos.traffic"})),
+    Brief(many_to_one, {"priority counters": (MISSING, GARBLED)}, frozenset({"qos.load"})),
 )
 
 
@@ -284,16 +284,16 @@ NOT_SHOWN = (
 )
 
 
-def results() -> Iterator[tuple[str, Source, Told, str]]:
+def results() -> Iterator[tuple[str, Source, Brief, str]]:
     for check, declared in all_checks().items():
         for source in declared.sources:
-            for told in SCENES:
-                if source.kind == RESULT and source.names[0] in told.ways and check in told.checks:
-                    yield from ((check, source, told, way) for way in told.ways[source.names[0]])
+            for reported in SCENES:
+                if source.kind == RESULT and source.names[0] in reported.ways and check in reported.checks:
+                    yield from ((check, source, reported, way) for way in reported.ways[source.names[0]])
 
 
 def _id(value: object) -> str:
-    return value.scene.__name__ if isinstance(value, Told) else value.words if isinstance(value, Source) else str(value)
+    return value.scene.__name__ if isinstance(value, Brief) else value.words if isinstance(value, Source) else str(value)
 
 
 @cache
@@ -308,11 +308,11 @@ def said_by(scene: Scene, source: str, way: str) -> tuple[Finding, ...] | str:
             return str(error)
 
 
-@pytest.mark.parametrize(("check", "source", "told", "way"), [*results()], ids=_id)
-def test_a_result_that_is_not_there_is_not_ok(check: str, source: Source, told: Told, way: str) -> None:
-    well = [each for each in said_by(told.scene, "", "") if isinstance(each, Finding) and each.check == check]
+@pytest.mark.parametrize(("check", "source", "reported", "way"), [*results()], ids=_id)
+def test_a_result_that_is_not_there_is_not_ok(check: str, source: Source, reported: Brief, way: str) -> None:
+    well = [each for each in said_by(reported.scene, "", "") if isinstance(each, Finding) and each.check == check]
     assert OK in {each.status for each in well}, f"the check is not ok where all is well: {well}"
-    found = said_by(told.scene, source.names[0], way)
+    found = said_by(reported.scene, source.names[0], way)
     if isinstance(found, str):
         return
     after = [each for each in found if each.check == check]
@@ -323,7 +323,7 @@ def test_a_result_that_is_not_there_is_not_ok(check: str, source: Source, told: 
 
 
 def test_every_result_is_taken_away_somewhere() -> None:
-    shown = {(check, source) for check, source, _told, _way in results()}
+    shown = {(check, source) for check, source, _reported, _way in results()}
     assert [
         (check, source.words)
         for check, declared in all_checks().items()

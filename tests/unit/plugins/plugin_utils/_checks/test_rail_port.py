@@ -80,9 +80,9 @@ def changed(facts: dict[str, Any], path: tuple[str, ...], *, null: bool) -> dict
 
 
 def everything(facts: dict[str, Any], rails: list[dict[str, Any]]) -> list[Finding]:
-    checks, told = (check_link, check_counters, check_optic), from_dict(facts)
-    of_rails = [finding for check in checks for finding in check(HOST, rails, told)]
-    return [*of_rails, *(finding for stage in ("preflight", "link") for finding in check_pcie(HOST, rails, told, stage))]
+    checks, reported = (check_link, check_counters, check_optic), from_dict(facts)
+    of_rails = [finding for check in checks for finding in check(HOST, rails, reported)]
+    return [*of_rails, *(finding for stage in ("preflight", "link") for finding in check_pcie(HOST, rails, reported, stage))]
 
 
 @pytest.mark.parametrize("null", [True, False], ids=["null", "missing"])

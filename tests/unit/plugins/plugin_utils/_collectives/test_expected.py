@@ -78,8 +78,8 @@ def test_some_of_the_gpus_go_by_the_nics_near_them() -> None:
 
 def test_where_it_is_not_known_which_nics_are_near_no_figure_is_invented() -> None:
     fleet = with_gpus().fleet
-    untold = replace(fleet, facts={host: replace(facts, distances=None) for host, facts in fleet.facts.items()})
-    found = Expectations(untold).rate(["node1", "node2"], "all_reduce", 2)
+    unreported = replace(fleet, facts={host: replace(facts, distances=None) for host, facts in fleet.facts.items()})
+    found = Expectations(unreported).rate(["node1", "node2"], "all_reduce", 2)
     assert (found.gbps, found.no_limit) == (None, "2 GPUs of node1 take part, but the NICs near them are unknown")
 
 

@@ -45,12 +45,13 @@ def run(hosts: Sequence[str], fault: Fault = well, gbytes_per_s: float = 24.0) -
     for check in ("exit", "ranks", "wrong", "busbw", "transport", "hcas"):
         for host in hosts if check in ("transport", "hcas") else hosts[:1]:
             named, status, seen = wrong.get(check, (host, "ok", "well"))
-            told = (status, seen) if named == host or check not in ("transport", "hcas") else ("ok", "well")
+            brief = (status, seen) if named == host or check not in ("transport", "hcas") else ("ok", "well")
             findings.append(
-                Finding("collectives", f"collective.{check}", host, f"all_reduce_perf on {len(hosts)} hosts", *told, "").to_dict()
+                Finding("collectives", f"collective.{check}", host, f"all_reduce_perf on {len(hosts)} hosts", *brief, "").to_dict()
             )
-    said = {"findings": findings, "busbw_gbytes_per_s": 9.0 if "busbw" in wrong else gbytes_per_s, "seconds": 3.0, "argv": [], "log": None}
-    return record(hosts, "all_reduce", said)
+    busbw = 9.0 if "busbw" in wrong else gbytes_per_s
+    answer = {"findings": findings, "busbw_gbytes_per_s": busbw, "seconds": 3.0, "argv": [], "log": None}
+    return record(hosts, "all_reduce", answer)
 
 
 def slow(*names: str) -> Fault:
@@ -75,7 +76,7 @@ def judged(
     return CollectiveGate(folder, plan, check_mode, planned).judge()
 
 
-def told(found: dict[str, list[Finding]]) -> list[tuple[str, str, str]]:
+def brief(found: dict[str, list[Finding]]) -> list[tuple[str, str, str]]:
     return [(host, each.check, each.status) for host, of in found.items() for each in of if each.status not in ("ok", "not_applicable")]
 
 
@@ -87,7 +88,7 @@ def one(found: Sequence[Finding], check: str) -> Finding:
 def test_a_clean_ladder_proves_every_host(folder: RunFolder) -> None:
     climbed(folder)
     found = judged(folder)
-    assert told(found) == []
+    assert brief(found) == []
     assert one(found["node3"], "collective.ladder").observed == "2 hosts 24, 4 hosts 24.1 GB/s"
     assert one(found["node1"], "collective.jitter").observed == "2 runs: lowest 24.1, highest 24.2 GB/s, 0.4 % apart"
     assert [each.check for each in found["node2"]].count("collective.jitter") == 0
@@ -104,7 +105,7 @@ def test_what_is_proven_needs_no_run(folder: RunFolder) -> None:
     later.path.mkdir()
     found = judged(later)
     assert {each.observed for of in found.values() for each in of} == {"24.1 GB/s with 3 others, proven by run R1"}
-    assert told(found) == []
+    assert brief(found) == []
 
 
 def test_a_slow_host_is_named_and_loses_its_proof_and_the_others_keep_theirs(folder: RunFolder) -> None:
@@ -112,7 +113,7 @@ def test_a_slow_host_is_named_and_loses_its_proof_and_the_others_keep_theirs(fol
     judged(folder)
     climbed(folder, slow("node3"))
     found = judged(folder)
-    assert told(found) == [("node3", "collective.busbw", "error"), ("node3", "collective.ladder", "error")]
+    assert brief(found) == [("node3", "collective.busbw", "error"), ("node3", "collective.ladder", "error")]
     assert one(found["node3"], "collective.ladder").observed == "node3: fails or is slow with each of two good hosts"
     assert one(found["node3"], "collective.ladder").remedy.startswith("1. Run the pairs stage for node3")
     assert sorted(json.loads((folder.path / FILE).read_text())["endpoints"]) == ["node1", "node2", "node4"]
@@ -120,7 +121,7 @@ def test_a_slow_host_is_named_and_loses_its_proof_and_the_others_keep_theirs(fol
 
 def test_a_bad_connection_is_an_error_of_who_was_left_out_and_a_warning_of_the_other_side(folder: RunFolder) -> None:
     climbed(folder, lambda hosts: slow("node2")(hosts) if {"node2", "node4"} <= set(hosts) else {})
-    assert told(judged(folder)) == [
+    assert brief(judged(folder)) == [
         ("node2", "collective.ladder", "warning"),
         ("node4", "collective.busbw", "error"),
         ("node4", "collective.ladder", "error"),
@@ -129,21 +130,21 @@ def test_a_bad_connection_is_an_error_of_who_was_left_out_and_a_warning_of_the_o
 
 def test_a_host_over_sockets_is_named_by_its_own_output(folder: RunFolder) -> None:
     climbed(folder, lambda hosts: {"transport": ("node4", "error", "2 over NET/Socket")} if "node4" in hosts else {})
-    assert told(judged(folder)) == [("node4", "collective.transport", "error"), ("node4", "collective.ladder", "error")]
+    assert brief(judged(folder)) == [("node4", "collective.transport", "error"), ("node4", "collective.ladder", "error")]
 
 
 def test_a_host_on_which_nothing_starts_is_no_matter_of_the_network(folder: RunFolder) -> None:
-    said = "srun did not end within 70 seconds; srun: Required node not available"
-    climbed(folder, lambda hosts: {"exit": (hosts[0], "unknown", said)} if "node4" in hosts else {})
+    answer = "srun did not end within 70 seconds; srun: Required node not available"
+    climbed(folder, lambda hosts: {"exit": (hosts[0], "unknown", answer)} if "node4" in hosts else {})
     found = judged(folder)
-    assert told(found) == [("node4", "collective.exit", "unknown"), ("node4", "collective.ladder", "error")]
+    assert brief(found) == [("node4", "collective.exit", "unknown"), ("node4", "collective.ladder", "error")]
     assert one(found["node4"], "collective.ladder").remedy.startswith("See collective.exit of node4. Check that the launcher")
 
 
 def test_a_build_without_mpi_stops_all_and_accuses_nobody(folder: RunFolder) -> None:
     climbed(folder, lambda hosts: {"ranks": (hosts[0], "error", "2 separate runs")})
     found = judged(folder)
-    assert told(found) == [
+    assert brief(found) == [
         ("node1", "collective.ranks", "error"),
         ("node1", "collective.ladder", "error"),
         ("node2", "collective.ranks", "error"),
@@ -158,7 +159,7 @@ def test_a_build_without_mpi_stops_all_and_accuses_nobody(folder: RunFolder) -> 
 def test_a_host_that_is_not_well_alone_does_not_climb(folder: RunFolder) -> None:
     climbed(folder, hosts=HOSTS[:3])
     folder.write_json(folder.host_file(ALONE_FOLDER, "node4"), run(["node4"], lambda hosts: {"exit": (hosts[0], "error", "exit status 1")}))
-    assert told(judged(folder)) == [("node4", "collective.exit", "error")]
+    assert brief(judged(folder)) == [("node4", "collective.exit", "error")]
 
 
 def test_a_ladder_that_was_broken_off_leaves_what_it_did_not_reach_unknown(folder: RunFolder) -> None:
@@ -166,7 +167,7 @@ def test_a_ladder_that_was_broken_off_leaves_what_it_did_not_reach_unknown(folde
     ladder = climb(HOSTS, [result_of(each) for each in runs])
     folder.write_json(LADDER, ladder_data(ladder, runs, [], "node1", "node1: no route to host"))
     found = judged(folder)
-    assert told(found) == [("node3", "collective.busbw", "unknown"), ("node4", "collective.busbw", "unknown")]
+    assert brief(found) == [("node3", "collective.busbw", "unknown"), ("node4", "collective.busbw", "unknown")]
     assert one(found["node3"], "collective.busbw").observed.endswith("not run with another host: node1: no route to host")
 
 
@@ -175,13 +176,13 @@ def test_another_operation_that_is_not_well_on_the_last_set_proves_nobody(folder
     data = folder.read_json(LADDER)
     data["also"] = [run(HOSTS, lambda hosts: {"wrong": (hosts[0], "error", "3 at 8589934592 bytes")})]
     folder.write_json(LADDER, data)
-    assert told(judged(folder)) == [(host, "collective.wrong", "error") for host in HOSTS]
+    assert brief(judged(folder)) == [(host, "collective.wrong", "error") for host in HOSTS]
     assert json.loads((folder.path / FILE).read_text())["endpoints"] == {}
 
 
 def test_a_host_that_was_well_alone_and_met_nobody_is_not_proven(folder: RunFolder) -> None:
     folder.write_json(folder.host_file(ALONE_FOLDER, "node1"), run(["node1"]))
-    assert ("node1", "collective.busbw", "unknown") in told(judged(folder))
+    assert ("node1", "collective.busbw", "unknown") in brief(judged(folder))
     assert json.loads((folder.path / FILE).read_text())["endpoints"] == {}
 
 
@@ -209,9 +210,9 @@ def test_hosts_without_gpus_are_not_judged(folder: RunFolder) -> None:
 def test_one_host_alone_is_proven_by_itself(folder: RunFolder) -> None:
     folder.write_json(folder.host_file(ALONE_FOLDER, "node1"), run(["node1"]))
     found = judged(folder, planned=1, hosts=known(HOSTS[:1]))
-    assert told(found) == []
+    assert brief(found) == []
     assert json.loads((folder.path / FILE).read_text())["endpoints"]["node1"]["all_reduce"]["partners"] == 0
-    assert told(judged(folder, planned=2, hosts=known(HOSTS[:1]))) == [("node1", "collective.busbw", "unknown")]
+    assert brief(judged(folder, planned=2, hosts=known(HOSTS[:1]))) == [("node1", "collective.busbw", "unknown")]
 
 
 @pytest.mark.parametrize(("pair_gbps", "status"), [(97.0, "ok"), (145.0, "warning"), (None, "not_applicable")])
@@ -228,7 +229,7 @@ def test_a_repeat_that_is_not_well_is_a_warning(folder: RunFolder) -> None:
     data = folder.read_json(LADDER)
     data["runs"].append(run(HOSTS, slow("node1")))
     folder.write_json(LADDER, data)
-    assert told(judged(folder)) == [("node1", "collective.jitter", "warning")]
+    assert brief(judged(folder)) == [("node1", "collective.jitter", "warning")]
 
 
 def test_a_device_that_is_missing_comes_first_where_a_run_failed(folder: RunFolder) -> None:

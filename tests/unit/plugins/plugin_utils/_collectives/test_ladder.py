@@ -151,8 +151,8 @@ def test_one_bad_figure_of_a_rung_is_measured_again(first: str) -> None:
 
 def test_a_host_that_the_output_accuses_needs_no_bisection() -> None:
     names = hosts(8)
-    told = [Result(names[:2], WELL), Result(names[:4], WELL), *[Result(names, FAILED, named=frozenset({"node6"}))] * 2]
-    ladder = climb(names, told)
+    reported = [Result(names[:2], WELL), Result(names[:4], WELL), *[Result(names, FAILED, named=frozenset({"node6"}))] * 2]
+    ladder = climb(names, reported)
     assert ladder.blames == (Blame(HOST, ("node6",), left_out=("node6",), by_itself=True),)
     assert ladder.step == (*names[:5], *names[6:])
 

@@ -701,7 +701,7 @@ CONSEQUENCES
 
 
 @pytest.mark.parametrize(
-    ("log", "said"),
+    ("log", "output"),
     [
         ("", "The log is empty."),
         ("step 1\nstep 2\n", "No line reports a failure."),
@@ -715,8 +715,8 @@ CONSEQUENCES
     ],
     ids=["empty", "healthy", "unknown", "unknown exception", "consequence", "cut"],
 )
-def test_the_text_of_a_log_without_failures(log: str, said: str) -> None:
-    assert said in text(found(log, fleet(as_it_is)), "job.log")
+def test_the_text_of_a_log_without_failures(log: str, output: str) -> None:
+    assert output in text(found(log, fleet(as_it_is)), "job.log")
 
 
 def test_unknown_warnings_are_shown_beside_a_known_cause() -> None:
@@ -742,5 +742,5 @@ def test_refused_and_missing_intents_and_hosts_that_were_not_read_stand_at_the_t
     assert "    and 2 more problems, all in diagnosis.json" in lines
     assert any(line.startswith("No intent for node2:") for line in lines)
     assert any(line.startswith("! No facts of node3:") for line in lines)
-    told = diagnosis.to_dict()
-    assert (told["refused_intents"], told["without_intent"], told["unread_hosts"]) == (problems, ["node2"], ["node3"])
+    reported = diagnosis.to_dict()
+    assert (reported["refused_intents"], reported["without_intent"], reported["unread_hosts"]) == (problems, ["node2"], ["node3"])

@@ -177,8 +177,8 @@ def test_versions_that_differ() -> None:
 
 @pytest.mark.parametrize("words", ["invalid usage", "something new"])
 def test_pytorch_has_other_words_for_the_version(words: str) -> None:
-    said = "node1:1:1 [0] NCCL INFO NCCL version 2.10.3+cuda11.3\n"
-    log = read_job_log([said, f"RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:957, {words}, NCCL version 21.0.3\n"])
+    answer = "node1:1:1 [0] NCCL INFO NCCL version 2.10.3+cuda11.3\n"
+    log = read_job_log([answer, f"RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:957, {words}, NCCL version 21.0.3\n"])
     assert list(log.context.versions) == ["2.10.3+cuda11.3"]
     assert log.cause == ("nccl.usage" if words == "invalid usage" else None)
 

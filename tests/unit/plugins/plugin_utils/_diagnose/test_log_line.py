@@ -30,8 +30,8 @@ WARNED = LocatedLine("Failed to initialize any NET plugin", "vm", 1674, 1, None,
     ids=["none", "openmpi4", "openmpi4-time", "openmpi5", "srun", "srun-padded", "torchrun", "time", "colour"],
 )
 def test_what_launchers_put_before_a_line(prefix: str, rank: int | None) -> None:
-    said = read(prefix + NCCL)
-    assert said == LocatedLine(WARNED.text, "vm", 1674, 1, rank, WARNED.time)
+    answer = read(prefix + NCCL)
+    assert answer == LocatedLine(WARNED.text, "vm", 1674, 1, rank, WARNED.time)
 
 
 @pytest.mark.parametrize(
@@ -51,13 +51,13 @@ def test_the_host_of_other_programs(line: str, host: str | None, pid: int | None
 
 
 def test_the_time_of_pytorch_is_of_the_form_of_nccl() -> None:
-    said = read("[rank0]:[E1218 20:27:21.426415540 ProcessGroupNCCL.cpp:629] [Rank 0] Watchdog caught\n")
-    assert (said.rank, said.time) == (0, "12-18 20:27:21.426415540")
+    answer = read("[rank0]:[E1218 20:27:21.426415540 ProcessGroupNCCL.cpp:629] [Rank 0] Watchdog caught\n")
+    assert (answer.rank, answer.time) == (0, "12-18 20:27:21.426415540")
 
 
 def test_pytorch_puts_no_zero_before_a_month() -> None:
-    said = read("[rank2]:[E810 03:05:11.145572903 ProcessGroupNCCL.cpp:758] [Rank 2] To avoid data inconsistency\n")
-    assert said.time == "08-10 03:05:11.145572903"
+    answer = read("[rank2]:[E810 03:05:11.145572903 ProcessGroupNCCL.cpp:758] [Rank 2] To avoid data inconsistency\n")
+    assert answer.time == "08-10 03:05:11.145572903"
 
 
 def test_a_long_text_is_cut() -> None:

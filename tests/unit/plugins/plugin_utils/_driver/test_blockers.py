@@ -205,14 +205,14 @@ def test_interfaces_of_the_driver_that_are_no_rails(netdevs: dict[str, Any], obs
 
 
 @pytest.mark.parametrize(
-    ("secure_boot", "signer", "told"), [(True, None, True), (True, "node1 Secure Boot key", False), (False, None, False)]
+    ("secure_boot", "signer", "reported"), [(True, None, True), (True, "node1 Secure Boot key", False), (False, None, False)]
 )
-def test_modules_on_disk_that_nobody_has_signed(secure_boot: bool, signer: str | None, told: bool) -> None:
+def test_modules_on_disk_that_nobody_has_signed(secure_boot: bool, signer: str | None, reported: bool) -> None:
     modules = {name: {**each, "signer": signer} for name, each in pending().items()}
     found = reload(host(modules=modules, secure_boot=secure_boot))
     words = "Secure Boot is on; unsigned modules: ib_core, ib_uverbs, mlx5_core, mlx5_ib, rdma_cm on disk"
-    assert found["obstacles"] == ([words] if told else [])
-    assert found["live"] is not told
+    assert found["obstacles"] == ([words] if reported else [])
+    assert found["live"] is not reported
     assert reload(host(modules=modules, secure_boot=secure_boot), changes=True)["obstacles"] == [], "the installation replaces them"
 
 
@@ -234,10 +234,10 @@ def test_the_gate_names_what_is_in_the_way() -> None:
     tree = host(modules=modules)
     intent = {**driver(), "rails": []}
     held = from_dict(tree)
-    (said,) = [each for each in with_obstacles(check_modules("node1", intent, held), intent, held) if each.check == "driver.loaded"]
-    assert said.status == "error"
-    assert "It cannot be reloaded on the running host: " in said.remedy
-    assert "third_party" in said.remedy.partition("running host: ")[2]
+    (answer,) = [each for each in with_obstacles(check_modules("node1", intent, held), intent, held) if each.check == "driver.loaded"]
+    assert answer.status == "error"
+    assert "It cannot be reloaded on the running host: " in answer.remedy
+    assert "third_party" in answer.remedy.partition("running host: ")[2]
     free = from_dict(host(modules=pending()))
     assert with_obstacles(check_modules("node1", intent, free), intent, free) == check_modules("node1", intent, free)
 

@@ -57,10 +57,10 @@ class Run:
         assert module_name == "rdma.cluster.ofed_install"
         self.asked.append((module_name, module_args))
         self.now += module_args["poll_seconds"]
-        said = self.script.pop(0)
-        if isinstance(said, Exception):
-            raise said
-        return dict(said)
+        answer = self.script.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return dict(answer)
 
     def work(self, **options: Any) -> dict[str, Any]:
         given = {

@@ -47,33 +47,33 @@ def run(
 
 
 def test_what_dkms_has_built_already_is_left_alone(tmp_path: Path) -> None:
-    said, called = run(tmp_path, "debian", "6.1.0-9", "/boot/vmlinuz-6.1.0-9", before=ADD_ON, after=ADD_ON)
-    assert (said, called) == ("", ["modinfo -k 6.1.0-9 -F filename mlx5_core"])
+    answer, called = run(tmp_path, "debian", "6.1.0-9", "/boot/vmlinuz-6.1.0-9", before=ADD_ON, after=ADD_ON)
+    assert (answer, called) == ("", ["modinfo -k 6.1.0-9 -F filename mlx5_core"])
 
 
 def test_it_builds_what_is_missing(tmp_path: Path) -> None:
-    said, called = run(tmp_path, "rpm", "add", "6.1.0-9", "/boot/6.1.0-9", before=STOCK, after=ADD_ON)
-    assert said == ""
+    answer, called = run(tmp_path, "rpm", "add", "6.1.0-9", "/boot/6.1.0-9", before=STOCK, after=ADD_ON)
+    assert answer == ""
     assert "dkms autoinstall -k 6.1.0-9" in called
 
 
 def test_a_build_that_fails_is_said_and_fails_nothing(tmp_path: Path) -> None:
-    said, called = run(tmp_path, "debian", "6.1.0-9", before=STOCK, after=STOCK)
-    assert "kernel 6.1.0-9 has no RDMA driver but the stock one" in said
-    assert "make.log" in said
+    answer, called = run(tmp_path, "debian", "6.1.0-9", before=STOCK, after=STOCK)
+    assert "kernel 6.1.0-9 has no RDMA driver but the stock one" in answer
+    assert "make.log" in answer
     assert any(line.startswith("logger --priority kern.err") for line in called)
 
 
 def test_without_headers_nothing_is_tried(tmp_path: Path) -> None:
-    said, called = run(tmp_path, "debian", "6.1.0-9", before=STOCK, after=STOCK, headers=False)
-    assert "its headers are not installed" in said
+    answer, called = run(tmp_path, "debian", "6.1.0-9", before=STOCK, after=STOCK, headers=False)
+    assert "its headers are not installed" in answer
     assert not any(line.startswith("dkms") for line in called)
 
 
 def test_without_dkms_nothing_is_tried_and_the_warning_says_what_to_do(tmp_path: Path) -> None:
-    said, called = run(tmp_path, "rpm", "add", "6.1.0-9", before=STOCK, after=ADD_ON, dkms=False)
-    assert "kernel 6.1.0-9 has no RDMA driver but the stock one" in said
-    assert "run the driver stage after the reboot, or hold the kernel" in said
+    answer, called = run(tmp_path, "rpm", "add", "6.1.0-9", before=STOCK, after=ADD_ON, dkms=False)
+    assert "kernel 6.1.0-9 has no RDMA driver but the stock one" in answer
+    assert "run the driver stage after the reboot, or hold the kernel" in answer
     assert not any(line.startswith("dkms") for line in called)
     assert any(line.startswith("logger --priority kern.err") for line in called)
 
@@ -83,10 +83,10 @@ def test_a_kernel_that_is_removed_is_none_of_its_business(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("family", "wished", "there"), [("debian", True, DEBIAN), ("rpm", True, RPM), ("debian", False, ()), (None, True, ())]
+    ("family", "requested", "there"), [("debian", True, DEBIAN), ("rpm", True, RPM), ("debian", False, ()), (None, True, ())]
 )
-def test_a_family_has_its_own_hook_and_no_other(family: str | None, wished: bool, there: tuple[str, ...]) -> None:
-    files = hook_files(family, planned=wished)
+def test_a_family_has_its_own_hook_and_no_other(family: str | None, requested: bool, there: tuple[str, ...]) -> None:
+    files = hook_files(family, planned=requested)
     assert [file.path for file in files] == list(HOOK_PATHS)
     assert tuple(file.path for file in files if file.content is not None) == there
     assert {file.mode for file in files} == {0o755}

@@ -14,7 +14,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.plan import ENDED, plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
-from tests.unit.builders.driver_hosts import KERNEL, NEWER, SAID, add_on, built, driver, host, installed, module, stock
+from tests.unit.builders.driver_hosts import KERNEL, NEWER, OFED_VERSION, add_on, built, driver, host, installed, module, stock
 from tests.unit.builders.hosts import lab_facts, lab_intent
 
 DOCA = {"ofed_version": "OFED-internal-25.10-1.7.1", "modules": add_on(), "dkms": [built()], "vendor": {"doca-ofed": "3.2.0-125000"}}
@@ -243,7 +243,7 @@ def test_held_packages_refuse_an_upgrade_and_not_a_rebuild() -> None:
 
 
 def test_modules_of_packages_that_are_not_loaded_are_left_alone() -> None:
-    found = decide(driver(), host(ofed_version=SAID, modules={}))
+    found = decide(driver(), host(ofed_version=OFED_VERSION, modules={}))
     assert (found["change"], found["refused"]) == ("none", None)
     assert "whether it is built for" in found["why"]
 

@@ -709,11 +709,11 @@ def test_any_parts_may_be_missing(cuts: list[tuple[tuple[str | int, ...], bool]]
 
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=300))
-def test_whatever_a_host_says_of_itself_stays_text_of_this_width(said: str) -> None:
+def test_whatever_a_host_says_of_itself_stays_text_of_this_width(answer: str) -> None:
     facts = healthy()
-    facts["boot"]["hostname"] = facts["stack"]["kernel"] = facts["devices"]["mlx5_0"]["firmware"] = said
-    facts["nccl_files"]["/etc/nccl.conf"] = {said: said, "NCCL_IB_HCA": said}
-    facts["gpus"][0]["model"] = said
+    facts["boot"]["hostname"] = facts["stack"]["kernel"] = facts["devices"]["mlx5_0"]["firmware"] = answer
+    facts["nccl_files"]["/etc/nccl.conf"] = {answer: answer, "NCCL_IB_HCA": answer}
+    facts["gpus"][0]["model"] = answer
     text = explain("node1", intent(), facts)
     assert max(map(len, text.split("\n"))) <= WIDTH
     assert all(char.isprintable() or char == "\n" for char in text)

@@ -72,7 +72,7 @@ def test_the_environment_comes_before_the_user_s_file_and_that_before_the_host_s
     for path in (ENVIRONMENT, ROOT_FILE, SITE):
         row, *notes = rows(lab(files, variables={mine: files[path][mine]}))[mine]
         assert row.startswith(f"{mine} {files[path][mine]} {path} ")
-        assert notes == [f"this hides {said[mine]} of {hidden}" for hidden, said in files.items() if hidden != path]
+        assert notes == [f"this hides {answer[mine]} of {hidden}" for hidden, answer in files.items() if hidden != path]
         del files[path]
     assert rows(lab(files))["NCCL_IB_DISABLE"][0].startswith("NCCL_IB_DISABLE 0 NCCL's default ")
     assert mine not in rows(lab(files))
@@ -114,7 +114,7 @@ def test_as_the_intent_has_it_nothing_is_marked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "section", "note"),
+    ("answer", "section", "note"),
     [
         ({"NCCL_IB_HCA": "mlx5_0"}, {}, f"the intent has {LAB_HCA}"),
         ({"NCCL_IB_HCA": LAB_HCA, "NCCL_DEBUG": "INFO"}, {}, "the intent does not set it"),
@@ -142,8 +142,8 @@ def test_as_the_intent_has_it_nothing_is_marked() -> None:
         ),
     ],
 )
-def test_one_mark_for_one_thing(said: dict[str, str], section: dict[str, Any], note: str) -> None:
-    text = lab({SITE: said}, **section)
+def test_one_mark_for_one_thing(answer: dict[str, str], section: dict[str, Any], note: str) -> None:
+    text = lab({SITE: answer}, **section)
     (line,) = [line for line in text.splitlines() if line.startswith("!")]
     assert rows(text)[line.split()[1]][1:] == [note]
 

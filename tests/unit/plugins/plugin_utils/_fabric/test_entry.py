@@ -73,14 +73,14 @@ def managers(count: int = 2) -> list[dict[str, Any]]:
 
 def answer(graph: Graph | None = None) -> dict[str, Any]:
     """What the module returns. Ansible brings it through JSON."""
-    told = {
+    reported = {
         "graph": None if graph is None else graph.to_dict(),
         "subnet_managers": managers(),
         "no_subnet_manager": None,
         "read_at": 1_700_007_200.0,
         "changed": False,
     }
-    return dict(json.loads(json.dumps(told)))
+    return dict(json.loads(json.dumps(reported)))
 
 
 @dataclass

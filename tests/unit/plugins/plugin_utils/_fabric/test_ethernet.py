@@ -67,9 +67,9 @@ def test_hosts_on_one_leaf(tmp_path: Path) -> None:
     plane = ethernet_planes(folder, known_of(known(2)))["eth"]
     assert plane.graph is not None
     assert (plane.graph.complete, len(plane.graph.links), plane.read_at) == (True, 2, 7.0)
-    said = judge(folder, known(2))
-    assert said["n1"] == said["n2"] == []
-    assert {status for _check, status, _observed in said["eth"]} == {"not_applicable"}
+    answer = judge(folder, known(2))
+    assert answer["n1"] == answer["n2"] == []
+    assert {status for _check, status, _observed in answer["eth"]} == {"not_applicable"}
 
 
 def test_a_mesh_of_cables_between_hosts_has_no_switch(tmp_path: Path) -> None:
@@ -81,9 +81,9 @@ def test_a_mesh_of_cables_between_hosts_has_no_switch(tmp_path: Path) -> None:
     assert judge(folder, hosts)["eth"][0] == ("fabric.graph", "unknown", "found 2 HCAs, but no switch")
     for its in hosts.values():
         its["intent"]["fabric"]["topology"] = "mesh"
-    said = judge(folder, hosts)
-    assert said["n1"] == said["n2"] == []
-    assert {status for _check, status, _observed in said["eth"]} == {"not_applicable"}
+    answer = judge(folder, hosts)
+    assert answer["n1"] == answer["n2"] == []
+    assert {status for _check, status, _observed in answer["eth"]} == {"not_applicable"}
     assert [each.observed for each in FabricGate(folder, known_of(hosts), "R1", no_plan).judge().hosts["n1"]] == ["rail0 on n2 ens1"]
 
 
@@ -100,8 +100,8 @@ def test_without_lldp_it_does_not_apply_and_says_why(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     for number in (1, 2):
         read(folder, f"n{number}", silent("lldpcli is not installed on this host: install lldpd"))
-    said = judge(folder, known(2))
-    assert said == {
+    answer = judge(folder, known(2))
+    assert answer == {
         host: [("fabric.graph", "not_applicable", "lldpcli is not installed on this host: install lldpd")] for host in ("n1", "n2")
     }
 
@@ -110,11 +110,11 @@ def test_where_some_tell_and_some_do_not_the_plane_is_unknown(tmp_path: Path) ->
     folder = RunFolder(tmp_path)
     read(folder, "n1", neighbours("n1", "swp1"))
     read(folder, "n2", silent("lldpcli is not installed on this host: install lldpd"))
-    said = judge(folder, known(3))
-    assert ("fabric.graph", "unknown", "2 hosts do not report LLDP neighbors: n2, n3") in said["eth"]
-    assert said["n1"] == []
-    assert {status for _check, status, _observed in said["n3"]} == {"not_applicable"}
-    assert said["n3"][-1] == ("fabric.graph", "not_applicable", "its LLDP neighbors were not read")
+    answer = judge(folder, known(3))
+    assert ("fabric.graph", "unknown", "2 hosts do not report LLDP neighbors: n2, n3") in answer["eth"]
+    assert answer["n1"] == []
+    assert {status for _check, status, _observed in answer["n3"]} == {"not_applicable"}
+    assert answer["n3"][-1] == ("fabric.graph", "not_applicable", "its LLDP neighbors were not read")
 
 
 def test_a_plane_whose_neighbours_are_silent_is_a_warning_and_unknown_where_the_intent_needs_it(tmp_path: Path) -> None:
@@ -165,9 +165,9 @@ def test_a_plan_or_ratio_of_a_plane_that_cannot_be_discovered_is_unknown(tmp_pat
         hosts["n1"]["facts"] = {"netdevs": {}, "devices": {}} if why == "no NIC" else None
     assert "eth" not in judge(folder, hosts)
     hosts["n1"]["intent"]["fabric"]["planes"].update(eth={"ratio": 1.0, "plan": "cables.yml"}, unused={"ratio": 1.0, "plan": None})
-    said = judge(folder, hosts, plan=PLAN)
-    assert "unused" not in said
-    (found,) = said["eth"]
+    answer = judge(folder, hosts, plan=PLAN)
+    assert "unused" not in answer
+    (found,) = answer["eth"]
     assert found[:2] == ("fabric.graph", "unknown")
     assert found[2].endswith("rdma_fabric.planes.eth.plan and rdma_fabric.planes.eth.ratio cannot be checked")
     assert [check for check, _status, _observed in judge(folder, hosts)["eth"]] == ["intent.value", "fabric.graph"]

@@ -151,7 +151,7 @@ def replaced_switch(fabric: Fabric) -> None:
 
 
 #: fault → (check, status, host, subject, words of what was seen); with a plan, and by the rails alone (None: nothing tells it).
-Told = tuple[str, str, str, str, str]
+Brief = tuple[str, str, str, str, str]
 PLANE = "plane default"
 SWAPPED_HOSTS = "swapped: node3 mlx5_1 is on leaf2 port 5, planned leaf2 port 3; node5 mlx5_1 is on leaf2 port 3, planned leaf2 port 5"
 SWAPPED_RAILS = "node3 mlx5_1 is on leaf3 port 3, planned leaf2 port 3: a leaf of rail2, not of rail1"
@@ -159,7 +159,7 @@ GUID = re.compile(r"0x[0-9a-f]{16}")
 TWINS = "leaf1 behind spine1 port 1 and leaf2 behind spine1 port 5 have the same GUID 0x"
 TWIN_HCAS = "node3 mlx5_0 behind leaf1 port 3 and node5 mlx5_0 behind leaf1 port 5 have the same GUID 0x"
 GONE = "is gone, with 16 cables"
-FAULTS: list[tuple[Callable[[Fabric], None], Told, Told | None]] = [
+FAULTS: list[tuple[Callable[[Fabric], None], Brief, Brief | None]] = [
     (
         cut,
         ("fabric.cabling", "error", PLANE, "leaf1 port 17 to spine1 port 1", "no link: leaf1 port 17 to spine1 port 1"),
@@ -295,11 +295,11 @@ FAULTS: list[tuple[Callable[[Fabric], None], Told, Told | None]] = [
 NAMED = [pytest.param(*fault, id=fault[0].__name__) for fault in FAULTS]
 
 
-def check(found: list[Finding], told: Told | None) -> None:
-    said = [(each.check, each.status, each.host, each.subject) for each in found]
-    assert said == ([] if told is None else [told[:4]])
-    if told is not None:
-        assert told[4] in found[0].observed
+def check(found: list[Finding], reported: Brief | None) -> None:
+    answer = [(each.check, each.status, each.host, each.subject) for each in found]
+    assert answer == ([] if reported is None else [reported[:4]])
+    if reported is not None:
+        assert reported[4] in found[0].observed
         assert found[0].stage == "fabric"
         assert found[0].remedy
 
@@ -315,21 +315,21 @@ def test_a_fabric_in_order_gives_none(fabric: Fabric, plan: bool) -> None:
 
 
 @pytest.mark.parametrize(("fault", "planned", "by_rails"), NAMED)
-def test_a_fault_gives_its_finding_by_the_plan(fault: Callable[[Fabric], None], planned: Told, by_rails: Told | None) -> None:
+def test_a_fault_gives_its_finding_by_the_plan(fault: Callable[[Fabric], None], planned: Brief, by_rails: Brief | None) -> None:
     clean, fabric = rail(), rail()
     fault(fabric)
     check(troubles(fabric, clean), planned)
 
 
 @pytest.mark.parametrize(("fault", "planned", "by_rails"), NAMED)
-def test_a_fault_gives_its_finding_by_the_rails_alone(fault: Callable[[Fabric], None], planned: Told, by_rails: Told | None) -> None:
+def test_a_fault_gives_its_finding_by_the_rails_alone(fault: Callable[[Fabric], None], planned: Brief, by_rails: Brief | None) -> None:
     clean, fabric = rail(), rail()
     fault(fabric)
     check(troubles(fabric, clean, plan=False), by_rails)
 
 
 @pytest.mark.parametrize(("fault", "planned", "by_rails"), NAMED)
-def test_since_the_last_run_a_fault_is_told_once(fault: Callable[[Fabric], None], planned: Told, by_rails: Told | None) -> None:
+def test_since_the_last_run_a_fault_is_told_once(fault: Callable[[Fabric], None], planned: Brief, by_rails: Brief | None) -> None:
     clean, fabric = rail(), rail()
     fault(fabric)
     asked = Asked(None, clean.expected(), 1.0, before=clean.graph(), before_run="7")
@@ -340,15 +340,15 @@ def test_since_the_last_run_a_fault_is_told_once(fault: Callable[[Fabric], None]
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(2, 10_000), shuffled=st.integers(0, 10_000), which=st.sampled_from(FAULTS))
 def test_other_guids_and_another_order_change_no_finding(
-    seed: int, shuffled: int, which: tuple[Callable[[Fabric], None], Told, Told]
+    seed: int, shuffled: int, which: tuple[Callable[[Fabric], None], Brief, Brief]
 ) -> None:
     fault = which[0]
     found = []
     for drawn, order in ((1, None), (seed, shuffled)):
         clean, fabric = rail(seed=drawn), rail(seed=drawn)
         fault(fabric)
-        said = troubles(fabric, clean, shuffled=order)
-        found.append([(each.check, each.status, each.host, each.subject, GUID.sub("GUID", each.observed)) for each in said])
+        answer = troubles(fabric, clean, shuffled=order)
+        found.append([(each.check, each.status, each.host, each.subject, GUID.sub("GUID", each.observed)) for each in answer])
     assert found[0] == found[1]
 
 
@@ -371,10 +371,10 @@ def test_another_number_of_uplinks_may_be_planned_and_another_rate_may_not() -> 
     planned = leafspine(5, 2, 4, 4)
     for port in (7, 8, 11, 12):
         planned.cut(("leaf5", port))
-    told = ("fabric.symmetry", "leaf5", "leaf5: 2 × 400 Gb/s to each of 2, the others 4 × 400 Gb/s")
+    reported = ("fabric.symmetry", "leaf5", "leaf5: 2 × 400 Gb/s to each of 2, the others 4 × 400 Gb/s")
     for plan, status in ((True, "warning"), (False, "error")):
         found = troubles(planned, planned, plan=plan, ratio=None)
-        assert [(each.status, (each.check, each.subject, each.observed)) for each in found] == [(status, told)]
+        assert [(each.status, (each.check, each.subject, each.observed)) for each in found] == [(status, reported)]
         assert ("This matches the plan" in found[0].remedy) is plan
     half = leafspine(2, 2, 4, 4)
     for leaf in (1, 2):

@@ -38,7 +38,7 @@ def check(hosts: Any, seen: dict[str, Sequence[SmInfo]] | None = None) -> Any:
     return check_managers(known_of(hosts), {plane: Seen(managers) for plane, managers in (SEEN if seen is None else seen).items()})
 
 
-def told(hosts: Any, seen: Any = None) -> list[tuple[str, str, str, str]]:
+def brief(hosts: Any, seen: Any = None) -> list[tuple[str, str, str, str]]:
     """Host, subject, status and what was seen, of what is not ok."""
     found = check(hosts, seen)
     assert set(found) == set(hosts)
@@ -47,14 +47,14 @@ def told(hosts: Any, seen: Any = None) -> list[tuple[str, str, str, str]]:
 
 def test_all_have_the_intended_master_and_one_stands_by() -> None:
     hosts = fleet(1, 1, 1, 1)
-    assert told(hosts) == []
+    assert brief(hosts) == []
     found = check(hosts)
     assert [(each.subject, each.observed) for each in found["n1"]] == [("plane blue", "n1 (LID 1)"), ("plane blue, n2", "STANDBY")]
     assert [(each.subject, each.observed) for each in found["n3"]] == [("plane blue", "LID 1")]
 
 
 def test_one_that_stood_by_has_taken_over() -> None:
-    assert told(fleet(2, 2, 2), {"blue": [sm(2, "MASTER", 13)]}) == [("n1", "plane blue", ERROR, "n2 (LID 2)")]
+    assert brief(fleet(2, 2, 2), {"blue": [sm(2, "MASTER", 13)]}) == [("n1", "plane blue", ERROR, "n2 (LID 2)")]
 
 
 def test_one_that_does_not_hand_over_is_told_apart_from_one_that_does_not_run() -> None:
@@ -68,27 +68,27 @@ def test_one_that_does_not_hand_over_is_told_apart_from_one_that_does_not_run() 
 
 
 def test_another_host_or_a_switch_is_the_master() -> None:
-    assert told(fleet(3, 3, 3))[0] == ("n1", "plane blue", ERROR, "n3 (LID 3)")
-    assert told(fleet(9, 9, 9))[0] == ("n1", "plane blue", ERROR, "a switch, or a host that is not in this run (LID 9)")
+    assert brief(fleet(3, 3, 3))[0] == ("n1", "plane blue", ERROR, "n3 (LID 3)")
+    assert brief(fleet(9, 9, 9))[0] == ("n1", "plane blue", ERROR, "a switch, or a host that is not in this run (LID 9)")
 
 
 def test_two_masters_are_told_of_the_host_that_has_the_other_one() -> None:
-    assert told(fleet(1, 1, 9, 1)) == [("n3", "plane blue", ERROR, "its master is LID 9 on rail0; that of the plane is LID 1")]
+    assert brief(fleet(1, 1, 9, 1)) == [("n3", "plane blue", ERROR, "its master is LID 9 on rail0; that of the plane is LID 1")]
 
 
 def test_one_that_does_not_stand_by() -> None:
     seen = {"blue": [sm(1, "MASTER", 14)]}
-    assert told(fleet(1, 1, 1), seen) == [("n1", "plane blue, n2", ERROR, "no subnet manager answers there")]
+    assert brief(fleet(1, 1, 1), seen) == [("n1", "plane blue, n2", ERROR, "no subnet manager answers there")]
     seen["blue"].append(sm(2, "NOTACT"))
-    assert told(fleet(1, 1, 1), seen) == [("n1", "plane blue, n2", ERROR, "NOTACT")]
+    assert brief(fleet(1, 1, 1), seen) == [("n1", "plane blue, n2", ERROR, "NOTACT")]
 
 
 def test_one_that_runs_with_other_settings_than_its_files() -> None:
     """opensm's own priority is 0: with the files of the role nobody has it."""
     seen = {"blue": [sm(1, "MASTER"), sm(2, "STANDBY", 13)]}
-    assert told(fleet(1, 1, 1), seen) == [("n1", "plane blue, n1", ERROR, "MASTER, priority 0")]
+    assert brief(fleet(1, 1, 1), seen) == [("n1", "plane blue, n1", ERROR, "MASTER, priority 0")]
     seen = {"blue": [sm(1, "MASTER", 14), sm(2, "STANDBY")]}
-    assert told(fleet(1, 1, 1), seen) == [("n1", "plane blue, n2", ERROR, "STANDBY, priority 0")]
+    assert brief(fleet(1, 1, 1), seen) == [("n1", "plane blue, n2", ERROR, "STANDBY, priority 0")]
     found = check(fleet(1, 1, 1), seen)["n1"][1]
     assert found.expected == "priority 13"
     assert "for n2 with `-e subnet_manager_restart_allowed=true`" in found.remedy
@@ -96,7 +96,7 @@ def test_one_that_runs_with_other_settings_than_its_files() -> None:
 
 def test_a_second_subnet_manager_that_nobody_planned() -> None:
     seen = {"blue": [*SEEN["blue"], sm(3, "STANDBY"), sm(40, "DISCOVER", 15), sm(41, "NOTACT")]}
-    assert told(fleet(1, 1, 1), seen) == [
+    assert brief(fleet(1, 1, 1), seen) == [
         ("n1", "plane blue, n3 (LID 3)", ERROR, "STANDBY, priority 0"),
         ("n1", "plane blue, 0x28 (LID 40)", ERROR, "DISCOVER, priority 15"),
     ]
@@ -131,10 +131,10 @@ def test_one_that_stands_by_and_does_not_answer_leaves_it_unknown() -> None:
 
 
 def test_what_sminfo_was_not_asked_is_unknown() -> None:
-    assert told(fleet(1, 1), {}) == [("n1", "plane blue, n2", UNKNOWN, "sminfo was not run")]
+    assert brief(fleet(1, 1), {}) == [("n1", "plane blue, n2", UNKNOWN, "sminfo was not run")]
     alone = fleet(1, 1, manager={"kind": "hosts", "hosts": ["n1"]})
-    assert told(alone, {}) == [("n1", "plane blue, others", UNKNOWN, "sminfo was not run")]
-    assert told(alone, {"blue": [sm(1, "MASTER", 14)]}) == []
+    assert brief(alone, {}) == [("n1", "plane blue, others", UNKNOWN, "sminfo was not run")]
+    assert brief(alone, {"blue": [sm(1, "MASTER", 14)]}) == []
     found = check_managers(known_of(alone), {"blue": Seen(None, "saquery is not installed on this host: install infiniband-diags")})
     assert "saquery is not installed" in found["n1"][1].observed
 
@@ -181,15 +181,15 @@ def test_a_named_switch_is_the_one() -> None:
 def test_a_switch_that_could_not_be_read_is_unknown() -> None:
     missing = "sminfo is not installed on this host: install infiniband-diags"
     assert switch_master(why_not=missing) == (UNKNOWN, f"LID 9; {missing}")
-    assert told(fleet(9, 9, manager=SWITCH), {})[0][2] == UNKNOWN
+    assert brief(fleet(9, 9, manager=SWITCH), {})[0][2] == UNKNOWN
 
 
 def test_a_host_beside_a_switch_is_an_error() -> None:
     second = [("n1", "plane blue, n2 (LID 2)", ERROR, "STANDBY, priority 3")]
-    assert told(fleet(9, 9, manager=SWITCH), {"blue": [on_switch(9), sm(2, "STANDBY", 3)]}) == second
-    assert told(fleet(2, 2, manager=SWITCH), {}) == [("n1", "plane blue", ERROR, "n2 (LID 2)")]
+    assert brief(fleet(9, 9, manager=SWITCH), {"blue": [on_switch(9), sm(2, "STANDBY", 3)]}) == second
+    assert brief(fleet(2, 2, manager=SWITCH), {}) == [("n1", "plane blue", ERROR, "n2 (LID 2)")]
     stranger = SmInfo(7, "0x7", "STANDBY", 1, 1, "host", "stranger mlx5_0")
-    assert told(fleet(9, 9, manager=SWITCH), {"blue": [on_switch(9), stranger]}) == [
+    assert brief(fleet(9, 9, manager=SWITCH), {"blue": [on_switch(9), stranger]}) == [
         ("n1", "plane blue, stranger mlx5_0 (LID 7)", ERROR, "STANDBY, priority 1")
     ]
 
@@ -203,14 +203,14 @@ def test_a_foreign_master_is_named_with_all_that_is_known_of_it() -> None:
 
 def test_ports_that_are_not_up_have_their_own_finding() -> None:
     hosts = {**fleet(1, 1), "n3": host(3, None, MANAGER, "INIT"), "n4": {"intent": None, "facts": None}}
-    assert told(hosts) == [("n3", "plane blue", NOT_APPLICABLE, "none of its ports is up: see link.state")]
-    assert told({**fleet(1, 1), "n3": host(3, None, MANAGER)}) == [
+    assert brief(hosts) == [("n3", "plane blue", NOT_APPLICABLE, "none of its ports is up: see link.state")]
+    assert brief({**fleet(1, 1), "n3": host(3, None, MANAGER)}) == [
         ("n3", "plane blue", UNKNOWN, "rail0 does not report the LID of its subnet manager")
     ]
 
 
 def test_a_plane_without_a_plan_is_not_looked_at() -> None:
-    assert told({"n1": host(1, 1, None)}) == []
+    assert brief({"n1": host(1, 1, None)}) == []
     assert check({"n1": host(1, 1, None)})["n1"] == []
     nobody: dict[str, Any] = {"kind": "none", "hosts": []}
-    assert told(fleet(1, manager=nobody))[0][2] == NOT_APPLICABLE
+    assert brief(fleet(1, manager=nobody))[0][2] == NOT_APPLICABLE

@@ -138,8 +138,8 @@ def test_what_went_is_told_when_it_comes_back() -> None:
     third = judge(cut.graph(), Asked(before=cut.graph(), before_run="2", history=history))
     assert [each.status for each in of("fabric.change", third)] == ["ok"]
     fourth = judge(whole.graph(), Asked(before=cut.graph(), before_run="3", history=third.history))
-    said = {each.observed for each in of("fabric.change", fourth) if each.status == "ok"}
-    assert "leaf1 port 9 to spine1 port 1 is back; last seen in run 1" in said
+    answer = {each.observed for each in of("fabric.change", fourth) if each.status == "ok"}
+    assert "leaf1 port 9 to spine1 port 1 is back; last seen in run 1" in answer
     assert fourth.history["gone"] == {}
 
 

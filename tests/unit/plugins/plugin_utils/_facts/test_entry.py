@@ -52,7 +52,7 @@ VALUES: tuple[Any, ...] = (
 )  # fmt: skip
 #: How many changes a run of the tests makes.
 EXAMPLES = int(os.environ.get("RDMA_TEST_MUTATIONS", "450"))
-Said = dict[str, list[tuple[str, str, str]]]
+BriefFindings = dict[str, list[tuple[str, str, str]]]
 
 
 @dataclass
@@ -107,25 +107,25 @@ class Cluster:
                 kept["time"]["between_seconds"] = self.between
             self.folder.write_json(f"facts/{name}.json", {**kept, "since": None, "reached_at": "192.0.2.1"})
 
-    def gates(self) -> dict[str, Said]:
+    def gates(self) -> dict[str, BriefFindings]:
         """Stage → host → what its gate says, of comparing hosts and of each alone."""
-        said = {
+        answer = {
             stage: _brief(compared(stage, known_hosts(self.folder, self.folder.hosts_of(stage)), self.folder)) for stage in FLEET_CHECKS
         }
         known = measurable_hosts(self.folder, self.folder.hosts_of("pairs"))
         fleet = Fleet.of(known)
-        said["fabric"] = _brief(FabricGate(self.folder, known, "run", lambda _name: "").judge().hosts)
-        said["pairs"] = _brief(PairGate(self.folder, fleet, {}, self.intent["pairs"], 168.0, False, 0.0, len(HOSTS), []).judge())
-        said["collectives"] = _brief(CollectiveGate(self.folder, CollectivePlan(fleet, {}, 0.0, 168.0), False, len(HOSTS)).judge())
+        answer["fabric"] = _brief(FabricGate(self.folder, known, "run", lambda _name: "").judge().hosts)
+        answer["pairs"] = _brief(PairGate(self.folder, fleet, {}, self.intent["pairs"], 168.0, False, 0.0, len(HOSTS), []).judge())
+        answer["collectives"] = _brief(CollectiveGate(self.folder, CollectivePlan(fleet, {}, 0.0, 168.0), False, len(HOSTS)).judge())
         for each in ("fabric", "pairs", "collectives"):
             for host, known_host in known.items():
                 if known_host.problem:
-                    said[each].setdefault(host, []).append(_key(facts_finding(each, host, known_host.problem)))
+                    answer[each].setdefault(host, []).append(_key(facts_finding(each, host, known_host.problem)))
         for stage in HOST_CHECKS:
             intent = {**self.intent, "allowed": {}}
             of = {name: host_findings(stage, name, intent, self.folder.read_json(f"facts/{name}.json")) for name in HOSTS}
-            said[f"{stage} of a host"] = _brief(of)
-        return said
+            answer[f"{stage} of a host"] = _brief(of)
+        return answer
 
     def try_one(self, path: Sequence[Any], value: Any, figures: Figures) -> None:
         begun = time.monotonic()
@@ -145,9 +145,9 @@ class Cluster:
         digest(tree)
         comparable(tree)
         self.write(tree)
-        said = self.gates()
+        answer = self.gates()
         self._note(begun, path, figures)
-        for stage, of in said.items():
+        for stage, of in answer.items():
             for name in HOSTS:
                 if name != ODD:
                     assert of[name] == self.usual[stage][name], (path, value, stage, name)
@@ -167,7 +167,7 @@ def _key(finding: Finding) -> tuple[str, str, str]:
     return finding.check, finding.subject, finding.status
 
 
-def _brief(found: Mapping[str, Sequence[Finding]]) -> Said:
+def _brief(found: Mapping[str, Sequence[Finding]]) -> BriefFindings:
     return {host: [_key(each) for each in findings] for host, findings in found.items()}
 
 

@@ -87,7 +87,7 @@ def found(hosts: Fleet, stage: str) -> dict[str, list[Finding]]:
     return {name: bad for name, findings in by_host.items() if (bad := [finding for finding in findings if finding.status != "ok"])}
 
 
-def said(hosts: Fleet, stage: str) -> dict[str, list[tuple[str, str, str]]]:
+def brief(hosts: Fleet, stage: str) -> dict[str, list[tuple[str, str, str]]]:
     return {name: [(finding.check, finding.status, finding.observed) for finding in bad] for name, bad in found(hosts, stage).items()}
 
 
@@ -230,7 +230,7 @@ def test_firmware_is_compared_on_the_same_board_only() -> None:
         of(name, 1)(hosts).update(board_id="MT_0000000359", firmware="22.39.1002")
     assert found(hosts, "driver") == {}
     of("node3", 1)(hosts).update(firmware="22.36.1010")
-    assert said(hosts, "driver") == {
+    assert brief(hosts, "driver") == {
         "node3": [
             (
                 "alike.firmware",
@@ -260,7 +260,7 @@ def test_modules_of_the_kernel_are_compared_where_the_kernel_is_the_same() -> No
         stack["modules"] = {"ib_core": {"version": None, "srcversion": "K1" if name != "node5" else "K0"}}
     assert {name: [finding.check for finding in bad] for name, bad in found(hosts, "driver").items()} == {"node5": ["alike.kernel"]}
     hosts["node2"]["facts"]["stack"]["modules"]["ib_core"]["srcversion"] = "MINE"
-    bad = said(hosts, "driver")["node2"]
+    bad = brief(hosts, "driver")["node2"]
     assert bad == [
         ("alike.driver", "warning", "driver srcversion of ib_core MINE; srcversion of ib_core K1 on 3 of 4 hosts (node1, node3, node4)")
     ]
@@ -269,7 +269,7 @@ def test_modules_of_the_kernel_are_compared_where_the_kernel_is_the_same() -> No
 def test_the_kernel_s_own_among_add_ons_is_odd() -> None:
     hosts = fleet(3)
     hosts["node3"]["facts"]["stack"].update(kind=None, modules={"ib_core": {"version": None, "srcversion": None}})
-    ((check, status, observed),) = said(hosts, "driver")["node3"]
+    ((check, status, observed),) = brief(hosts, "driver")["node3"]
     assert (check, status) == ("alike.driver", "warning")
     assert observed.startswith("driver ib_core of the kernel; ofed: ib_core 24.10-1.1.4 (A1B2)")
 
@@ -307,7 +307,7 @@ def test_a_slower_card_is_odd_although_it_does_what_it_can() -> None:
     hosts = fleet(4)
     of("node2", 0)(hosts)["ports"]["1"].update(rate_gbps=100.0)
     hosts["node2"]["facts"]["netdevs"]["ens0np0"]["ethtool"] = {"supported_speeds_mbps": [25000, 100000]}
-    assert said(hosts, "link")["node2"] == [
+    assert brief(hosts, "link")["node2"] == [
         ("alike.rate", "error", "rate 100 Gb/s (4x); 400 Gb/s (4x) on 3 of 4 hosts (node1, node3, node4)")
     ]
 

@@ -63,7 +63,7 @@ def bad(hosts: Fleet) -> dict[str, list[Finding]]:
     return {host: findings for host, findings in found.items() if findings}
 
 
-def said(findings: list[Finding]) -> list[tuple[str, str, str]]:
+def brief(findings: list[Finding]) -> list[tuple[str, str, str]]:
     return [(finding.check, finding.status, finding.observed) for finding in findings]
 
 
@@ -88,10 +88,10 @@ def test_what_holds_for_the_whole_run_must_be_alike(section: str) -> None:
     hosts = fleet(4)
     hosts["node3"]["intent"] = {**hosts["node3"]["intent"], section: {**hosts["node3"]["intent"][section], "policy": "report"}}
     found = bad(hosts)
-    assert {host: [(check, status) for check, status, _words in said(each)] for host, each in found.items()} == {
+    assert {host: [(check, status) for check, status, _words in brief(each)] for host, each in found.items()} == {
         host: [("intent.alike", ERROR)] for host in hosts
     }
-    assert said(found["node1"])[0][2] == "policy differ between node1, node2, node4; node3"
+    assert brief(found["node1"])[0][2] == "policy differ between node1, node2, node4; node3"
 
 
 def marked(count: int, **odd: Any) -> Fleet:
@@ -121,14 +121,14 @@ ROCE = [
 @pytest.mark.parametrize(("odd", "subject", "observed", "usual"), ROCE, ids=[subject for _odd, subject, _seen, _usual in ROCE])
 def test_hosts_of_one_plane_have_one_rdma_roce(odd: dict[str, Any], subject: str, observed: str, usual: str) -> None:
     found = bad(marked(4, **odd))
-    assert {host: said(each) for host, each in found.items()} == {"node4": [("intent.alike", ERROR, observed)]}
+    assert {host: brief(each) for host, each in found.items()} == {"node4": [("intent.alike", ERROR, observed)]}
     assert (found["node4"][0].subject, found["node4"][0].expected) == (subject, f"{usual}, as on most hosts of plane lab")
     assert found["node4"][0].remedy.startswith(f"Set {subject} of node4 as on the other hosts of plane lab")
 
 
 def test_of_two_hosts_that_mark_differently_both_are_refused() -> None:
     found = bad(marked(2, dscp=24))
-    assert {host: said(each) for host, each in found.items()} == {
+    assert {host: brief(each) for host, each in found.items()} == {
         "node1": [("intent.alike", ERROR, "26; there are 26 on node1, 24 on node2")],
         "node2": [("intent.alike", ERROR, "24; there are 26 on node1, 24 on node2")],
     }
@@ -154,8 +154,8 @@ def test_an_address_that_two_hosts_have() -> None:
     hosts = fleet(4)
     rails(hosts, "node3")[1]["address"] = "192.168.101.1/24"
     found = bad(hosts)
-    assert said(found["node3"]) == [("intent.address", ERROR, "192.168.101.1 is also that of rail1 of node1")]
-    assert said(found["node1"]) == [("intent.address", ERROR, "192.168.101.1 is also that of rail1 of node3")]
+    assert brief(found["node3"]) == [("intent.address", ERROR, "192.168.101.1 is also that of rail1 of node1")]
+    assert brief(found["node1"]) == [("intent.address", ERROR, "192.168.101.1 is also that of rail1 of node3")]
     assert found.keys() == {"node1", "node3"}
     assert found["node3"][0].subject == "rail 1 (rail1, 0000:41:00.0)"
 
@@ -165,7 +165,7 @@ def test_an_address_outside_its_rail_s_subnet() -> None:
     rails(hosts, "node3")[1]["address"] = "192.168.110.3/24"
     found = bad(hosts)
     seen = "subnet 192.168.110.0/24; 192.168.101.0/24 on 3 of 4 hosts (node1, node2, node4)"
-    assert {host: said(findings) for host, findings in found.items()} == {"node3": [("intent.address", ERROR, seen)]}
+    assert {host: brief(findings) for host, findings in found.items()} == {"node3": [("intent.address", ERROR, seen)]}
     assert found["node3"][0].expected == "subnet 192.168.101.0/24"
     assert found["node3"][0].remedy == "Correct subnet of rail 1 (rail1, 0000:41:00.0) in rdma_rails of node3."
 
@@ -176,7 +176,7 @@ def test_the_odd_one_out_on_a_rail(key: str, value: Any) -> None:
     usual = rails(hosts, "node2")[0][key]
     rails(hosts, "node2")[0][key] = value
     seen = f"{key} {value}; {usual} on 3 of 4 hosts (node1, node3, node4)"
-    assert {host: said(findings) for host, findings in bad(hosts).items()} == {"node2": [("intent.rails", ERROR, seen)]}
+    assert {host: brief(findings) for host, findings in bad(hosts).items()} == {"node2": [("intent.rails", ERROR, seen)]}
 
 
 def test_a_rail_that_is_missing_and_one_in_another_place() -> None:
@@ -185,17 +185,17 @@ def test_a_rail_that_is_missing_and_one_in_another_place() -> None:
     rails(hosts, "node4").reverse()
     found = bad(hosts)
     most = "rail0, rail1 on 3 of 5 hosts (node1, node3, node5)"
-    assert said(found["node2"]) == [("intent.rails", ERROR, f"names rail0; {most}")]
-    assert said(found["node4"]) == [("intent.rails", ERROR, f"names rail1, rail0; {most}")]
+    assert brief(found["node2"]) == [("intent.rails", ERROR, f"names rail0; {most}")]
+    assert brief(found["node4"]) == [("intent.rails", ERROR, f"names rail1, rail0; {most}")]
 
 
 def test_half_against_half_is_a_warning_for_all() -> None:
     hosts = fleet(2)
     rails(hosts, "node2")[0] |= {"mtu_bytes": 1500, "address": "10.0.0.1/24"}
     found = bad(hosts)
-    assert [status for findings in found.values() for _check, status, _seen in said(findings)] == [WARNING] * 4
-    assert said(found["node1"]) == said(found["node2"])
-    assert [seen for _check, _status, seen in said(found["node1"])] == [
+    assert [status for findings in found.values() for _check, status, _seen in brief(findings)] == [WARNING] * 4
+    assert brief(found["node1"]) == brief(found["node2"])
+    assert [seen for _check, _status, seen in brief(found["node1"])] == [
         "mtu_bytes: 9000 on node1, 1500 on node2",
         "subnet: 192.168.100.0/24 on node1, 10.0.0.0/24 on node2",
     ]
@@ -211,7 +211,7 @@ def test_hosts_for_storage_are_no_odd_ones_among_those_for_computing() -> None:
 
 def test_one_host_alone_is_warned_that_there_is_nothing_to_measure() -> None:
     found = bad(fleet(1))["node1"]
-    assert said(found) == [
+    assert brief(found) == [
         ("intent.hosts", WARNING, "a single host, which has no partner to measure a pair"),
         ("intent.rails", NOT_APPLICABLE, "no like host to compare with"),
     ]
@@ -224,7 +224,7 @@ def test_one_identity_on_two_hosts(key: str, subject: str) -> None:
     for host in ("node1", "node3"):
         hosts[host]["facts"]["boot"][key] = value
     found = bad(hosts)
-    assert {host: said(findings) for host, findings in found.items()} == {
+    assert {host: brief(findings) for host, findings in found.items()} == {
         "node1": [("host.identity", ERROR, f"{value} is also that of node3")],
         "node3": [("host.identity", ERROR, f"{value} is also that of node1")],
     }
@@ -236,7 +236,7 @@ def test_no_host_excludes_another_by_taking_its_name(hostname: str) -> None:
     hosts = fleet(3)
     for host in ("node1", "node3"):
         hosts[host]["facts"]["boot"]["hostname"] = hostname
-    assert {host: said(findings) for host, findings in bad(hosts).items()} == {
+    assert {host: brief(findings) for host, findings in bad(hosts).items()} == {
         "node1": [("host.identity", WARNING, f"{hostname} is also that of node3")],
         "node3": [("host.identity", ERROR, f"{hostname} is the name of another host of the inventory, node1")],
     }
@@ -254,7 +254,7 @@ def with_guids(link_layer: str, *guids: str) -> Fleet:
 
 def test_a_guid_that_two_hosts_claim_names_both() -> None:
     found = bad(with_guids("infiniband", "0002:c903:0002:fb02", "0002:c903:0002:fb03", "0002:c903:0002:fb02"))
-    assert {host: said(findings) for host, findings in found.items()} == {
+    assert {host: brief(findings) for host, findings in found.items()} == {
         "node1": [("host.identity", ERROR, "node GUID 0002:c903:0002:fb02 is also that of node3")],
         "node3": [("host.identity", ERROR, "node GUID 0002:c903:0002:fb02 is also that of node1")],
     }
@@ -268,7 +268,7 @@ def test_an_mtu_above_what_the_nic_carries() -> None:
     hosts = fleet(2)
     hosts["node2"]["facts"]["netdevs"]["ens2"]["max_mtu_bytes"] = 1500
     found = bad(hosts)
-    assert said(found["node2"]) == [("intent.mtu", ERROR, "at most 1500 bytes")]
+    assert brief(found["node2"]) == [("intent.mtu", ERROR, "at most 1500 bytes")]
     assert "ens2" in found["node2"][0].subject
     assert found.keys() == {"node2"}
 
@@ -276,7 +276,7 @@ def test_an_mtu_above_what_the_nic_carries() -> None:
 def test_a_nic_that_is_not_there_names_those_that_are() -> None:
     hosts = fleet(2)
     rails(hosts, "node2")[1]["nic"] = {"pci": "0000:99:00.0"}
-    assert said(bad(hosts)["node2"]) == [
+    assert brief(bad(hosts)["node2"]) == [
         ("intent.nic", ERROR, "no NIC with pci 0000:99:00.0; there are 0000:00:02.0, 0000:21:00.0, 0000:41:00.0"),
         ("intent.mtu", NOT_APPLICABLE, "the NIC is missing"),
     ]
@@ -313,7 +313,7 @@ def test_facts_of_a_captured_tree_leave_unknown_what_is_not_in_it() -> None:
 def test_a_host_without_valid_intent_is_unknown_and_no_part_of_any_majority() -> None:
     hosts = fleet(3)
     hosts["node2"]["intent"] = None
-    assert {host: said(findings) for host, findings in bad(hosts).items()} == {"node2": [("intent.rails", UNKNOWN, "no valid intent")]}
+    assert {host: brief(findings) for host, findings in bad(hosts).items()} == {"node2": [("intent.rails", UNKNOWN, "no valid intent")]}
 
 
 @pytest.mark.parametrize(("key", "value", "what"), [("mtu_bytes", 1500, "mtu_bytes 9000"), ("plane", "b", "plane lab")])
@@ -322,28 +322,28 @@ def test_the_two_ends_of_a_cable_must_agree(key: str, value: Any, what: str) -> 
     rails(hosts, "node2")[0][key] = value
     found = bad(hosts)
     seen = [("intent.rails", ERROR, f"{what} on node1, {value} on node2")]
-    assert {host: said(findings) for host, findings in found.items()} == {"node1": seen, "node2": seen}
+    assert {host: brief(findings) for host, findings in found.items()} == {"node1": seen, "node2": seen}
 
 
 def test_the_two_ends_of_a_cable_are_in_one_subnet() -> None:
     hosts = mesh()
     rails(hosts, "node2")[0]["address"] = "192.168.111.3/24"
     seen = [("intent.address", ERROR, "subnet 192.168.101.0/24 on node1, 192.168.111.0/24 on node2")]
-    assert {host: said(findings) for host, findings in bad(hosts).items()} == {"node1": seen, "node2": seen}
+    assert {host: brief(findings) for host, findings in bad(hosts).items()} == {"node1": seen, "node2": seen}
 
 
 def test_a_cable_has_two_ends() -> None:
     hosts = mesh()
     rails(hosts, "node2")[0]["name"] = "cable13"
     found = bad(hosts)
-    assert said(found["node1"])[0] == ("intent.rails", ERROR, "cable12 is on 1 host (node1)")
-    assert ("intent.rails", ERROR, "cable13 is on 3 hosts (node1, node2, node3)") in said(found["node3"])
+    assert brief(found["node1"])[0] == ("intent.rails", ERROR, "cable12 is on 1 host (node1)")
+    assert ("intent.rails", ERROR, "cable13 is on 3 hosts (node1, node2, node3)") in brief(found["node3"])
 
 
 def test_two_cables_in_one_subnet() -> None:
     hosts = mesh()
     rails(hosts, "node2")[1]["address"], rails(hosts, "node3")[1]["address"] = "192.168.101.4/24", "192.168.101.5/24"
-    assert said(bad(hosts)["node1"]) == [("intent.address", ERROR, "192.168.101.0/24 is also the subnet of cable23")]
+    assert brief(bad(hosts)["node1"]) == [("intent.address", ERROR, "192.168.101.0/24 is also the subnet of cable23")]
 
 
 def big(count: int) -> Fleet:

@@ -22,28 +22,28 @@ def test_claims_that_agree_have_no_odd_one(values: tuple[object, ...]) -> None:
 
 
 def test_the_blame_is_on_the_odd_one() -> None:
-    said = claims("a", "b", "a")
-    assert list(odd_ones(said)) == [Odd(said[1], True, "a", "a on 2 of 3 hosts (node1, node3)")]
+    answer = claims("a", "b", "a")
+    assert list(odd_ones(answer)) == [Odd(answer[1], True, "a", "a on 2 of 3 hosts (node1, node3)")]
 
 
 def test_none_may_be_what_most_say() -> None:
-    said = claims(None, "b", None)
-    assert list(odd_ones(said, "NICs")) == [Odd(said[1], True, None, "None on 2 of 3 NICs (node1, node3)")]
+    answer = claims(None, "b", None)
+    assert list(odd_ones(answer, "NICs")) == [Odd(answer[1], True, None, "None on 2 of 3 NICs (node1, node3)")]
 
 
 @pytest.mark.parametrize("values", [("a", "b"), ("a", "a", "b", "b"), ("a", "a", "b", "c")], ids=["one each", "half", "half against two"])
 def test_without_more_than_half_nobody_can_tell_who_is_odd(values: tuple[str, ...]) -> None:
-    said = claims(*values)
-    found = list(odd_ones(said))
-    assert [odd.claim for odd in found] == said
+    answer = claims(*values)
+    found = list(odd_ones(answer))
+    assert [odd.claim for odd in found] == answer
     assert {odd.has_majority for odd in found} == {False}
     assert found[0].others.startswith("a on node1")
     assert "b on node" in found[0].others
 
 
 def test_a_host_that_claims_twice_is_named_once() -> None:
-    said = [*claims("a", "b"), Claim("node1", "rail 1", "a"), Claim("node1", "rail 2", "a")]
-    assert [odd.others for odd in odd_ones(said)] == ["a on 3 of 4 hosts (node1)"]
+    answer = [*claims("a", "b"), Claim("node1", "rail 1", "a"), Claim("node1", "rail 2", "a")]
+    assert [odd.others for odd in odd_ones(answer)] == ["a on 3 of 4 hosts (node1)"]
 
 
 def test_many_names_are_some() -> None:
@@ -59,7 +59,7 @@ def test_groups_keep_the_order() -> None:
 
 
 def test_ten_thousand_claims_that_all_differ_are_quick() -> None:
-    said = claims(*range(10_000))
+    answer = claims(*range(10_000))
     begun = time.monotonic()
-    assert len(list(odd_ones(said))) == 10_000
+    assert len(list(odd_ones(answer))) == 10_000
     assert time.monotonic() - begun < 2

@@ -92,9 +92,9 @@ def odd(*hosts: dict[str, Any]) -> list[tuple[str, str]]:
     """What nccl.alike finds beside three hosts that are alike."""
     known = {f"node{node}": each for node, each in enumerate((*map(two_planes, (1, 2, 3)), *hosts), start=1)}
     found = FLEET_CHECKS["nccl"](known_of(known))
-    told = [each for findings in found.values() for each in stopping(findings)]
-    assert {each.check for each in told} <= {"nccl.alike"}
-    return [(each.host, each.subject) for each in told]
+    reported = [each for findings in found.values() for each in stopping(findings)]
+    assert {each.check for each in reported} <= {"nccl.alike"}
+    return [(each.host, each.subject) for each in reported]
 
 
 def test_hosts_of_storage_alone_are_not_asked_for_variables_of_nccl() -> None:
@@ -126,8 +126,8 @@ def test_a_host_that_misses_a_device_is_not_odd_and_nobody_else_is() -> None:
 
 
 def test_a_host_that_is_told_something_else_is_odd_whatever_its_rails_are() -> None:
-    told = {"variables": {"NCCL_IB_QPS_PER_CONNECTION": 4}}
-    assert odd(two_planes(4, told, planes="aa")) == [("node4", "NCCL_IB_QPS_PER_CONNECTION")]
+    reported = {"variables": {"NCCL_IB_QPS_PER_CONNECTION": 4}}
+    assert odd(two_planes(4, reported, planes="aa")) == [("node4", "NCCL_IB_QPS_PER_CONNECTION")]
     assert odd(two_planes(4, {"variables": {"NCCL_CROSS_NIC": 1}})) == [("node4", "NCCL_CROSS_NIC")]
     assert odd(two_planes(4, {"variables": {"NCCL_IB_HCA": "=rxe_rail0:1"}})) == [("node4", "NCCL_IB_HCA")]
 
@@ -153,8 +153,8 @@ def test_a_device_that_is_missing_is_one_finding_of_nccl(version: str | None, fi
     stops, findings = without("rxe_rail1", files=files, version=version)
     assert stops == [("nccl.hca", "unknown", "rail1 has no RDMA device")]
     assert stopping(findings)[0].remedy == "Run the driver stage for node1, and fix the findings of its gate."
-    told = [each for each in findings if each.check == "nccl.file"]
-    assert [(each.status, each.observed, each.remedy) for each in told] == [
+    reported = [each for each in findings if each.check == "nccl.file"]
+    assert [(each.status, each.observed, each.remedy) for each in reported] == [
         ("not_applicable", "unchanged: rail1 has no RDMA device", "")
     ] * 2
 

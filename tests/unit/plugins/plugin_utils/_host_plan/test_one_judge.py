@@ -49,9 +49,9 @@ def converged() -> Facts:
     }
     for name in ("ens1", "ens2"):
         facts["netdevs"][name]["ethtool"] = {**(facts["netdevs"][name].get("ethtool") or {}), "rings": dict(RINGS)}
-    wished = [RailRings(rail["name"], rail["nic"], f"ens{number}", 4096, 4096) for number, rail in enumerate(INTENT["rails"], 1)]
-    wish = limits.LimitsRequest(memlock_unlimited=True, open_files=4096, keep_ipc=True)
-    facts["files"].update(on_host([*cpu_files(CpuRequest("performance", 10), None), *rules_file(wished), *limits.files(wish)]))
+    requested = [RailRings(rail["name"], rail["nic"], f"ens{number}", 4096, 4096) for number, rail in enumerate(INTENT["rails"], 1)]
+    planned = limits.LimitsRequest(memlock_unlimited=True, open_files=4096, keep_ipc=True)
+    facts["files"].update(on_host([*cpu_files(CpuRequest("performance", 10), None), *rules_file(requested), *limits.files(planned)]))
     return facts
 
 

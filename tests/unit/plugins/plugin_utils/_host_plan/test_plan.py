@@ -78,5 +78,5 @@ def test_a_stored_plan_holds_for_its_intent_and_its_permissions(tmp_path: Path) 
 
 
 def test_permissions_are_read_as_a_role_reads_them() -> None:
-    said = {PCIE_MRRS: "yes", LINK_TOGGLE: "false", NCCL_CONF: "perhaps"}
-    assert stored.permits_of(said.get) == {**NONE, PCIE_MRRS: True}
+    answer = {PCIE_MRRS: "yes", LINK_TOGGLE: "false", NCCL_CONF: "perhaps"}
+    assert stored.permits_of(answer.get) == {**NONE, PCIE_MRRS: True}

@@ -25,13 +25,13 @@ def parts(hint: Any) -> tuple[Any, ...]:
 
 def differences(hint: Any, key: Key, path: str) -> list[str]:
     """Where a type says something else than a key."""
-    said = parts(hint)
+    answer = parts(hint)
     is_open = (key.default is None and not key.required and not key.each and (not key.keys or key.one_of)) or key.optional
-    kinds = {typing.get_origin(each) or (dict if typing.is_typeddict(each) else each) for each in said}
-    wished = {str if kind is date else kind for kind in key.types} | ({types.NoneType} if is_open else set())
+    kinds = {typing.get_origin(each) or (dict if typing.is_typeddict(each) else each) for each in answer}
+    requested = {str if kind is date else kind for kind in key.types} | ({types.NoneType} if is_open else set())
     # An integer is a number, too.
-    found = [] if kinds in (wished, wished - {int}) else [f"{path}: {kinds}, not {wished}"]
-    for each in said:
+    found = [] if kinds in (requested, requested - {int}) else [f"{path}: {kinds}, not {requested}"]
+    for each in answer:
         if typing.is_typeddict(each):
             hints = {name: value for name, value in typing.get_type_hints(each).items() if name in each.__required_keys__}
             if hints.keys() != (key.keys or {}).keys():

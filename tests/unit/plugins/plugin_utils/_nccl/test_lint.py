@@ -210,8 +210,8 @@ def test_a_file_where_the_intent_has_none_is_somebodys_own() -> None:
 
 @pytest.mark.parametrize(("profile", "version"), [*((profile, None) for profile in PROFILES), ("default", "2.19.3")])
 def test_every_variable_has_a_place_in_the_intent(profile: str, version: str | None) -> None:
-    told = {"profile": profile, "socket_ifname": "enp0s2", "topology_file": "/t.xml", "variables": {"NCCL_DEBUG": "WARN"}}
-    intent = lab_intent(roce=ROCE, nccl={**told, **({"version": version} if version else {})})
+    reported = {"profile": profile, "socket_ifname": "enp0s2", "topology_file": "/t.xml", "variables": {"NCCL_DEBUG": "WARN"}}
+    intent = lab_intent(roce=ROCE, nccl={**reported, **({"version": version} if version else {})})
     places = origins(intent, from_dict(lab_facts()))
     assert set(nccl_variables(intent, from_dict(lab_facts()))) <= set(places)
     assert (places["NCCL_DEBUG"], places["NCCL_SOCKET_IFNAME"]) == ("rdma_nccl.variables", "rdma_nccl.socket_ifname")

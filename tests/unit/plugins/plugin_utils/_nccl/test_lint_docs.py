@@ -26,7 +26,7 @@ def test_the_documentation_names_every_option_and_key(
     returned = yaml.safe_load(module["RETURN"])
     path = tmp_path / "nccl.env"
     path.write_text("NCCL_DEBUG=WARNING\n")
-    said = nccl_lint(capsys, monkeypatch, files=[str(path)], users=[])
-    assert set(said["problems"][0]) == set(returned["problems"]["contains"]) == set(returned["problems"]["sample"][0])
-    assert set(said["jobs"][0]) == set(returned["jobs"]["contains"])
+    answer = nccl_lint(capsys, monkeypatch, files=[str(path)], users=[])
+    assert set(answer["problems"][0]) == set(returned["problems"]["contains"]) == set(returned["problems"]["sample"][0])
+    assert set(answer["jobs"][0]) == set(returned["jobs"]["contains"])
     assert all(severity in returned["problems"]["contains"]["severity"]["description"] for severity in SEVERITIES)

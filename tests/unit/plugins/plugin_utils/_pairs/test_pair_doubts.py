@@ -53,8 +53,8 @@ def loaded(path: Path, change: Change, *, fabric: Fabric | None = None, **checks
         run.folder.write_json(file, {**run.folder.read_json(file), "checks": rules})
     for what, each, read_at in (("graphs", before, 100.0), ("loaded", after, 110.0)):
         graph = each.graph().to_dict()
-        told = {"graph": graph, "subnet_managers": None, "no_subnet_manager": None, "read_at": read_at}
-        run.folder.write_json(f"fabric/default/{what}/node1.json", told)
+        reported = {"graph": graph, "subnet_managers": None, "no_subnet_manager": None, "read_at": read_at}
+        run.folder.write_json(f"fabric/default/{what}/node1.json", reported)
     run.judged()
     return run
 

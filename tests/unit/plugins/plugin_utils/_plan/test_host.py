@@ -52,21 +52,21 @@ def on_host(files: Sequence[ManagedFile]) -> dict[str, Any]:
     return {file.path: described(file.content, file.mode) for file in files if file.content is not None}
 
 
-def converged(wish: dict[str, Any]) -> dict[str, Any]:
+def converged(requested: dict[str, Any]) -> dict[str, Any]:
     """The facts of a host that is as it should be."""
-    settings = sysctl_settings(wish)
+    settings = sysctl_settings(requested)
     return {
-        "files": on_host([*sysctl_files(settings), *host_limits.files(limits_request(wish))]),
+        "files": on_host([*sysctl_files(settings), *host_limits.files(limits_request(requested))]),
         "sysctl": {"live": dict(settings), "boot": {key: {"value": value, "file": FILE} for key, value in settings.items()}},
         "limits": {"service_memlock": {"unlimited": True, "bytes": None}, "service_open_files": 131072, "remove_ipc": False},
     }
 
 
 def infiniband() -> dict[str, Any]:
-    wish = intent()
-    for rail in wish["rails"]:
+    requested = intent()
+    for rail in requested["rails"]:
         rail["link_layer"] = "infiniband"
-    return wish
+    return requested
 
 
 SETTINGS = [
@@ -83,9 +83,9 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize(("wish", "expected"), SETTINGS)
-def test_sysctl_settings(wish: dict[str, Any], expected: dict[str, str]) -> None:
-    assert sysctl_settings(wish) == expected
+@pytest.mark.parametrize(("requested", "expected"), SETTINGS)
+def test_sysctl_settings(requested: dict[str, Any], expected: dict[str, str]) -> None:
+    assert sysctl_settings(requested) == expected
 
 
 def test_the_values_for_several_rails() -> None:
@@ -101,20 +101,22 @@ def test_a_key_that_is_none_is_refused() -> None:
         sysctl_settings(intent(sysctl={"net.ipv4.conf.*.rp_filter": 1}))
 
 
-@pytest.mark.parametrize("wish", [intent(), intent(1), intent(memlock=False), intent(sysctl={DOTTED: 2, "net.ipv4.tcp_rmem": "1 2 3"})])
-def test_a_converged_host_is_left_alone(wish: dict[str, Any]) -> None:
-    assert sysctl_differs(wish, from_dict(converged(wish))) is False
-    assert limits_differ(wish, from_dict(converged(wish))) is False
+@pytest.mark.parametrize(
+    "requested", [intent(), intent(1), intent(memlock=False), intent(sysctl={DOTTED: 2, "net.ipv4.tcp_rmem": "1 2 3"})]
+)
+def test_a_converged_host_is_left_alone(requested: dict[str, Any]) -> None:
+    assert sysctl_differs(requested, from_dict(converged(requested))) is False
+    assert limits_differ(requested, from_dict(converged(requested))) is False
 
 
 def test_the_file_of_a_module_whose_settings_came_in_another_order_is_the_planned_one() -> None:
     """Ansible hands a module its arguments in the order of their names."""
-    wish = intent()
-    facts = converged(wish)
-    ordered = dict(sorted(sysctl_settings(wish).items()))
-    assert list(ordered) != list(sysctl_settings(wish))
+    requested = intent()
+    facts = converged(requested)
+    ordered = dict(sorted(sysctl_settings(requested).items()))
+    assert list(ordered) != list(sysctl_settings(requested))
     facts["files"].update(on_host(sysctl_files(ordered)))
-    assert sysctl_differs(wish, from_dict(facts)) is False
+    assert sysctl_differs(requested, from_dict(facts)) is False
 
 
 @pytest.mark.parametrize("facts", [None, {}, {"files": None, "sysctl": None, "limits": None}])
@@ -184,14 +186,14 @@ OPEN_FILES = [
 
 @pytest.mark.parametrize(("limits", "expected"), OPEN_FILES)
 def test_the_files_that_a_service_may_open(limits: dict[str, Any], expected: bool) -> None:
-    wish = intent(memlock=False, open_files=131072)
-    assert limits_differ(wish, from_dict({**converged(wish), "limits": limits})) is expected
+    requested = intent(memlock=False, open_files=131072)
+    assert limits_differ(requested, from_dict({**converged(requested), "limits": limits})) is expected
 
 
 @pytest.mark.parametrize(("removed", "expected"), [(True, True), (False, False), (None, False)])
 def test_what_logind_removes(removed: bool | None, expected: bool) -> None:
-    wish = intent(memlock=False, keep_ipc=True)
-    assert limits_differ(wish, from_dict({**converged(wish), "limits": {"remove_ipc": removed}})) is expected
+    requested = intent(memlock=False, keep_ipc=True)
+    assert limits_differ(requested, from_dict({**converged(requested), "limits": {"remove_ipc": removed}})) is expected
 
 
 def in_subnets(*addresses: str) -> dict[str, Any]:
@@ -210,16 +212,16 @@ NEIGHBOURS = [
 ]
 
 
-@pytest.mark.parametrize(("wish", "expected"), NEIGHBOURS)
-def test_the_table_of_neighbours(wish: dict[str, Any], expected: tuple[str, str, str] | None) -> None:
+@pytest.mark.parametrize(("requested", "expected"), NEIGHBOURS)
+def test_the_table_of_neighbours(requested: dict[str, Any], expected: tuple[str, str, str] | None) -> None:
     keys = [f"net.ipv4.neigh.default.gc_thresh{number}" for number in (1, 2, 3)]
-    assert neighbour_settings(wish) == (dict(zip(keys, expected, strict=True)) if expected else {})
+    assert neighbour_settings(requested) == (dict(zip(keys, expected, strict=True)) if expected else {})
 
 
 def test_the_users_size_of_the_table_wins() -> None:
-    wish = in_subnets("10.0.0.1/20")
-    wish["host"]["sysctl"] = {"net.ipv4.neigh.default.gc_thresh3": 9000}
-    found = sysctl_settings(wish)
+    requested = in_subnets("10.0.0.1/20")
+    requested["host"]["sysctl"] = {"net.ipv4.neigh.default.gc_thresh3": 9000}
+    found = sysctl_settings(requested)
     assert (found["net.ipv4.neigh.default.gc_thresh3"], found["net.ipv4.neigh.default.gc_thresh1"]) == ("9000", "4096")
 
 

@@ -66,7 +66,7 @@ def test_whether_rings_differ() -> None:
     assert rings_differ(lab_intent(), from_dict(lab_facts())) is False
 
 
-WISH = lab_intent(host={"cpu": {"governor": "performance"}})
+REQUEST = lab_intent(host={"cpu": {"governor": "performance"}})
 UNIT = {"active": True, "enabled": True}
 
 
@@ -78,13 +78,13 @@ def with_cpu(governor: str = "performance", tuned: Tuned | None = None) -> dict[
 
 
 CPUS = [
-    pytest.param(WISH, with_cpu(), False, id="converged"),
-    pytest.param(WISH, with_cpu("powersave"), True, id="another governor"),
-    pytest.param(WISH, with_cpu(tuned=Tuned("rdma-cluster", "balanced")), False, id="by tuned"),
-    pytest.param(WISH, with_cpu(tuned=Tuned("balanced", "balanced")), True, id="tuned has another profile"),
-    pytest.param(WISH, {**with_cpu(), "units": {}}, True, id="no unit"),
-    pytest.param(WISH, {**with_cpu(), "cpu": None}, True, id="not read"),
-    pytest.param(WISH, {}, True, id="no facts"),
+    pytest.param(REQUEST, with_cpu(), False, id="converged"),
+    pytest.param(REQUEST, with_cpu("powersave"), True, id="another governor"),
+    pytest.param(REQUEST, with_cpu(tuned=Tuned("rdma-cluster", "balanced")), False, id="by tuned"),
+    pytest.param(REQUEST, with_cpu(tuned=Tuned("balanced", "balanced")), True, id="tuned has another profile"),
+    pytest.param(REQUEST, {**with_cpu(), "units": {}}, True, id="no unit"),
+    pytest.param(REQUEST, {**with_cpu(), "cpu": None}, True, id="not read"),
+    pytest.param(REQUEST, {}, True, id="no facts"),
     pytest.param(lab_intent(), with_cpu(), True, id="nobody wants it any more"),
     pytest.param(lab_intent(), lab_facts(), False, id="nobody wants anything"),
     pytest.param(lab_intent(), {**lab_facts(), "cpu": None}, False, id="nobody wants anything, not read"),
@@ -98,8 +98,8 @@ def test_whether_cpus_differ(intent: dict[str, Any], facts: dict[str, Any], expe
 
 def test_whether_irqbalance_differs() -> None:
     off, on = (lab_intent(host={"cpu": {"irqbalance": word}}) for word in ("disabled", "enabled"))
-    assert [irqbalance_differs(wish, from_dict(lab_facts())) for wish in (lab_intent(), off, on)] == [False, False, True]
-    assert [irqbalance_differs(wish, from_dict({})) for wish in (lab_intent(), off, on)] == [False, True, True]
+    assert [irqbalance_differs(requested, from_dict(lab_facts())) for requested in (lab_intent(), off, on)] == [False, False, True]
+    assert [irqbalance_differs(requested, from_dict({})) for requested in (lab_intent(), off, on)] == [False, True, True]
 
 
 TIME = lab_intent(host={"time": {"manage": True, "servers": ["ntp1.example.com", "192.0.2.1"]}})

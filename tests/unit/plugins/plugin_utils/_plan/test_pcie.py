@@ -38,9 +38,9 @@ def host(*, guarded: bool = False, model: str | None = "NVIDIA H100", sibling_by
     return {**facts, "files": {}, "units": {}}
 
 
-def converged(wish: dict[str, Any], acs_allowed: bool = True, **of: Any) -> dict[str, Any]:
+def converged(requested: dict[str, Any], acs_allowed: bool = True, **of: Any) -> dict[str, Any]:
     facts = host(**of)
-    facts["files"] = on_host(service_files(make_request(**pcie_settings(wish, from_dict(facts), acs_allowed, True))))
+    facts["files"] = on_host(service_files(make_request(**pcie_settings(requested, from_dict(facts), acs_allowed, True))))
     facts["units"] = {UNIT: {"active": True, "enabled": True}}
     return facts
 
@@ -96,12 +96,12 @@ def test_cards_that_are_left_out(change: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("acs_allowed", [True, False])
 def test_a_converged_host_is_left_alone(acs_allowed: bool) -> None:
-    for wish in (intent(), intent(2048, "leave"), intent("leave", "leave"), intent(soft=True)):
-        facts = converged(wish, acs_allowed)
-        if wish["host"]["pcie"]["mrrs_bytes"] == 2048:
+    for requested in (intent(), intent(2048, "leave"), intent("leave", "leave"), intent(soft=True)):
+        facts = converged(requested, acs_allowed)
+        if requested["host"]["pcie"]["mrrs_bytes"] == 2048:
             for pci in (*(device["pci"] for device in facts["devices"].values()), *facts["nics"].values()):
                 pci["mrrs_bytes"] = 2048
-        assert pcie_differs(wish, from_dict(facts), acs_allowed, True) is False
+        assert pcie_differs(requested, from_dict(facts), acs_allowed, True) is False
 
 
 @pytest.mark.parametrize("facts", [None, host()], ids=["no facts", "nothing there"])
@@ -110,8 +110,8 @@ def test_what_is_not_there_differs(facts: dict[str, Any] | None) -> None:
 
 
 def test_each_thing_that_differs_is_seen() -> None:
-    def differs(wish: dict[str, Any], facts: dict[str, Any]) -> bool:
-        return pcie_differs(wish, from_dict(facts), True, True)
+    def differs(requested: dict[str, Any], facts: dict[str, Any]) -> bool:
+        return pcie_differs(requested, from_dict(facts), True, True)
 
     assert differs(intent(), converged(intent(), sibling_bytes=512)) is True
     assert differs(intent(), converged(intent(), guarded=True)) is True
@@ -150,12 +150,12 @@ def test_what_is_withheld_until_it_is_allowed() -> None:
 @pytest.mark.parametrize(("permits", "kept"), [((False, False), ["mrrs", "acs_write"]), ((True, False), ["mrrs"])])
 def test_a_permission_that_is_withdrawn_keeps_the_service(permits: tuple[bool, bool], kept: list[str]) -> None:
     """It is removed where nothing is requested any more."""
-    facts, wish = converged(intent()), intent()
-    assert pcie_settings(wish, from_dict(facts), *permits) == {**pcie_settings(wish, from_dict(facts), True, True), "kept": kept}
-    assert pcie_differs(wish, from_dict(facts), *permits) is False
-    drifted = {**converged(wish, sibling_bytes=512)}
-    assert pcie_differs(wish, from_dict(drifted), *permits) is False
-    assert pcie_withheld(wish, from_dict(drifted), *permits)["mrrs"] == f"{SMALL}; pcie_mrrs_allowed is false"
+    facts, requested = converged(intent()), intent()
+    assert pcie_settings(requested, from_dict(facts), *permits) == {**pcie_settings(requested, from_dict(facts), True, True), "kept": kept}
+    assert pcie_differs(requested, from_dict(facts), *permits) is False
+    drifted = {**converged(requested, sibling_bytes=512)}
+    assert pcie_differs(requested, from_dict(drifted), *permits) is False
+    assert pcie_withheld(requested, from_dict(drifted), *permits)["mrrs"] == f"{SMALL}; pcie_mrrs_allowed is false"
     assert pcie_settings(intent(2048), from_dict(facts), *permits)["mrrs_bytes"] == 2048
     nothing = intent("leave", "leave")
     assert "kept" not in pcie_settings(nothing, from_dict(facts), *permits)
@@ -163,13 +163,13 @@ def test_a_permission_that_is_withdrawn_keeps_the_service(permits: tuple[bool, b
 
 
 def test_a_setting_that_was_never_allowed_is_not_kept() -> None:
-    wish = intent()
+    requested = intent()
     only_acs = host()
-    only_acs["files"] = on_host(service_files(make_request(**pcie_settings(wish, from_dict(only_acs), True, False))))
+    only_acs["files"] = on_host(service_files(make_request(**pcie_settings(requested, from_dict(only_acs), True, False))))
     only_acs["units"] = {UNIT: {"active": True, "enabled": True}}
-    assert pcie_settings(wish, from_dict(only_acs), True, False)["mrrs_bytes"] is None
-    assert pcie_settings(wish, from_dict(only_acs)) == {**pcie_settings(wish, from_dict(only_acs), True), "kept": ["acs_write"]}
-    assert pcie_differs(wish, from_dict(only_acs)) is False
+    assert pcie_settings(requested, from_dict(only_acs), True, False)["mrrs_bytes"] is None
+    assert pcie_settings(requested, from_dict(only_acs)) == {**pcie_settings(requested, from_dict(only_acs), True), "kept": ["acs_write"]}
+    assert pcie_differs(requested, from_dict(only_acs)) is False
 
 
 @pytest.mark.parametrize("state", ["integrity", "confidentiality"])

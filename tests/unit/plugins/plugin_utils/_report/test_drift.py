@@ -81,13 +81,13 @@ def test_a_loop_tells_what_each_of_its_items_changes() -> None:
     ]
 
 
-@pytest.mark.parametrize(("key", "seen", "wished"), [("state", "absent", "directory"), ("mode", "0600", "0644")])
-def test_what_ansible_builtin_file_tells_is_named_by_its_path(key: str, seen: str, wished: str) -> None:
+@pytest.mark.parametrize(("key", "seen", "requested"), [("state", "absent", "directory"), ("mode", "0600", "0644")])
+def test_what_ansible_builtin_file_tells_is_named_by_its_path(key: str, seen: str, requested: str) -> None:
     """So do ansible.builtin.copy and template where the mode alone differs: dictionaries, and no header."""
-    diff = {"before": {"path": "/etc/x", key: seen}, "after": {"path": "/etc/x", key: wished}}
+    diff = {"before": {"path": "/etc/x", key: seen}, "after": {"path": "/etc/x", key: requested}}
     ((subject, was, should_be),) = lines({"changed": True, "diff": diff})
     assert subject == "/etc/x"
-    assert (seen in was, wished in should_be) == (True, True)
+    assert (seen in was, requested in should_be) == (True, True)
     assert "/etc/x" not in was + should_be
 
 

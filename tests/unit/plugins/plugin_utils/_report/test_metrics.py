@@ -51,23 +51,23 @@ def of(family: str, text: str) -> dict[tuple[str, ...], float]:
     }
 
 
-def told(findings: list[Finding], drift: list[Difference] | None = None, **proofs: dict[str, Proof]) -> str:
+def rendered(findings: list[Finding], drift: list[Difference] | None = None, **proofs: dict[str, Proof]) -> str:
     return metrics(findings, drift, proofs, ended=1795312345.25, outcome="clean", check_mode=drift is not None)
 
 
 def test_a_gate_has_one_status_that_holds() -> None:
-    gates = of("gate", told([finding("node1", "ok"), finding("node1", "error"), finding("node2", "ok")]))
+    gates = of("gate", rendered([finding("node1", "ok"), finding("node1", "error"), finding("node2", "ok")]))
     assert set(gates) == {(host, "link", status) for host in ("node1", "node2") for status in STATUSES}
     assert {key for key, value in gates.items() if value} == {("node1", "link", "error"), ("node2", "link", "ok")}
 
 
 def test_only_what_is_not_good_is_counted() -> None:
-    text = told([finding("node1", "error"), finding("node1", "error"), finding("node1", "ok"), finding("node2", "not_applicable")])
+    text = rendered([finding("node1", "error"), finding("node1", "error"), finding("node1", "ok"), finding("node2", "not_applicable")])
     assert of("findings", text) == {("node1", "link.state", "error"): 2.0}
 
 
 def test_proofs_by_the_time_of_their_measurement() -> None:
-    assert of("proof_time_seconds", told([], node1={"rail0": PROOF})) == {("node1", "rail0"): 1795300000.5}
+    assert of("proof_time_seconds", rendered([], node1={"rail0": PROOF})) == {("node1", "rail0"): 1795300000.5}
 
 
 def test_drift_is_told_of_a_run_that_looked_for_it() -> None:
@@ -76,15 +76,15 @@ def test_drift_is_told_of_a_run_that_looked_for_it() -> None:
         Difference("node1", "host", "b", "1", "2"),
         Difference("node1", "qos", "c", "", "x"),
     ]
-    text = told([finding("node1", "ok"), finding("node2", "ok")], differences)
+    text = rendered([finding("node1", "ok"), finding("node2", "ok")], differences)
     assert of("drift", text) == {("node1", "host"): 2.0, ("node1", "qos"): 1.0, ("node2", ""): 0.0}
-    assert of("drift", told([finding("node1", "ok")])) == {}
+    assert of("drift", rendered([finding("node1", "ok")])) == {}
 
 
 def test_the_end_of_the_run() -> None:
-    assert of("run_end_time_seconds", told([])) == {("build",): 1795312345.25}
-    assert of("run_end_time_seconds", told([], [])) == {("check",): 1795312345.25}
-    assert of("run_clean", told([])) == {(): 1.0}
+    assert of("run_end_time_seconds", rendered([])) == {("build",): 1795312345.25}
+    assert of("run_end_time_seconds", rendered([], [])) == {("check",): 1795312345.25}
+    assert of("run_clean", rendered([])) == {(): 1.0}
 
 
 @pytest.mark.parametrize("host", ['a"b', "a\\b", "a\nb", "é"])

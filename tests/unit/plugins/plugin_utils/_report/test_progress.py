@@ -21,13 +21,13 @@ def under_way(*hosts: str) -> Progress:
     return progress
 
 
-def said(progress: Progress, seconds: range) -> list[int]:
+def reports(progress: Progress, seconds: range) -> list[int]:
     """The seconds after the beginning at which there was a line, asked once a second."""
     return [second for second in seconds if progress.due(BEGUN + second)]
 
 
 def test_every_ten_seconds_in_the_first_minute_and_then_every_thirty() -> None:
-    assert said(under_way("node1"), range(200)) == [10, 20, 30, 40, 50, 60, 90, 120, 150, 180]
+    assert reports(under_way("node1"), range(200)) == [10, 20, 30, 40, 50, 60, 90, 120, 150, 180]
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1.0, 9.9])

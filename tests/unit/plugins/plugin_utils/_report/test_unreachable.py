@@ -15,7 +15,7 @@ CLOSED = "the connection closes before SSH starts, or is lost"
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("answer", "reason"),
     [
         # OpenSSH_9.2p1, all seen on containers that were powered off within one run.
         (HEAD + "kex_exchange_identification: Connection closed by remote host\nConnection closed by 127.0.0.1 port 23013", CLOSED),
@@ -34,8 +34,8 @@ CLOSED = "the connection closes before SSH starts, or is lost"
         ("", "no reason given"),
     ],
 )
-def test_the_reason(said: str, reason: str) -> None:
-    assert why_unreachable(said) == reason
+def test_the_reason(answer: str, reason: str) -> None:
+    assert why_unreachable(answer) == reason
 
 
 #: OpenSSH_9.2p1 on Debian 12, as Ansible hands it on.

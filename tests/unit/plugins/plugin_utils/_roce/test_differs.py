@@ -74,9 +74,9 @@ NOTHING_PLANNED = [
 ]
 
 
-@pytest.mark.parametrize(("told", "differs"), NOTHING_PLANNED, ids=range(len(NOTHING_PLANNED)))
-def test_where_nothing_is_planned_what_is_left_of_us_differs(told: dict[str, Any], differs: bool) -> None:
-    known = {**lab_facts(), **told}
+@pytest.mark.parametrize(("reported", "differs"), NOTHING_PLANNED, ids=range(len(NOTHING_PLANNED)))
+def test_where_nothing_is_planned_what_is_left_of_us_differs(reported: dict[str, Any], differs: bool) -> None:
+    known = {**lab_facts(), **reported}
     assert qos_differs(lab_intent(), from_dict(known)) is differs
     infiniband = {**INTENT, "rails": [{**rail, "link_layer": "infiniband"} for rail in INTENT["rails"]]}
     assert qos_differs(infiniband, from_dict(known)) is differs, "nor is anything without a RoCE rail"

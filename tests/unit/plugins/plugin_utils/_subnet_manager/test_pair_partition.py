@@ -58,10 +58,10 @@ def test_a_limited_member_reaches_no_other_one() -> None:
 
 
 def test_without_a_table_there_are_no_partitions() -> None:
-    told = part(Port, {})
-    assert partition_place(told, intent(1)) is NO_PARTITION
-    assert limited_only(told, intent(1)) == ""
-    assert limited_places(told) == {}
+    reported = part(Port, {})
+    assert partition_place(reported, intent(1)) is NO_PARTITION
+    assert limited_only(reported, intent(1)) == ""
+    assert limited_places(reported) == {}
 
 
 def test_where_a_port_is_a_limited_member() -> None:

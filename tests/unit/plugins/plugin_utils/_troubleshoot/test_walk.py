@@ -98,10 +98,10 @@ def test_the_answer_is_the_worst_of_its_findings(statuses: tuple[str, ...], answ
 def test_what_is_not_known_is_shown_and_explains_nothing() -> None:
     found = walked("registration", finding("host.memlock", UNKNOWN, observed="the limits were not read"), finding("host.shm", WARNING))
     assert found.explained_by is None
-    said = text(found, 1, "")
-    assert "NO QUESTION EXPLAINS IT\n  1. In the job's own environment" in said
-    assert "NOT KNOWN, SO NOT EXCLUDED\n  node1, rail0: host.memlock is unknown (host stage)" in said
-    assert "WARNINGS ON THE PATH, WHICH MAY CONTRIBUTE\n  node1, rail0: host.shm is warning (host stage)" in said
+    output = text(found, 1, "")
+    assert "NO QUESTION EXPLAINS IT\n  1. In the job's own environment" in output
+    assert "NOT KNOWN, SO NOT EXCLUDED\n  node1, rail0: host.memlock is unknown (host stage)" in output
+    assert "WARNINGS ON THE PATH, WHICH MAY CONTRIBUTE\n  node1, rail0: host.shm is warning (host stage)" in output
 
 
 @pytest.mark.parametrize("status", [ERROR, UNKNOWN])
@@ -111,15 +111,15 @@ def test_a_host_that_does_not_answer_explains_every_symptom(status: str) -> None
     for tree in TREES.values():
         found = walk(tree, all_checks(), Cluster(answers, silent))
         assert (found.explained_by, len(found.path)) == (1, 1)
-        said = text(found, 2, "")
-        assert "QUESTION 1 EXPLAINS IT" in said
-        assert "node2, stage: stage.completed is" in said
+        output = text(found, 2, "")
+        assert "QUESTION 1 EXPLAINS IT" in output
+        assert "node2, stage: stage.completed is" in output
 
 
 def test_the_text_shows_the_path_the_reason_and_the_remedy() -> None:
-    said = text(walked("flap", finding("link.flaps", ERROR, observed="5 failures in 2 hours")), 4, "the run 20261126T054156Z-1")
+    output = text(walked("flap", finding("link.flaps", ERROR, observed="5 failures in 2 hours")), 4, "the run 20261126T054156Z-1")
     assert (
-        said
+        output
         == """\
 flap: a link goes down and comes up again (4 hosts)
 Measured results are from the run 20261126T054156Z-1.
@@ -138,9 +138,9 @@ QUESTION 2 EXPLAINS IT
 
 
 def test_a_question_without_a_measurement_says_how_to_measure() -> None:
-    said = text(walked("drops"), 1, "")
-    assert "No earlier run has measured anything.\n" in said
-    assert "Not measured.\n     To measure it while no job runs: `ansible-playbook rdma.cluster.pairs -e rdma_measure=true`" in said
+    output = text(walked("drops"), 1, "")
+    assert "No earlier run has measured anything.\n" in output
+    assert "Not measured.\n     To measure it while no job runs: `ansible-playbook rdma.cluster.pairs -e rdma_measure=true`" in output
 
 
 def test_the_data_has_what_is_not_healthy() -> None:

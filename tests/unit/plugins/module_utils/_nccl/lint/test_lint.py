@@ -37,7 +37,7 @@ def written(text: str) -> Source:
     return Source(SITE_FILE, SITE, "", conf.variables, (*conf.ignored, *conf.altered))
 
 
-def told(*sources: Source, version: str | None = None, facts: dict[str, Any] | None = None) -> list[tuple[str, str, str]]:
+def problems(*sources: Source, version: str | None = None, facts: dict[str, Any] | None = None) -> list[tuple[str, str, str]]:
     """Severity, rule and variable of each problem."""
     problems = lint(sources, lab_facts() if facts is None else facts, version)
     return [(problem.severity, problem.rule, problem.variable) for problem in problems]
@@ -112,9 +112,9 @@ def test_names_that_are_good_or_nobodys_business(name: str, version: str | None)
 
 def test_the_name_of_a_file_in_a_file() -> None:
     source = site({"NCCL_CONF_FILE": "/opt/nccl.conf"})
-    assert told(source) == [("error", "conf_file_in_file", "NCCL_CONF_FILE")]
+    assert problems(source) == [("error", "conf_file_in_file", "NCCL_CONF_FILE")]
     environment = Source(ENVIRONMENT, "environment of slurmd.service", "slurmd.service", source.variables)
-    assert told(environment) == []
+    assert problems(environment) == []
 
 
 def test_lines_that_do_not_do_what_they_say() -> None:
@@ -135,8 +135,8 @@ def test_lines_that_do_not_do_what_they_say() -> None:
 
 def test_a_carriage_return_is_part_of_the_value_until_2_30() -> None:
     source = written("NCCL_IB_TC=106\r\n")
-    assert told(source, version="2.29.7") == [("error", "value_form", "NCCL_IB_TC"), ("warning", "line", "")]
-    assert told(source, version="2.30.3") == told(source) == [("warning", "line", "")]
+    assert problems(source, version="2.29.7") == [("error", "value_form", "NCCL_IB_TC"), ("warning", "line", "")]
+    assert problems(source, version="2.30.3") == problems(source) == [("warning", "line", "")]
     assert winners([source], "2.30.3")[0]["variables"]["NCCL_IB_TC"]["value"] == "106"
 
 
@@ -190,17 +190,17 @@ def test_an_environment_that_turns_rdma_off_is_named() -> None:
 
 def test_a_file_of_several_owners_is_judged_once() -> None:
     home = [Source(USER_FILE, "/root/.nccl.conf", owner, {"NCCL_DEBUG": "WARNING"}) for owner in ("root", "slurmd.service")]
-    assert told(*home) == [("error", "value_choice", "NCCL_DEBUG")]
+    assert problems(*home) == [("error", "value_choice", "NCCL_DEBUG")]
 
 
 def test_files_of_one_path_and_different_contents_are_judged_each() -> None:
     """A container may have another file at the same place."""
     home = [Source(USER_FILE, "/root/.nccl.conf", owner, {name: "1"}) for owner, name in (("root", "NCCL_FO"), ("process 7", "NCCL_QQQQ"))]
-    assert sorted(name for _severity, _rule, name in told(*home)) == ["NCCL_FO", "NCCL_QQQQ"]
+    assert sorted(name for _severity, _rule, name in problems(*home)) == ["NCCL_FO", "NCCL_QQQQ"]
 
 
 def test_the_worst_comes_first() -> None:
-    found = told(site({"NCCL_DEBUG_SUBSYS": "NET", "NCCL_IB_TC": "", "NCCL_IB_SL": "99", "NCCL_DMABUF_ENABLE": "0"}), facts={})
+    found = problems(site({"NCCL_DEBUG_SUBSYS": "NET", "NCCL_IB_TC": "", "NCCL_IB_SL": "99", "NCCL_DMABUF_ENABLE": "0"}), facts={})
     assert [severity for severity, _rule, _name in found] == ["error", "unknown", "warning", "warning", "info"]
 
 
@@ -238,10 +238,10 @@ def test_hostile_text(what: str) -> None:
     assert problems
     assert len(problems) < 50
     for problem in problems:
-        said = " ".join(problem.to_dict().values())
-        assert said.isprintable(), said
-        assert len(said) < 3000
+        answer = " ".join(problem.to_dict().values())
+        assert answer.isprintable(), answer
+        assert len(answer) < 3000
 
 
 def test_a_nul_ends_the_value_and_the_rest_is_told() -> None:
-    assert told(written("NCCL_IB_TC=1\00006\n"), facts={}) == [("warning", "line", "")]
+    assert problems(written("NCCL_IB_TC=1\00006\n"), facts={}) == [("warning", "line", "")]

@@ -33,7 +33,7 @@ INFINIBAND = {**FACTS, "devices": {"mlx5_0": device(link_layer="InfiniBand")}}
 MANY = {**FACTS, "devices": {**ROCE, "mlx5_10": device()}}
 
 
-def said(rule: str, variables: Mapping[str, str], facts: Mapping[str, Any] | None = None, **more: Any) -> list[Problem]:
+def problems(rule: str, variables: Mapping[str, str], facts: Mapping[str, Any] | None = None, **more: Any) -> list[Problem]:
     """What a rule says of a host whose /etc/nccl.conf has these variables. more: the plan's, and version."""
     version = more.pop("version", None)
     problems = lint([Source(SITE_FILE, SITE, "", variables)], FACTS if facts is None else facts, version, Plan(**more))
@@ -494,18 +494,18 @@ def test_every_rule_has_a_case_in_which_it_speaks_and_one_in_which_it_does_not()
 def test_a_rule_speaks(rule: str) -> None:
     variables, more, words = SPEAKS[rule]
     severity, variable, observed, expected, remedy = words
-    assert said(rule, variables, **more) == [Problem(rule, severity, variable, SITE, observed, expected, remedy)]
+    assert problems(rule, variables, **more) == [Problem(rule, severity, variable, SITE, observed, expected, remedy)]
 
 
 @pytest.mark.parametrize(("rule", "number"), [(rule, number) for rule in sorted(SILENT) for number in range(len(SILENT[rule]))])
 def test_a_rule_is_silent(rule: str, number: int) -> None:
     variables, more = SILENT[rule][number]
-    assert said(rule, variables, **more) == []
+    assert problems(rule, variables, **more) == []
 
 
 def test_a_network_of_tcp_and_what_needs_gpudirect_without_a_plan() -> None:
-    assert [problem.observed for problem in said("sockets_forced", {"NCCL_NET": "socket"})] == ["NCCL_NET=socket: all traffic uses TCP"]
-    (problem,) = said("gpudirect_off", {"NCCL_NET_GDR_LEVEL": "0", "NCCL_DMABUF_ENABLE": "1"})
+    assert [problem.observed for problem in problems("sockets_forced", {"NCCL_NET": "socket"})] == ["NCCL_NET=socket: all traffic uses TCP"]
+    (problem,) = problems("gpudirect_off", {"NCCL_NET_GDR_LEVEL": "0", "NCCL_DMABUF_ENABLE": "1"})
     assert problem.observed == "NCCL_NET_GDR_LEVEL=0, NCCL_DMABUF_ENABLE=1: no GPUDirect RDMA"
 
 
@@ -517,12 +517,12 @@ def test_a_network_of_tcp_and_what_needs_gpudirect_without_a_plan() -> None:
     ],
 )
 def test_what_should_be_set_and_is_not_is_a_warning_about_every_job(rule: str, plan: dict[str, Any], words: str) -> None:
-    (problem,) = said(rule, {}, **plan)
+    (problem,) = problems(rule, {}, **plan)
     assert (problem.severity, problem.where, problem.observed) == ("warning", "every other job", words)
 
 
 def test_the_devices_of_all_rails_are_judged_without_a_list_of_them_too() -> None:
-    (problem,) = said("hca_left_out", {}, leave_out={"mlx5_1": "management"})
+    (problem,) = problems("hca_left_out", {}, leave_out={"mlx5_1": "management"})
     assert (problem.severity, problem.observed) == ("error", "NCCL_IB_HCA is not set: NCCL uses mlx5_1 (management)")
 
 
@@ -530,22 +530,22 @@ def test_the_devices_of_all_rails_are_judged_without_a_list_of_them_too() -> Non
 def test_a_port_without_a_gid_of_roce_v2(known: dict[str, int] | None) -> None:
     devices = {"mlx5_0": device()}
     devices["mlx5_0"]["ports"]["1"]["rocev2"] = known
-    (problem,) = said("gid_index_missing", {"NCCL_IB_GID_INDEX": "3"}, {**FACTS, "devices": devices})
+    (problem,) = problems("gid_index_missing", {"NCCL_IB_GID_INDEX": "3"}, {**FACTS, "devices": devices})
     assert problem.severity == "error"
 
 
 def test_what_an_exclusion_does_not_find_is_a_warning() -> None:
-    (problem,) = said("hca_missing", {"NCCL_IB_HCA": "^=mlx5_7"})
+    (problem,) = problems("hca_missing", {"NCCL_IB_HCA": "^=mlx5_7"})
     assert problem.severity == "warning"
 
 
 @pytest.mark.parametrize("facts", [{"netdevs": {"eth0": {}}}, {"netdevs": {"eth0": {}}, "interfaces": None}, {}])
 def test_an_interface_is_not_looked_for_among_nics(facts: dict[str, Any]) -> None:
     """Bonds, VLANs and bridges are none of them."""
-    assert said("interface_missing", {"NCCL_SOCKET_IFNAME": "=bond0"}, facts) == []
+    assert problems("interface_missing", {"NCCL_SOCKET_IFNAME": "=bond0"}, facts) == []
 
 
 def test_facts_that_do_not_tell_are_unknown() -> None:
-    (modules,) = said("dmabuf_off", {"NCCL_DMABUF_ENABLE": "0"}, {})
+    (modules,) = problems("dmabuf_off", {"NCCL_DMABUF_ENABLE": "0"}, {})
     assert modules.severity == "unknown"
-    assert said("dmabuf_off", {"NCCL_DMABUF_ENABLE": "0"}, {"stack": {"modules": {"nvidia_peermem": {}}}}) == []
+    assert problems("dmabuf_off", {"NCCL_DMABUF_ENABLE": "0"}, {"stack": {"modules": {"nvidia_peermem": {}}}}) == []

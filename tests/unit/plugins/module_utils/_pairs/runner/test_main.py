@@ -400,9 +400,9 @@ def test_a_server_that_ends_before_it_listens(fleet: Fleet) -> None:
     assert (server["error"]["class"], server["exit_code"]) == ("listen", 1)
     assert "Unable to find the Infiniband/RoCE device" in server["stderr"]
     assert (client["error"]["class"], client["exit_code"]) == ("listen", None)
-    said = "perftest's server ended with exit code 1 before it listened: Did not detect devices"
-    assert server["error"]["detail"] == said
-    assert client["error"]["detail"] == f"node2: {said}"
+    answer = "perftest's server ended with exit code 1 before it listened: Did not detect devices"
+    assert server["error"]["detail"] == answer
+    assert client["error"]["detail"] == f"node2: {answer}"
 
 
 @pytest.mark.parametrize("probe", [True, False])
@@ -430,9 +430,9 @@ def test_a_client_that_fails_does_not_leave_the_server_waiting(fleet: Fleet) -> 
     fleet.run()
     clients = sorted(fleet.records("node1"), key=itemgetter("rail"))
     ends = [(1, "Unable to find the Infiniband/RoCE device"), (1, "Couldn't allocate MR"), (-signal.SIGKILL, "")]
-    for client, (exit_code, said) in zip(clients, ends):
+    for client, (exit_code, answer) in zip(clients, ends):
         assert (client["error"], client["exit_code"]) == (None, exit_code)
-        assert said in client["stderr"]
+        assert answer in client["stderr"]
     servers = fleet.records("node2")
     assert len(servers) == 3
     for server in servers:
@@ -829,9 +829,9 @@ def test_a_perftest_that_hangs_in_the_kernel_costs_its_rail_only(fleet: Fleet) -
         "of perftest hangs in the kernel: it did not end within 0.5 seconds of SIGKILL" in each["error"]["detail"]
         for each in (first, *others)
     )
-    told = [each for host in ("node1", "node3", "node4") for each in fleet.records(host) if each["rail"] == "rail0" and each["error"]]
-    assert any("node2: process" in record["error"]["detail"] for record in told)
-    assert {record["error"]["class"] for record in told} <= {"start", "timeout", "dead"}
+    reported = [each for host in ("node1", "node3", "node4") for each in fleet.records(host) if each["rail"] == "rail0" and each["error"]]
+    assert any("node2: process" in record["error"]["detail"] for record in reported)
+    assert {record["error"]["class"] for record in reported} <= {"start", "timeout", "dead"}
 
 
 class Liar:

@@ -185,8 +185,8 @@ def test_an_add_on_is_judged_by_its_driver_where_all_rails_are_soft(provenance: 
 
 
 def test_docas_userspace_stands_on_the_kernels_own_modules() -> None:
-    wish = {**intent("doca"), "driver": {"stack": "doca", "version": "3.2.0", "profile": "doca-ofed-userspace"}}
-    assert check_modules("node1", wish, from_dict(facts(all_of("kernel"))))[0].status == "ok"
+    requested = {**intent("doca"), "driver": {"stack": "doca", "version": "3.2.0", "profile": "doca-ofed-userspace"}}
+    assert check_modules("node1", requested, from_dict(facts(all_of("kernel"))))[0].status == "ok"
 
 
 def test_the_driver_of_another_vendor_s_nic_is_not_ofed_s() -> None:

@@ -157,8 +157,8 @@ def memory(available_gib: float, total_gib: float = 64, **held: int) -> dict[str
 
 
 def shm(free_gib: float, size_gib: float, free_inodes: int = 100000, inodes: int = 100000) -> dict[str, Any]:
-    told = {"free_bytes": int(free_gib * GIB), "size_bytes": int(size_gib * GIB), "free_inodes": free_inodes, "inodes": inodes}
-    return {"filesystems": {"/dev/shm": told}, **memory(32)}
+    reported = {"free_bytes": int(free_gib * GIB), "size_bytes": int(size_gib * GIB), "free_inodes": free_inodes, "inodes": inodes}
+    return {"filesystems": {"/dev/shm": reported}, **memory(32)}
 
 
 def found(seen: dict[str, Any], check: str, **limits: float) -> tuple[str, str, str]:
@@ -180,8 +180,8 @@ MEMORY = [
 
 @pytest.mark.parametrize(("seen", "status"), MEMORY)
 def test_memory_that_is_available(seen: dict[str, Any], status: str) -> None:
-    told = found(seen, "host.memory")
-    assert (told[0], bool(told[2])) == (status, status != "ok")
+    reported = found(seen, "host.memory")
+    assert (reported[0], bool(reported[2])) == (status, status != "ok")
 
 
 def test_a_site_has_its_own_limit_of_memory() -> None:
@@ -214,8 +214,8 @@ SHM = [
 
 @pytest.mark.parametrize(("seen", "status", "observed"), SHM)
 def test_shared_memory(seen: dict[str, Any], status: str, observed: str) -> None:
-    told = found(seen, "host.shm")
-    assert (*told[:2], bool(told[2])) == (status, observed, status != "ok")
+    reported = found(seen, "host.shm")
+    assert (*reported[:2], bool(reported[2])) == (status, observed, status != "ok")
 
 
 def test_a_site_has_its_own_limit_of_shared_memory() -> None:

@@ -28,7 +28,7 @@ def intent(mrrs_bytes: int | str = 4096, acs: str = "auto", allowed: dict[str, b
     return {"rails": card_rails(**rails), "host": {"pcie": pcie}, "allowed": ALLOWED if allowed is None else allowed}
 
 
-def converged(wish: dict[str, Any], *, model: str | None = "H100", virtual: bool = False) -> dict[str, Any]:
+def converged(requested: dict[str, Any], *, model: str | None = "H100", virtual: bool = False) -> dict[str, Any]:
     """The facts of an idle host with a GPU on which the role has run."""
     facts = card_facts()
     facts["gpus"] = [{"address": "0000:3f:00.0", "model": model, "pci": {"hops": []}}]
@@ -36,15 +36,15 @@ def converged(wish: dict[str, Any], *, model: str | None = "H100", virtual: bool
     facts["nics"] = {"0000:3d:00.1": {**first_pci(facts), "address": "0000:3d:00.1"}}
     facts["units"] = {UNIT: {"active": True, "enabled": True}}
     facts["load"] = {"gpu_processes": [], "jobs": []}
-    may = wish["allowed"]
-    made = pcie_request(wish, from_dict(facts), acs_allowed=may.get("pcie_acs_write", False), mrrs_allowed=may.get("pcie_mrrs", False))
+    may = requested["allowed"]
+    made = pcie_request(requested, from_dict(facts), acs_allowed=may.get("pcie_acs_write", False), mrrs_allowed=may.get("pcie_mrrs", False))
     facts["files"] = on_host(service_files(made))
     return facts
 
 
-def check(wish: dict[str, Any], facts: dict[str, Any]) -> dict[str, Finding]:
+def check(requested: dict[str, Any], facts: dict[str, Any]) -> dict[str, Finding]:
     """By the first word of the subject: rail 0, rail 1, ACS, PCIe."""
-    found = check_pcie_tuning(HOST, wish, from_dict(facts))
+    found = check_pcie_tuning(HOST, requested, from_dict(facts))
     assert {(finding.stage, finding.check) for finding in found} == {("host", "host.pcie")}
     return {finding.subject[:6].strip() if finding.subject.startswith("rail") else finding.subject.split()[0]: finding for finding in found}
 
@@ -79,26 +79,26 @@ NOT_TUNED = [
 
 @pytest.mark.parametrize(("rail", "device", "reason"), NOT_TUNED, ids=["software", "virtual", "another driver"])
 def test_rails_that_are_not_tuned(rail: dict[str, Any], device: dict[str, Any], reason: str) -> None:
-    wish = intent(**rail)
+    requested = intent(**rail)
     facts = converged(intent())
     for each in facts["devices"].values():
         each.update(device)
     facts["files"] = {}
-    found = check(wish, facts)
+    found = check(requested, facts)
     assert set(statuses(found).values()) == {"not_applicable"}
     assert found["rail 0"].observed == reason
 
 
 def test_nothing_wished_asks_nothing_and_leaves_nothing() -> None:
-    wish = intent("leave", "leave")
-    assert set(statuses(check(wish, converged(wish))).values()) == {"not_applicable"}
-    found = check(wish, converged(intent()))["PCIe"]
+    requested = intent("leave", "leave")
+    assert set(statuses(check(requested, converged(requested))).values()) == {"not_applicable"}
+    found = check(requested, converged(intent()))["PCIe"]
     assert found.status == "error"
     assert found.observed == "/etc/rdma-cluster/pcie.json exists and applies settings that the plan does not allow"
 
 
-def guarded(wish: dict[str, Any], **host: Any) -> dict[str, Any]:
-    facts = converged(wish, **host)
+def guarded(requested: dict[str, Any], **host: Any) -> dict[str, Any]:
+    facts = converged(requested, **host)
     first_pci(facts)["hops"][0]["acs"] = ["SrcValid", "ReqRedir"]
     return facts
 
@@ -117,9 +117,9 @@ ACS = [
 ]
 
 
-@pytest.mark.parametrize(("wish", "host", "status", "remedy"), ACS)
-def test_bridges_that_redirect(wish: dict[str, Any], host: dict[str, Any], status: str, remedy: str) -> None:
-    found = check(wish, guarded(wish, **host))
+@pytest.mark.parametrize(("requested", "host", "status", "remedy"), ACS)
+def test_bridges_that_redirect(requested: dict[str, Any], host: dict[str, Any], status: str, remedy: str) -> None:
+    found = check(requested, guarded(requested, **host))
     assert found["ACS"].status == status
     assert remedy in found["ACS"].remedy
     assert bool(found["ACS"].remedy) == (status != "not_applicable")
@@ -146,10 +146,10 @@ WITHHELD = [
 
 @pytest.mark.parametrize(("setting", "allowed", "host", "status", "why"), WITHHELD)
 def test_mrrs_that_is_withheld(setting: int | str, allowed: bool, host: dict[str, Any], status: str, why: str) -> None:
-    wish = intent(setting, "leave", {"pcie_mrrs": allowed})
-    facts = {**converged(wish), **host, "files": {}, "units": {}}
+    requested = intent(setting, "leave", {"pcie_mrrs": allowed})
+    facts = {**converged(requested), **host, "files": {}, "units": {}}
     first_pci(facts)["mrrs_bytes"] = 512
-    found = check(wish, facts)
+    found = check(requested, facts)
     assert (found["rail 0"].status, found["rail 1"].status) == (status, "ok")
     assert found["rail 0"].observed.endswith(f"512 bytes, 0000:3d:00.1 4096 bytes; withheld: {why}")
     assert found["rail 0"].remedy
@@ -159,10 +159,10 @@ def test_mrrs_that_is_withheld(setting: int | str, allowed: bool, host: dict[str
 
 
 def test_mrrs_that_is_allowed_and_not_set_is_an_error() -> None:
-    wish = intent("auto", "leave")
-    facts = converged(wish)
+    requested = intent("auto", "leave")
+    facts = converged(requested)
     first_pci(facts)["mrrs_bytes"] = 512
-    found = check(wish, facts)["rail 0"]
+    found = check(requested, facts)["rail 0"]
     assert (found.status, found.remedy[:35]) == ("error", "1. Run the host stage for node1. 2.")
 
 
@@ -177,38 +177,38 @@ def test_mrrs_that_is_allowed_and_not_set_is_an_error() -> None:
 )
 def test_a_card_of_which_too_little_is_known_is_unknown(change: dict[str, Any], what: str) -> None:
     for setting in (4096, "auto"):
-        wish = intent(setting, "leave")
-        facts = converged(wish)
+        requested = intent(setting, "leave")
+        facts = converged(requested)
         facts["devices"]["mlx5_0"].update(change)
-        found = check(wish, facts)["rail 0"]
+        found = check(requested, facts)["rail 0"]
         assert (found.status, found.observed) == ("unknown", f"{what} could not be read")
         assert "`lspci -vvv -s" in found.remedy
     assert check(intent("leave", "leave"), facts)["rail 0"].status == "not_applicable"
 
 
 def test_auto_cannot_judge_a_card_without_a_rate() -> None:
-    wish = intent("auto", "leave", rate_gbps=None)
-    facts = converged(wish)
+    requested = intent("auto", "leave", rate_gbps=None)
+    facts = converged(requested)
     facts["devices"]["mlx5_0"]["ports"]["1"]["rate_gbps"] = None
-    found = check(wish, facts)["rail 0"]
+    found = check(requested, facts)["rail 0"]
     assert (found.status, found.observed) == ("unknown", "mlx5_0/1 reports no rate, and none is planned")
 
 
 def test_auto_does_not_judge_slow_cards() -> None:
-    wish = intent("auto", "leave", rate_gbps=25)
-    facts = converged(wish)
+    requested = intent("auto", "leave", rate_gbps=25)
+    facts = converged(requested)
     first_pci(facts)["mrrs_bytes"] = 512
-    found = check(wish, facts)
+    found = check(requested, facts)
     assert set(statuses(found).values()) == {"not_applicable"}
     assert found["rail 0"].observed == "25 Gb/s: MRRS does not limit cards below 100 Gb/s"
-    wish = intent("auto", "leave", rate_gbps=None)
+    requested = intent("auto", "leave", rate_gbps=None)
     facts["devices"]["mlx5_0"]["ports"]["1"]["state"] = "DOWN"
-    assert check(wish, facts)["rail 0"].observed == "the port is not up: see link.state"
+    assert check(requested, facts)["rail 0"].observed == "the port is not up: see link.state"
 
 
 def test_a_service_from_before_lockdown_is_an_error_until_the_host_stage_removes_it() -> None:
-    wish = intent("auto", "leave")
-    found = check(wish, {**converged(wish), **LOCKED})["PCIe"]
+    requested = intent("auto", "leave")
+    found = check(requested, {**converged(requested), **LOCKED})["PCIe"]
     assert (found.status, found.observed[:27]) == ("error", "/etc/rdma-cluster/pcie.json")
 
 

@@ -35,14 +35,14 @@ def limits(**changes: Any) -> dict[str, Any]:
     return {"limits": {**good, **changes}}
 
 
-def told(found: list[Finding]) -> list[tuple[str, str, str]]:
+def brief(found: list[Finding]) -> list[tuple[str, str, str]]:
     assert {finding.stage for finding in found} == {"host"}
     assert all(bool(finding.remedy) is (finding.status not in ("ok", "not_applicable")) for finding in found)
     return [(finding.check, finding.status, finding.observed) for finding in found]
 
 
 def test_a_good_host_passes() -> None:
-    assert told(check_limits("node1", host(), from_dict(limits()))) == [
+    assert brief(check_limits("node1", host(), from_dict(limits()))) == [
         ("host.files", "ok", "131072"),
         ("host.files", "ok", f"131072 by {FILE}"),
         ("host.files", "ok", f"131072 by {FILE}"),
@@ -103,7 +103,7 @@ def test_what_nobody_asks_for_or_has_is_not_applicable() -> None:
         ("unknown", "logind runs but did not answer")
     ]
     bare = check_limits("node1", host(), from_dict(limits(remove_ipc=None, logind=False, running={})))
-    assert told(bare)[3:] == [
+    assert brief(bare)[3:] == [
         ("host.ipc", "not_applicable", "logind, which could remove it, does not run here"),
         ("host.services", "not_applicable", "no service that starts jobs runs here"),
     ]
@@ -117,13 +117,13 @@ def rings(rx: int | None) -> dict[str, Any]:
 
 
 def test_rings() -> None:
-    assert told(check_rings("node1", [RAIL], from_dict(rings(256)), requested=True)) == [("host.rings", "ok", "rx 256")]
+    assert brief(check_rings("node1", [RAIL], from_dict(rings(256)), requested=True)) == [("host.rings", "ok", "rx 256")]
     (short,) = check_rings("node1", [RAIL], from_dict(rings(128)), requested=True)
     assert (short.status, short.observed, short.expected, short.subject) == ("warning", "rx 128", "rx 256", "rings of rail0 (ens1)")
     assert "nic_rings_reset_allowed=true" in short.remedy
     none = from_dict({})
-    assert told(check_rings("node1", [], none, requested=False)) == [("host.rings", "not_applicable", "rdma_host.rings requests nothing")]
-    assert told(check_rings("node1", [], none, requested=True)) == [("host.rings", "not_applicable", "no rail's driver reports its rings")]
+    assert brief(check_rings("node1", [], none, requested=False)) == [("host.rings", "not_applicable", "rdma_host.rings requests nothing")]
+    assert brief(check_rings("node1", [], none, requested=True)) == [("host.rings", "not_applicable", "no rail's driver reports its rings")]
 
 
 def cpu(**changes: Any) -> dict[str, Any]:
@@ -135,37 +135,37 @@ def cpu(**changes: Any) -> dict[str, Any]:
     return {"cpu": {**good, **changes}, "units": {"irqbalance.service": {"active": True, "enabled": True}}}
 
 
-def wish(governor: str | None = None, most_us: int | None = None, irqbalance: str | None = None) -> dict[str, Any]:
+def plan(governor: str | None = None, most_us: int | None = None, irqbalance: str | None = None) -> dict[str, Any]:
     return host(cpu={"governor": governor, "max_cstate_latency_us": most_us, "irqbalance": irqbalance})
 
 
 ENTERED = {"C6": {"latency_us": 133, "cpus": 2, "disabled": 1}}
 CPUS = [
-    pytest.param(wish("performance"), cpu(), ("host.cpu", "ok", "performance"), id="governor"),
-    pytest.param(wish("powersave"), cpu(), ("host.cpu", "error", "performance"), id="another governor"),
-    pytest.param(wish("ondemand"), cpu(), ("host.cpu", "error", "performance"), id="no such governor"),
-    pytest.param(wish("performance"), {}, ("host.cpu", "unknown", "not read"), id="not read"),
-    pytest.param(wish(most_us=10), cpu(), ("host.cpu", "ok", "C1 (1 µs)"), id="shallow"),
-    pytest.param(wish(most_us=10), cpu(idle_states=ENTERED), ("host.cpu", "error", "C6 (133 µs)"), id="deep"),
-    pytest.param(wish(most_us=10), cpu(idle_states=ENTERED, latency_us=10), ("host.cpu", "ok", "10 µs, requested by a process"), id="held"),
-    pytest.param(wish(most_us=10), cpu(idle_states=ENTERED, latency_us=20), ("host.cpu", "error", "C6 (133 µs)"), id="held too loosely"),
-    pytest.param(wish(irqbalance="enabled"), cpu(), ("host.cpu", "ok", "active, enabled"), id="irqbalance"),
-    pytest.param(wish(irqbalance="disabled"), cpu(), ("host.cpu", "error", "active, enabled"), id="irqbalance runs"),
-    pytest.param(wish(irqbalance="disabled"), {"units": None}, ("host.cpu", "unknown", "not read"), id="irqbalance not read"),
+    pytest.param(plan("performance"), cpu(), ("host.cpu", "ok", "performance"), id="governor"),
+    pytest.param(plan("powersave"), cpu(), ("host.cpu", "error", "performance"), id="another governor"),
+    pytest.param(plan("ondemand"), cpu(), ("host.cpu", "error", "performance"), id="no such governor"),
+    pytest.param(plan("performance"), {}, ("host.cpu", "unknown", "not read"), id="not read"),
+    pytest.param(plan(most_us=10), cpu(), ("host.cpu", "ok", "C1 (1 µs)"), id="shallow"),
+    pytest.param(plan(most_us=10), cpu(idle_states=ENTERED), ("host.cpu", "error", "C6 (133 µs)"), id="deep"),
+    pytest.param(plan(most_us=10), cpu(idle_states=ENTERED, latency_us=10), ("host.cpu", "ok", "10 µs, requested by a process"), id="held"),
+    pytest.param(plan(most_us=10), cpu(idle_states=ENTERED, latency_us=20), ("host.cpu", "error", "C6 (133 µs)"), id="held too loosely"),
+    pytest.param(plan(irqbalance="enabled"), cpu(), ("host.cpu", "ok", "active, enabled"), id="irqbalance"),
+    pytest.param(plan(irqbalance="disabled"), cpu(), ("host.cpu", "error", "active, enabled"), id="irqbalance runs"),
+    pytest.param(plan(irqbalance="disabled"), {"units": None}, ("host.cpu", "unknown", "not read"), id="irqbalance not read"),
 ]
 
 
 @pytest.mark.parametrize(("intent", "facts", "expected"), CPUS)
 def test_cpus(intent: dict[str, Any], facts: dict[str, Any], expected: tuple[str, str, str]) -> None:
-    assert told(check_cpu("node1", intent, from_dict(facts))) == [expected]
+    assert brief(check_cpu("node1", intent, from_dict(facts))) == [expected]
 
 
 def test_a_governor_that_is_not_there_is_to_be_corrected() -> None:
-    (finding,) = check_cpu("node1", wish("ondemand"), from_dict(cpu()))
+    (finding,) = check_cpu("node1", plan("ondemand"), from_dict(cpu()))
     assert finding.remedy == "Correct rdma_host.cpu.governor: intel_pstate on node1 has performance, powersave."
 
 
 def test_a_virtual_machine_has_neither_frequencies_nor_idle_states() -> None:
-    found = check_cpu("node1", wish("performance", 10), from_dict(cpu(driver=None, governors={}, available=[], idle_states={})))
+    found = check_cpu("node1", plan("performance", 10), from_dict(cpu(driver=None, governors={}, available=[], idle_states={})))
     assert [finding.status for finding in found] == ["not_applicable", "not_applicable"]
-    assert [finding.observed for finding in check_cpu("node1", wish(), from_dict({}))] == ["rdma_host.cpu requests nothing"]
+    assert [finding.observed for finding in check_cpu("node1", plan(), from_dict({}))] == ["rdma_host.cpu requests nothing"]

@@ -34,7 +34,7 @@ def nccl(**keys: Any) -> dict[str, Any]:
     return section
 
 
-def told(findings: list[Finding]) -> list[tuple[str, str, str, str]]:
+def brief(findings: list[Finding]) -> list[tuple[str, str, str, str]]:
     assert {(finding.stage, finding.host) for finding in findings} == {("nccl", "node1")}
     for finding in findings:
         assert ("node1" in finding.remedy) == (finding.status in ("error", "unknown"))
@@ -64,12 +64,13 @@ def told(findings: list[Finding]) -> list[tuple[str, str, str, str]]:
 )
 def test_the_version_is_that_of_the_intent(version: str | None, there: dict[str, Any] | None, status: str, observed: str) -> None:
     expected = f"NCCL {version}" if version else "any version"
-    assert told(check_version("node1", nccl(version=version), from_dict({"nccl": there}))) == [("libnccl.so.2", status, observed, expected)]
+    found = check_version("node1", nccl(version=version), from_dict({"nccl": there}))
+    assert brief(found) == [("libnccl.so.2", status, observed, expected)]
 
 
 def test_a_library_that_the_intent_installs_must_be_there() -> None:
-    wished = nccl(version="2.30.7", install=INSTALL)
-    assert told(check_version("node1", wished, from_dict({"nccl": {}}))) == [
+    requested = nccl(version="2.30.7", install=INSTALL)
+    assert brief(check_version("node1", requested, from_dict({"nccl": {}}))) == [
         ("libnccl.so.2", "error", "the host has no libnccl.so.2", "NCCL 2.30.7")
     ]
 
@@ -89,18 +90,18 @@ def facts_with(asked: dict[str, str | None] | None, tests: dict[str, Any] | None
     ids=["there", "older", "digest", "unread"],
 )
 def test_each_package_in_its_version(asked: dict[str, str | None] | None, missing: list[str], seen: list[tuple[str, str]]) -> None:
-    wished, facts = nccl(install=INSTALL), facts_with(asked)
-    assert packages_to_install(wished, from_dict(facts)) == missing
+    requested, facts = nccl(install=INSTALL), facts_with(asked)
+    assert packages_to_install(requested, from_dict(facts)) == missing
     (first, second) = seen
-    assert told(check_install("node1", wished, from_dict(facts))) == [
+    assert brief(check_install("node1", requested, from_dict(facts))) == [
         ("package libnccl2", *first, "2.30.7-1"),
         ("package openmpi-bin", *second, "installed"),
     ]
 
 
 def test_nccl_tests_are_those_that_were_ordered() -> None:
-    wished = nccl(install={"tests": ARCHIVE})
-    order = {"folder": "/opt/nccl-tests", "version": "2.19.6", "wish": request_id(wished["install"]["tests"])}
+    requested = nccl(install={"tests": ARCHIVE})
+    order = {"folder": "/opt/nccl-tests", "version": "2.19.6", "wish": request_id(requested["install"]["tests"])}
     expected = "2.19.6 in /opt/nccl-tests"
     cases = {
         "ok": (order, expected),
@@ -110,9 +111,10 @@ def test_nccl_tests_are_those_that_were_ordered() -> None:
     }
     for name, (there, seen) in cases.items():
         facts = facts_with({}, there)
-        assert nccl_tests_due(wished, from_dict(facts)) is (name != "ok")
-        assert told(check_install("node1", wished, from_dict(facts))) == [("nccl-tests", "ok" if name == "ok" else "error", seen, expected)]
-    assert told(check_install("node1", wished, from_dict({}))) == [("nccl-tests", "unknown", "the facts do not contain it", expected)]
+        assert nccl_tests_due(requested, from_dict(facts)) is (name != "ok")
+        status = "ok" if name == "ok" else "error"
+        assert brief(check_install("node1", requested, from_dict(facts))) == [("nccl-tests", status, seen, expected)]
+    assert brief(check_install("node1", requested, from_dict({}))) == [("nccl-tests", "unknown", "the facts do not contain it", expected)]
 
 
 def test_other_options_are_another_order() -> None:
@@ -126,7 +128,7 @@ def test_other_options_are_another_order() -> None:
 
 
 def test_nothing_to_install() -> None:
-    assert told(check_install("node1", nccl(), from_dict({}))) == [
+    assert brief(check_install("node1", nccl(), from_dict({}))) == [
         ("NCCL", "not_applicable", "rdma_nccl.install names nothing", "what rdma_nccl.install names")
     ]
 
@@ -142,7 +144,7 @@ def test_nothing_to_install() -> None:
     ids=["unset", "there", "gone", "unread"],
 )
 def test_the_topology_file_is_there(path: str | None, files: dict[str, Any] | None, found: tuple[str, str, str]) -> None:
-    assert told(check_topology("node1", path, from_dict({"files": files}))) == [(*found, "an existing file")]
+    assert brief(check_topology("node1", path, from_dict({"files": files}))) == [(*found, "an existing file")]
 
 
 def test_like_hosts_have_like_versions() -> None:

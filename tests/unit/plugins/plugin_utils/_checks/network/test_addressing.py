@@ -35,7 +35,7 @@ def check(facts: Tree, rails: list[dict[str, Any]] | None = None, *, of: str = "
     return [finding for finding in found if finding.check == of]
 
 
-def said(findings: list[Finding]) -> list[tuple[str, str, str]]:
+def brief(findings: list[Finding]) -> list[tuple[str, str, str]]:
     """What is not ok."""
     return [(finding.subject, finding.status, finding.observed) for finding in findings if finding.status != "ok"]
 
@@ -55,7 +55,7 @@ def test_a_good_host() -> None:
 
 def test_addresses_of_no_rail_do_no_harm() -> None:
     facts = tree(ens1=[OWN, "169.254.7.7/16", "10.20.0.1/16"], enp0s2=["10.0.2.15/24"], docker0=["172.17.0.1/16"])
-    assert said(check(facts)) == []
+    assert brief(check(facts)) == []
 
 
 def test_an_address_in_another_rail_s_subnet_names_both() -> None:
@@ -72,7 +72,7 @@ def test_the_very_address_of_another_rail_that_has_it_too() -> None:
 
 def test_an_address_that_went_to_the_wrong_rail_is_one_error_of_another_check() -> None:
     """rail1 lacks its own, which network.gid says; that it is on ens1 is a hint."""
-    found = said(check(tree(ens1=[OWN, "192.168.101.1/24"], ens2=[])))
+    found = brief(check(tree(ens1=[OWN, "192.168.101.1/24"], ens2=[])))
     assert found == [
         (RAIL0, "warning", "192.168.101.1/24 on ens1 is the address of rail1 (192.168.101.1/24)"),
         (RAIL1, "not_applicable", "no address on ens2: see network.gid"),
@@ -80,13 +80,13 @@ def test_an_address_that_went_to_the_wrong_rail_is_one_error_of_another_check() 
 
 
 def test_swapped_addresses_are_errors_of_another_check() -> None:
-    found = said(check(tree(ens1=["192.168.101.1/24"], ens2=[OWN])))
+    found = brief(check(tree(ens1=["192.168.101.1/24"], ens2=[OWN])))
     assert [(subject, status) for subject, status, _observed in found] == [(RAIL0, "not_applicable"), (RAIL1, "not_applicable")]
     assert found[0][2] == "192.168.101.1/24 on ens1: see network.gid"
 
 
 def test_a_second_address_in_the_same_subnet_is_a_warning() -> None:
-    ((subject, status, observed),) = said(check(tree(ens1=["192.168.100.99/24", OWN])))
+    ((subject, status, observed),) = brief(check(tree(ens1=["192.168.100.99/24", OWN])))
     assert (subject, status) == (RAIL0, "warning")
     assert observed == "192.168.100.99/24 in addition to 192.168.100.1/24 on ens1: GID indexes and ARP replies depend on their order"
 
@@ -141,8 +141,8 @@ def test_a_rail_that_has_no_address_by_plan() -> None:
 
 def test_rails_that_share_a_subnet() -> None:
     rails = [{**rail, "address": f"10.0.0.{index + 1}/24"} for index, rail in enumerate(lab_rails())]
-    assert said(check(tree(ens1=["10.0.0.1/24"], ens2=["10.0.0.2/24"]), rails)) == []
-    found = said(check(tree(ens1=["10.0.0.1/24", "10.0.0.9/24"], ens2=["10.0.0.2/24"]), rails))
+    assert brief(check(tree(ens1=["10.0.0.1/24"], ens2=["10.0.0.2/24"]), rails)) == []
+    found = brief(check(tree(ens1=["10.0.0.1/24", "10.0.0.9/24"], ens2=["10.0.0.2/24"]), rails))
     assert [(subject, status) for subject, status, _observed in found] == [(RAIL0, "warning")]
     (finding,) = stopping(check(tree(ens1=["10.0.0.1/24", "10.0.0.2/24"], ens2=["10.0.0.2/24"]), rails))
     assert finding.observed == "10.0.0.2/24 on ens1 is the address of rail1 (10.0.0.2/24)"
@@ -150,14 +150,14 @@ def test_rails_that_share_a_subnet() -> None:
 
 def test_the_ends_of_a_cable_in_a_subnet_of_two() -> None:
     rails = [{**rail, "address": f"10.0.{index}.0/31"} for index, rail in enumerate(lab_rails())]
-    assert said(check(tree(ens1=["10.0.0.0/31"], ens2=["10.0.1.0/31"]), rails)) == []
+    assert brief(check(tree(ens1=["10.0.0.0/31"], ens2=["10.0.1.0/31"]), rails)) == []
 
 
 def test_addresses_that_were_not_read_are_unknown() -> None:
-    assert said(check(tree(ens1=None)))[0] == (RAIL0, "unknown", "the addresses were not read")
+    assert brief(check(tree(ens1=None)))[0] == (RAIL0, "unknown", "the addresses were not read")
     rails = lab_rails()
     rails[0]["nic"] = {"pci": "0000:99:00.0"}
-    assert said(check(tree(), rails))[0][1:] == ("not_applicable", "no interface: see driver.nic")
+    assert brief(check(tree(), rails))[0][1:] == ("not_applicable", "no interface: see driver.nic")
 
 
 def managed(managers: Any, **ipv4: list[str] | None) -> Finding:

@@ -154,9 +154,9 @@ def proposed(graphs: Sequence[Graph], trees: dict[str, dict[str, Any]]) -> str:
 
 
 def rails_of(text: str) -> dict[str, list[tuple[str, str]]]:
-    told = yaml.safe_load(text)["all"]
-    shared = told.get("vars", {}).get("rdma_rails")
-    groups = [{"vars": {"rdma_rails": shared}, "hosts": told["hosts"]}] if "hosts" in told else list(told["children"].values())
+    reported = yaml.safe_load(text)["all"]
+    shared = reported.get("vars", {}).get("rdma_rails")
+    groups = [{"vars": {"rdma_rails": shared}, "hosts": reported["hosts"]}] if "hosts" in reported else list(reported["children"].values())
     return {
         host: [(rail["name"], rail["nic"]["pci"]) for rail in group.get("vars", {}).get("rdma_rails") or []]
         for group in groups

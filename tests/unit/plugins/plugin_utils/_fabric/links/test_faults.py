@@ -32,8 +32,8 @@ def link_of(view: View, found: Fabric, end: tuple[str, int]) -> Link:
     return view.link_at[found.guid(end[0]), end[1]]
 
 
-def state(**told: str) -> Change:
-    return lambda found: found.ports.setdefault(UP1, {}).update(told)
+def state(**reported: str) -> Change:
+    return lambda found: found.ports.setdefault(UP1, {}).update(reported)
 
 
 @pytest.mark.parametrize(

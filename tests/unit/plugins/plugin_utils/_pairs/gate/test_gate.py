@@ -740,9 +740,9 @@ def marked(each: Known) -> None:
 def traffic(folder: RunFolder, host: str, priority: str, rails: Iterable[str] = ("rail0", "rail1")) -> None:
     """A host counted all of a sweep of 200 times 64 KiB in one priority, three meetings on each rail, sent or received."""
     none = {"rx_bytes": 0, "tx_bytes": 0, "rx_pause": None, "tx_pause": None}
-    told = {"0": dict(none), "3": {**none, "rx_pause": 0, "tx_pause": 0}}
-    told[priority].update(rx_bytes=10**10, tx_bytes=10**10)
-    port = {"seconds": 40.0, "risen": {}, "priorities": told, "cnps": {}}
+    reported = {"0": dict(none), "3": {**none, "rx_pause": 0, "tx_pause": 0}}
+    reported[priority].update(rx_bytes=10**10, tx_bytes=10**10)
+    port = {"seconds": 40.0, "risen": {}, "priorities": reported, "cnps": {}}
     folder.write_json(folder.host_file("pairs", host, ".counters.json"), {rail: {**port, "netdev": f"net-{rail}"} for rail in rails})
 
 

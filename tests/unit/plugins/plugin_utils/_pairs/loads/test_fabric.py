@@ -45,10 +45,10 @@ class Run:
     def judged(self) -> list[Finding]:
         self.wrote("graphs", self.before, BEGUN)
         self.wrote("loaded", self.after, ENDED)
-        return said(self.folder)
+        return brief(self.folder)
 
 
-def said(folder: RunFolder) -> list[Finding]:
+def brief(folder: RunFolder) -> list[Finding]:
     return [each.finding for each in judge_load(folder, KNOWN)]
 
 
@@ -100,12 +100,12 @@ def test_what_was_not_read_whole_is_not_called_well(run: Run, partial: str) -> N
     run.judged()
     fabric, read_at = (run.before, BEGUN) if partial == "graphs" else (run.after, ENDED)
     run.wrote(partial, fabric, read_at, complete=False)
-    (finding,) = said(run.folder)
+    (finding,) = brief(run.folder)
     assert finding.status == "unknown"
     assert ("before" if partial == "graphs" else "after") in finding.observed
 
 
 def test_without_the_fabric_stage_there_is_nothing_to_compare_with(run: Run) -> None:
     run.wrote("loaded", run.after, ENDED)
-    (finding,) = said(run.folder)
+    (finding,) = brief(run.folder)
     assert (finding.status, finding.check) == ("not_applicable", "fabric.under_load")

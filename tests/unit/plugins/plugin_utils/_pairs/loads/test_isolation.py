@@ -44,13 +44,13 @@ def test_the_sweep_stays_within_partitions(tmp_path: Path) -> None:
 
 def test_a_host_of_each_partition_tries_the_other_with_both_keys(tmp_path: Path) -> None:
     run = two_tenants(tmp_path)
-    said = run.part()
-    assert (said["hosts"], said["outside"], said["msg"]) == (["node1", "node3"], [], "2 attempts that must fail.")
+    answer = run.part()
+    assert (answer["hosts"], answer["outside"], answer["msg"]) == (["node1", "node3"], [], "2 attempts that must fail.")
     assert attempts(run) == [
         {"rail": "rail0", "server": "node1", "client": "node3", "indexes": [1, 1], "key": None},
         {"rail": "rail0", "server": "node1", "client": "node3", "indexes": [0, 0], "key": 0x7FFF},
     ]
-    plan = parse_plan(unpack_plan(said["plan"]))
+    plan = parse_plan(unpack_plan(answer["plan"]))
     assert plan == run.folder.read_json("pairs/isolation/plan.json")
     assert [rail["name"] for rail in plan["rails"]] == ["rail0", SHARED]
     assert plan["schedule"] == {"kind": "meetings", "rails": [[[[0, 1]]], [[[0, 1]]]]}
@@ -112,8 +112,8 @@ def test_a_plan_that_nobody_has_measured_is_unknown(tmp_path: Path) -> None:
 
 def test_a_partition_without_a_host_that_is_well_is_unknown(tmp_path: Path) -> None:
     run = two_tenants(tmp_path)
-    said = run.part(playing=["node1", "node2"])
-    assert (said["hosts"], said["msg"]) == ([], "No rail has two partitions with a healthy host each.")
+    answer = run.part(playing=["node1", "node2"])
+    assert (answer["hosts"], answer["msg"]) == ([], "No rail has two partitions with a healthy host each.")
     (found,) = run.judged("pair.isolation")
     assert (found.status, found.observed) == ("unknown", "no host is known to be healthy in partition 0x8002")
 
@@ -151,8 +151,8 @@ def test_nothing_is_tried_where_nothing_was_measured(tmp_path: Path) -> None:
 
 def test_nothing_is_tried_while_a_host_of_the_plane_is_at_work(tmp_path: Path) -> None:
     swept = FabricRun(tmp_path / "R1", leafspine(1, 1, 4), tables=TENANTS).sweep().works("node4", BUSY)
-    said = swept.part()
-    assert (said["hosts"], (swept.folder.path / "pairs/isolation").exists()) == ([], False)
+    answer = swept.part()
+    assert (answer["hosts"], (swept.folder.path / "pairs/isolation").exists()) == ([], False)
     (finding,) = swept.judged("pair.isolation")
     assert finding.status == "not_applicable"
     assert finding.observed.startswith("not measured: Hosts of the same plane are busy (node4: job process 815 (slurmstepd))")

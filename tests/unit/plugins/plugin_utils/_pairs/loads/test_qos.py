@@ -22,7 +22,7 @@ FUNNEL = Funnel("rail0", "node1", ("node2", "node3", "node4"))
 RAILS = ["rail0<node2", "rail0<node3", "rail0<node4"]
 NONE: dict[str, int | None] = dict.fromkeys(PRIORITY_FIELDS)
 STILL = {**NONE, "rx_bytes": 10**9, "tx_bytes": 10**9, "rx_pause": 0, "tx_pause": 0, "rx_discards": 0}
-Told = dict[str, dict[str, Any]]
+Brief = dict[str, dict[str, Any]]
 
 
 def plan() -> dict[str, Any]:
@@ -31,13 +31,14 @@ def plan() -> dict[str, Any]:
     return load_plan("R1-qos", [FUNNEL], of, lab_intent(roce={}), forks=5)
 
 
-def counters(priority: dict[str, Any] | None = None, cnps: dict[str, int] | None = None, **of: dict[str, Any]) -> Told:
+def counters(priority: dict[str, Any] | None = None, cnps: dict[str, int] | None = None, **of: dict[str, Any]) -> Brief:
     """What each host counted: of nodeN what is given, of the others priority."""
-    found: Told = {}
+    found: Brief = {}
     for host in HOSTS:
-        told = of.get(host, STILL if priority is None else priority)
+        reported = of.get(host, STILL if priority is None else priority)
         names = RAILS if host == "node1" else [f"rail0<{host}"]
-        port = {"seconds": 30.0, "risen": {}, "netdev": "ens1", "priorities": {"3": {**NONE, **told}} if told else {}, "cnps": cnps or {}}
+        priorities = {"3": {**NONE, **reported}} if reported else {}
+        port = {"seconds": 30.0, "risen": {}, "netdev": "ens1", "priorities": priorities, "cnps": cnps or {}}
         found[host] = dict.fromkeys(names, port)
     return found
 
@@ -51,8 +52,8 @@ def measured(*gbps: float | None, kind: str = "dead") -> Matrix:
 SHARED = measured(32.0, 33.0, 31.0)
 
 
-def judged(told: Told, matrix: Matrix = SHARED, capacity: float | None = 98.0) -> Finding:
-    (found,) = check_load(plan(), matrix, told, {"node1": 3}, lambda host, rail: capacity)
+def judged(reported: Brief, matrix: Matrix = SHARED, capacity: float | None = 98.0) -> Finding:
+    (found,) = check_load(plan(), matrix, reported, {"node1": 3}, lambda host, rail: capacity)
     assert (found.stage, found.check, found.host, found.subject) == ("pairs", "qos.load", "node1", "rail0")
     return found
 
@@ -104,11 +105,11 @@ def test_what_was_dropped_is_an_error_whatever_moved(host: str, field: str) -> N
 
 
 def test_discards_of_another_priority_are_not_rdma_s() -> None:
-    told = counters({**STILL, "rx_pause": 4})
-    for of_host in told.values():
+    reported = counters({**STILL, "rx_pause": 4})
+    for of_host in reported.values():
         for of_rail in of_host.values():
             of_rail["priorities"]["0"] = {**NONE, "rx_discards": 99}
-    assert judged(told).status == "ok"
+    assert judged(reported).status == "ok"
 
 
 def test_packets_lost_until_perftest_gave_up_are_an_error() -> None:
@@ -132,9 +133,9 @@ def test_counters_that_are_not_there_are_unknown() -> None:
     assert (judged(one_lost).status, f"the counters of {host} before" in judged(one_lost).observed) == ("unknown", True)
 
 
-@pytest.mark.parametrize("told", [counters({}), counters({"rx_bytes": 10**9, "tx_bytes": 10**9})], ids=["virtio", "bytes alone"])
-def test_counters_that_are_not_told_say_nothing(told: Told) -> None:
-    found = judged(told)
+@pytest.mark.parametrize("reported", [counters({}), counters({"rx_bytes": 10**9, "tx_bytes": 10**9})], ids=["virtio", "bytes alone"])
+def test_counters_that_are_not_told_say_nothing(reported: Brief) -> None:
+    found = judged(reported)
     assert (found.status, "the drivers report neither pause frames by priority nor CNPs" in found.observed) == ("not_applicable", True)
 
 

@@ -290,17 +290,17 @@ ALL_RECEIVES2 = ("direction", 2, None, "receives", None)
 
 @pytest.mark.parametrize("left", [0.3, None], ids=["slow", "failed"])
 @pytest.mark.parametrize(
-    ("fault", "told", "both_ways"),
+    ("fault", "reported", "both_ways"),
     [(sends, SENDS2, NIC2), (receives, RECEIVES2, NIC2), (sends, ALL_SENDS2, HOST2), (receives, ALL_RECEIVES2, HOST2), (nic, NIC2, NIC2)],
     ids=["sends", "receives", "sends on all rails", "receives on all rails", "both"],
 )
 @pytest.mark.parametrize("size", [(8, 4), (32, 8)])
 def test_no_direction_can_be_told_where_data_goes_both_ways_at_once(
-    fault: Callable[..., Fault], told: Named, both_ways: Named, left: float | None, size: tuple[int, int]
+    fault: Callable[..., Fault], reported: Named, both_ways: Named, left: float | None, size: tuple[int, int]
 ) -> None:
     """Whoever is bad only as server or as client is bad: of which direction, nothing tells."""
-    matrix = measured(full(*size), fault(told[2], 2, left))
-    assert named(localise(matrix)) == {told}
+    matrix = measured(full(*size), fault(reported[2], 2, left))
+    assert named(localise(matrix)) == {reported}
     assert named(localise(dataclasses.replace(matrix, is_bidirectional=True))) == {both_ways}
 
 

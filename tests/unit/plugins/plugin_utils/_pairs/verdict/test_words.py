@@ -102,9 +102,9 @@ def test_subjects(verdict: Verdict, words: str) -> None:
     matrix = lab(0.5)
     assert subject(verdict, matrix) == words
     for failed in (True, False):
-        said = describe(dataclasses.replace(verdict, failed=failed, ratio=0.5, explained=1, measured=1, evidence=(0,)), matrix)
-        assert said[0].startswith(f"{words}: ")
-        assert all(said)
+        answer = describe(dataclasses.replace(verdict, failed=failed, ratio=0.5, explained=1, measured=1, evidence=(0,)), matrix)
+        assert answer[0].startswith(f"{words}: ")
+        assert all(answer)
 
 
 def test_of_latencies_more_is_worse() -> None:
