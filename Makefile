@@ -86,11 +86,11 @@ newest: ## units, build and sanity under the newest supported ansible-core
 bench: venv ## what the tools cost, against their bars; of the lab only if it is up
 	@$(tools)/bench.sh
 
-format: venv ## let ruff mend and format
+format: venv ## fix and format with ruff
 	@$(tools)/run.sh ruff check --fix
 	@$(tools)/run.sh ruff format
 
-requirements: venv ## pin the newest of everything anew
+requirements: venv ## pin the newest version of every requirement
 	@$(tools)/requirements.sh
 
 clean: ## remove what the tools made, but no lab and no evidence

@@ -10,7 +10,7 @@ export ANSIBLE_COLLECTIONS_PATH="$root/.venv/collections"
 export ANSIBLE_INJECT_FACT_VARS=false
 # git refuses to list the files of a clone that belongs to another user, as it may when root runs the checks.
 export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0="$root"
-# Without it, every start of Ansible compiles Ansible anew.
+# Without it, every start of Ansible compiles Ansible again.
 unset PYTHONDONTWRITEBYTECODE
 # A log file has no use for colours and links.
 [[ -t 1 ]] || export NO_COLOR=1

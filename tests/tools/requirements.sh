@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Pins anew everything that requirements.in and tests/requirements-hosts.in ask for, for every Python from the oldest on.
+# Pins again everything that requirements.in and tests/requirements-hosts.in ask for, for every Python from the oldest on.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 

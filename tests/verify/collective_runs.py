@@ -13,7 +13,7 @@ from lab.cluster import Lab
 from tests.verify.site import Site
 
 HOSTS = ["node1", "node2", "node3", "node4"]
-ANEW = ["-e", "rdma_measure=true"]
+REMEASURE = ["-e", "rdma_measure=true"]
 #: What a run consists of, by any launcher, and how long what it has started elsewhere may outlive it: slurmctld and Open MPI's daemons
 #: see for themselves that their launcher has gone.
 PROGRAMS = "[a]ll_reduce_perf|[o]rted|[p]rted|[p]rterun|[m]pirun|[s]lurmstepd"

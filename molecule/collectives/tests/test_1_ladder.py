@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 from lab.cluster import Lab
-from tests.verify.collective_runs import ANEW, HOSTS, assert_nothing_runs, brief, run
+from tests.verify.collective_runs import HOSTS, REMEASURE, assert_nothing_runs, brief, run
 from tests.verify.site import Site
 
 
@@ -39,7 +39,7 @@ def test_a_second_run_measures_nothing(site: Site, lab: Lab) -> None:
 
 
 def test_a_slow_host_is_named_by_bisection(site: Site, lab: Lab) -> None:
-    status, answer = run(site, lab, {"node3": {"slow": 0.4}}, *ANEW)
+    status, answer = run(site, lab, {"node3": {"slow": 0.4}}, *REMEASURE)
     assert status != 0, answer
     assert brief(site) == [("collective.busbw", "node3", "error"), ("collective.ladder", "node3", "error")], answer
     ladder = site.json("collectives.json")
@@ -54,7 +54,7 @@ def test_after_the_mend_it_is_run_beside_proven_ones_alone(site: Site, lab: Lab)
 
 
 def test_a_run_over_sockets_is_refused_however_fast(site: Site, lab: Lab) -> None:
-    status, answer = run(site, lab, {host: {"socket": True} for host in HOSTS}, *ANEW)
+    status, answer = run(site, lab, {host: {"socket": True} for host in HOSTS}, *REMEASURE)
     assert status != 0, answer
     assert ("collective.transport", "node1", "error") in brief(site)
     assert not [each for each in brief(site) if each[0] == "collective.busbw"]
@@ -62,7 +62,7 @@ def test_a_run_over_sockets_is_refused_however_fast(site: Site, lab: Lab) -> Non
 
 
 def test_a_build_without_mpi_stops_the_ladder(site: Site, lab: Lab) -> None:
-    status, answer = run(site, lab, {host: {"no_mpi": True} for host in HOSTS}, *ANEW)
+    status, answer = run(site, lab, {host: {"no_mpi": True} for host in HOSTS}, *REMEASURE)
     assert status != 0, answer
     assert ("collective.ranks", "node1", "error") in brief(site)
     assert len(site.json("collectives.json")["runs"]) == 1
@@ -70,7 +70,7 @@ def test_a_build_without_mpi_stops_the_ladder(site: Site, lab: Lab) -> None:
 
 def test_a_host_that_hangs_is_named_and_nothing_is_left_running(site: Site, lab: Lab, settings: dict[str, Any]) -> None:
     short = json.dumps({"rdma_collectives": {**settings, "gpus": 1, "repeats": 1, "timeout_seconds": 8}})
-    status, answer = run(site, lab, {"node2": {"sleep_seconds": 600}}, *ANEW, "-e", short)
+    status, answer = run(site, lab, {"node2": {"sleep_seconds": 600}}, *REMEASURE, "-e", short)
     assert status != 0, answer
     assert site.json("collectives.json")["well"] == ["node1", "node3", "node4"]
     assert ("collective.ladder", "node2", "error") in brief(site)

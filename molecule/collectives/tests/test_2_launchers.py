@@ -9,13 +9,13 @@ from typing import Any
 
 from lab import nccl_hosts
 from lab.cluster import Lab
-from tests.verify.collective_runs import ANEW, END_SECONDS, assert_nothing_runs, brief, run
+from tests.verify.collective_runs import END_SECONDS, REMEASURE, assert_nothing_runs, brief, run
 from tests.verify.patience import until
 from tests.verify.site import Site
 
 
 def words(settings: dict[str, Any], **more: Any) -> list[str]:
-    return [*ANEW, "-e", json.dumps({"rdma_collectives": {**settings, **more}})]
+    return [*REMEASURE, "-e", json.dumps({"rdma_collectives": {**settings, **more}})]
 
 
 def assert_all_proven(site: Site) -> None:

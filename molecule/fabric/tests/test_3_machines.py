@@ -196,8 +196,8 @@ def test_the_proposal_has_the_rails(discovered: Path, site: Site) -> None:
 def asked_as_nobody(site: Site) -> dict[str, Any]:
     """What fabric_facts returns to a user without rights, on the real tools: nothing of the lab's stands before them."""
     answer = site.run_dir.parent / "nobody.json"
-    read = {"rdma.cluster.fabric_facts": {"plane": "compute", "device": "mlx5_1", "port": 1}, "register": "__said"}
-    write = {"ansible.builtin.copy": {"content": "{{ __said | to_json }}", "dest": str(answer), "mode": "0644"}, "delegate_to": "localhost"}
+    read = {"rdma.cluster.fabric_facts": {"plane": "compute", "device": "mlx5_1", "port": 1}, "register": "__read"}
+    write = {"ansible.builtin.copy": {"content": "{{ __read | to_json }}", "dest": str(answer), "mode": "0644"}, "delegate_to": "localhost"}
     nobody = {"become": True, "become_user": "nobody", "environment": {"PATH": "/usr/sbin:/usr/bin"}}
     tasks = [{"name": "Read", **read, **nobody}, {"name": "Keep", **write, "vars": {"ansible_connection": "local"}}]
     book = site.run_dir.parent / "nobody.yml"

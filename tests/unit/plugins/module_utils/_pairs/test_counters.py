@@ -25,10 +25,10 @@ class Port(SilentPort):
     """The driver of ens1f0np0 tells of damaged symbols, of packets, which are no error, and maybe of more."""
 
     def __init__(self, symbols: int, more: dict[str, int] | None = None) -> None:
-        self._told = {"rx_symbol_err_phy": symbols, "rx_packets": 10**6 * symbols, **(more or {})}
+        self._statistics = {"rx_symbol_err_phy": symbols, "rx_packets": 10**6 * symbols, **(more or {})}
 
     def statistics(self, name: str) -> Any:
-        return self._told if name == "ens1f0np0" else None
+        return self._statistics if name == "ens1f0np0" else None
 
 
 def snapshot(root: Path, symbols: int = 1, *, more: dict[str, int] | None = None, **files: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rdma_cm import 
 from tests.unit.builders.trees import write_tree
 
 FOLDER = "/sys/kernel/config/rdma_cm"
-WISHED = RdmaCm("RoCE v2", 106)
+REQUESTED = RdmaCm("RoCE v2", 106)
 
 
 class Kernel(Configfs):
@@ -65,35 +65,35 @@ def root(tmp_path: Path) -> Path:
 
 def test_what_differs_is_written_and_looked_at(root: Path) -> None:
     kernel, sys = Kernel(root), SysRoot(str(root))
-    found = apply_rdma_cm("rxe0", 1, WISHED, sys=sys, configfs=kernel, check_mode=False)
+    found = apply_rdma_cm("rxe0", 1, REQUESTED, sys=sys, configfs=kernel, check_mode=False)
     assert found == ("mode RoCE v2, ToS 0", "mode RoCE v2, ToS 106")
     # The mode was right.
     assert kernel.writes == [(f"{FOLDER}/rxe0/ports/1/default_roce_tos", "106")]
-    assert apply_rdma_cm("rxe0", 1, WISHED, sys=sys, configfs=kernel, check_mode=False) is None
+    assert apply_rdma_cm("rxe0", 1, REQUESTED, sys=sys, configfs=kernel, check_mode=False) is None
     assert len(kernel.writes) == 1
 
 
 def test_both_values_are_written_where_both_differ(root: Path) -> None:
     kernel = Kernel(root)
     kernel.values["rxe0", "mode"] = "IB/RoCE v1"
-    apply_rdma_cm("rxe0", 1, WISHED, sys=SysRoot(str(root)), configfs=kernel, check_mode=False)
+    apply_rdma_cm("rxe0", 1, REQUESTED, sys=SysRoot(str(root)), configfs=kernel, check_mode=False)
     assert [value for _path, value in kernel.writes] == ["RoCE v2", "106"]
 
 
 def test_check_mode_and_a_reader_make_no_folder(root: Path) -> None:
     kernel, sys = Kernel(root), SysRoot(str(root))
     assert read_rdma_cm("rxe0", 1, sys) is None
-    assert apply_rdma_cm("rxe0", 1, WISHED, sys=sys, configfs=kernel, check_mode=True) == ("not asked", WISHED.words)
+    assert apply_rdma_cm("rxe0", 1, REQUESTED, sys=sys, configfs=kernel, check_mode=True) == ("not asked", REQUESTED.words)
     assert list((root / FOLDER[1:]).iterdir()) == []
     kernel.make(f"{FOLDER}/rxe0")
     assert read_rdma_cm("rxe0", 1, sys) == RdmaCm("RoCE v2", 0)
-    assert apply_rdma_cm("rxe0", 1, WISHED, sys=sys, configfs=kernel, check_mode=True) == ("mode RoCE v2, ToS 0", WISHED.words)
+    assert apply_rdma_cm("rxe0", 1, REQUESTED, sys=sys, configfs=kernel, check_mode=True) == ("mode RoCE v2, ToS 0", REQUESTED.words)
     assert kernel.writes == []
 
 
 def test_a_value_that_is_accepted_without_effect_is_an_error(root: Path) -> None:
     with pytest.raises(ApplyError, match="after writing it has mode RoCE v2, ToS 0"):
-        apply_rdma_cm("rxe0", 1, WISHED, sys=SysRoot(str(root)), configfs=Kernel(root, heeds=False), check_mode=False)
+        apply_rdma_cm("rxe0", 1, REQUESTED, sys=SysRoot(str(root)), configfs=Kernel(root, heeds=False), check_mode=False)
 
 
 def test_a_value_that_is_refused_is_an_error(root: Path) -> None:
@@ -104,9 +104,9 @@ def test_a_value_that_is_refused_is_an_error(root: Path) -> None:
 def test_a_device_and_a_port_that_are_not_there(root: Path) -> None:
     sys = SysRoot(str(root))
     with pytest.raises(ApplyError, match="does not show mlx5_9: No such device"):
-        apply_rdma_cm("mlx5_9", 1, WISHED, sys=sys, configfs=Kernel(root), check_mode=False)
+        apply_rdma_cm("mlx5_9", 1, REQUESTED, sys=sys, configfs=Kernel(root), check_mode=False)
     with pytest.raises(ApplyError, match="rxe0 has no port 2"):
-        apply_rdma_cm("rxe0", 2, WISHED, sys=sys, configfs=Kernel(root), check_mode=False)
+        apply_rdma_cm("rxe0", 2, REQUESTED, sys=sys, configfs=Kernel(root), check_mode=False)
 
 
 REASONS = [
@@ -119,7 +119,7 @@ REASONS = [
 @pytest.mark.parametrize(("tree", "why"), REASONS)
 def test_why_nobody_can_be_asked(tmp_path: Path, tree: str, why: str) -> None:
     with pytest.raises(ApplyError, match=f"There is no {FOLDER}: .*{why}"):
-        apply_rdma_cm("rxe0", 1, WISHED, sys=SysRoot(str(write_tree(tmp_path, tree))), configfs=Kernel(tmp_path), check_mode=False)
+        apply_rdma_cm("rxe0", 1, REQUESTED, sys=SysRoot(str(write_tree(tmp_path, tree))), configfs=Kernel(tmp_path), check_mode=False)
     assert not (tmp_path / FOLDER[1:]).exists()
 
 

@@ -297,7 +297,7 @@ def _id(value: object) -> str:
 
 
 @cache
-def said_by(scene: Scene, source: str, way: str) -> tuple[Finding, ...] | str:
+def result_of(scene: Scene, source: str, way: str) -> tuple[Finding, ...] | str:
     """What a scene says, or why it is refused, with the name of what could not be read."""
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -310,9 +310,9 @@ def said_by(scene: Scene, source: str, way: str) -> tuple[Finding, ...] | str:
 
 @pytest.mark.parametrize(("check", "source", "reported", "way"), [*results()], ids=_id)
 def test_a_result_that_is_not_there_is_not_ok(check: str, source: Source, reported: Brief, way: str) -> None:
-    well = [each for each in said_by(reported.scene, "", "") if isinstance(each, Finding) and each.check == check]
+    well = [each for each in result_of(reported.scene, "", "") if isinstance(each, Finding) and each.check == check]
     assert OK in {each.status for each in well}, f"the check is not ok where all is well: {well}"
-    found = said_by(reported.scene, source.names[0], way)
+    found = result_of(reported.scene, source.names[0], way)
     if isinstance(found, str):
         return
     after = [each for each in found if each.check == check]

@@ -135,9 +135,9 @@ def test_kernels_are_held_where_that_is_wished() -> None:
 
 
 def test_where_dkms_builds_for_every_kernel_it_is_not_switched_off_unasked() -> None:
-    unsaid = driver(add_kernel_support=None)["driver"]
-    assert "--add-kernel-support" not in flags(unsaid, rpm=False)
-    assert flags(unsaid, rpm=True)[0] == "--add-kernel-support"
+    by_default = driver(add_kernel_support=None)["driver"]
+    assert "--add-kernel-support" not in flags(by_default, rpm=False)
+    assert flags(by_default, rpm=True)[0] == "--add-kernel-support"
 
 
 def test_the_packages_that_bring_the_next_kernel() -> None:

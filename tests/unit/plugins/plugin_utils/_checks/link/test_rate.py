@@ -58,9 +58,9 @@ def judged(found: dict[str, Finding]) -> tuple[str, str]:
 )
 def test_against_the_plan(seen: tuple[float, int, str], planned: float, rate_status: str, width_status: str) -> None:
     gbps, width, speed = seen
-    width_told = None if width_status == "not_applicable" and rate_status == "ok" else width
-    assert judged(infiniband(gbps, width_told, speed, planned)) == (rate_status, width_status)
-    assert judged(ethernet(gbps, width_told, speed, planned)) == (rate_status, width_status)
+    width_reported = None if width_status == "not_applicable" and rate_status == "ok" else width
+    assert judged(infiniband(gbps, width_reported, speed, planned)) == (rate_status, width_status)
+    assert judged(ethernet(gbps, width_reported, speed, planned)) == (rate_status, width_status)
 
 
 def test_a_slow_port_names_cable_and_forced_speed() -> None:

@@ -29,7 +29,7 @@ SETTINGS = {**lab_intent()["pairs"], "fail_below": 0.8, "warn_below": 0.95, "sof
 #: A hundred can be reached, more than 104 is not possible.
 HARD = Limit(100.0, 104.0, "link", "why")
 SOFT = NoLimit(NOT_APPLICABLE, "Soft-RoCE has no line rate")
-UNTOLD = NoLimit(UNKNOWN, "mlx5_0/1 reports no rate")
+NO_RATE = NoLimit(UNKNOWN, "mlx5_0/1 reports no rate")
 NOTHING = Figure(0, 0, 0, 0, None, None, None, None)
 
 
@@ -79,7 +79,7 @@ def test_one_partner_is_one_partner() -> None:
     assert checked(of=figure(1.0, partners=1)).observed == "100 Gb/s with 1 partner"
 
 
-@pytest.mark.parametrize("limit", [HARD, SOFT, UNTOLD], ids=["card", "software", "no limit known"])
+@pytest.mark.parametrize("limit", [HARD, SOFT, NO_RATE], ids=["card", "software", "no limit known"])
 def test_where_nothing_was_measured_nothing_is_good(limit: Limit | NoLimit) -> None:
     finding = checked(limit, Figure(0, 2, 1, 0, None, None, None, None), settings={"floor_gbps": 0.0})
     assert finding.status == UNKNOWN
@@ -105,7 +105,7 @@ def test_more_than_is_possible_is_an_error_though_the_median_is_well() -> None:
 
 
 def test_a_limit_that_nobody_can_tell_is_not_ok() -> None:
-    finding = checked(UNTOLD, figure(1.0))
+    finding = checked(NO_RATE, figure(1.0))
     assert (finding.status, finding.expected) == (UNKNOWN, "a limit to compare with: mlx5_0/1 reports no rate")
 
 
