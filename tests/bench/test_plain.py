@@ -227,11 +227,11 @@ def plain_writes(file: str) -> list[tuple[tuple[str, ...], dict[str, Any]]]:
     return found
 
 
-def test_mlnx_qos_is_told_what_ours_tells_it() -> None:
+def test_mlnx_qos_gets_the_same_commands_as_from_ours() -> None:
     assert {argv for argv, _task in plain_writes("mlnx_qos")} == our_writes("mlnx_qos")
 
 
-def test_dcb_is_told_what_ours_tells_it() -> None:
+def test_dcb_gets_the_same_commands_as_from_ours() -> None:
     def answer(argv: tuple[str, ...]) -> tuple[str, ...]:
         full = "0:off 1:off 2:off 3:on 4:off 5:off 6:off 7:off"
         return tuple(" ".join(argv).replace("all:off 3:on", full).split())
@@ -253,7 +253,7 @@ STATES = {
 
 
 @pytest.mark.parametrize("backend", ["mlnx_qos", "dcb"])
-def test_a_backend_is_told_where_it_tells_something_else_only(backend: str) -> None:
+def test_a_backend_is_written_only_where_it_reports_something_else(backend: str) -> None:
     assert plain_writes(backend)
     for _argv, task in plain_writes(backend):
         register = task["loop"].removeprefix("{{ ").partition(".")[0]
@@ -300,7 +300,7 @@ def test_congestion_control_by_files_of_the_kernel() -> None:
     ],
     ids=["right", "mtu", "prefix", "no address"],
 )
-def test_a_rail_is_configured_anew_where_it_differs(mtu: str, addresses: str, differs: bool) -> None:
+def test_a_rail_is_configured_again_where_it_differs(mtu: str, addresses: str, differs: bool) -> None:
     (task,) = (task for task in tasks("network") if task.get("changed_when") is True)
     rail = {"name": "rail0", "mtu_bytes": 9000, "address": "192.168.100.1/24"}
     assert holds(task["when"], item=[{"item": rail, "stdout": mtu}, {"stdout": addresses}]) is differs

@@ -75,5 +75,5 @@ def test_one_entry_reads_both_kinds(name: str) -> None:
     assert classify_failure(text, "", 0) == Failure("unknown", "")
 
 
-def test_a_failure_is_told_by_its_line() -> None:
+def test_a_failure_is_reported_by_its_line() -> None:
     assert classify_failure("", capture("ml-write_bw-couldnt-get-device-attributes"), 1) == Failure("qp", "Unable to create QP.")

@@ -92,7 +92,7 @@ def test_a_bond_of_a_bluefield_3(h100: dict[str, Any]) -> None:
     }
 
 
-def test_what_was_not_captured_is_not_told(h100: dict[str, Any]) -> None:
+def test_what_was_not_captured_is_not_reported(h100: dict[str, Any]) -> None:
     assert h100["netdevs"] == {}
     assert (h100["gpu_driver"], h100["gpus"], h100["distances"]) == (None, None, None)
     assert h100["iommu"] == {"present": None, "mode": None, "virtual_machine": None}

@@ -51,7 +51,7 @@ def test_a_block_as_the_stage_ends_and_the_table_at_the_end(tmp_path: Path) -> N
     assert summary(tmp_path)["hosts"]["node3"] == {"link": "error"}
 
 
-def test_a_task_that_takes_long_says_for_whom_it_waits(tmp_path: Path) -> None:
+def test_a_task_that_takes_long_names_the_hosts_it_waits_for(tmp_path: Path) -> None:
     write_inventory(tmp_path, REPORT, "nothing")
     answer = run(tmp_path, [stage("link", [FACTS, SLOW, GATE])]).stdout
     assert re.search(r"^  … Think: 1\d s, 3 hosts done, waiting for node2$", answer, re.M), answer
@@ -101,7 +101,7 @@ EXPLAIN = {
 }
 
 
-def test_what_is_explained_is_said_as_it_is(tmp_path: Path) -> None:
+def test_what_is_explained_is_reported_as_it_is(tmp_path: Path) -> None:
     write_inventory(tmp_path, STOP, "nothing")
     answer = run(tmp_path, [EXPLAIN]).stdout
     text = (tmp_path / "artifacts/latest/explain/node1.txt").read_text()
@@ -109,7 +109,7 @@ def test_what_is_explained_is_said_as_it_is(tmp_path: Path) -> None:
     assert answer.count(f"\n\n{text}") == 1, answer
 
 
-def test_what_is_explained_is_not_said_into_the_output_of_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_explained_is_not_reported_into_the_output_of_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANSIBLE_STDOUT_CALLBACK", "ansible.posix.json")
     write_inventory(tmp_path, STOP, "nothing")
     result = json.loads(run(tmp_path, [EXPLAIN]).stdout)["plays"][0]["tasks"][1]["hosts"]["node1"]

@@ -47,7 +47,7 @@ def test_a_slow_host_is_named_by_bisection(site: Site, lab: Lab) -> None:
     assert ladder["well"] == ["node1", "node2", "node4"]
 
 
-def test_after_the_mend_it_is_run_beside_proven_ones_alone(site: Site, lab: Lab) -> None:
+def test_after_the_fix_it_is_run_beside_proven_ones_alone(site: Site, lab: Lab) -> None:
     status, answer = run(site, lab, {})
     assert (status, brief(site)) == (0, []), answer
     assert site.json("collectives.json")["well"] == ["node1", "node2", "node3"]

@@ -48,7 +48,7 @@ def test_slurm_s_job_is_gone_when_a_run_is_ended(site: Site, lab: Lab, settings:
     assert_nothing_runs(lab)
 
 
-def test_a_host_that_slurm_has_drained_is_told_in_slurm_s_words(
+def test_a_host_that_slurm_has_drained_is_reported_in_slurm_s_words(
     site: Site, lab: Lab, settings: dict[str, Any], slurm: dict[str, Any]
 ) -> None:
     first = lab.plan.nodes[0]

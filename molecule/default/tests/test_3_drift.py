@@ -34,7 +34,7 @@ def test_drift_names_exactly_what_was_done_and_changes_nothing(lab: Lab, site: S
         assert snapshot(lab, node) == before[node.name]
 
 
-def test_the_site_run_mends_exactly_that(site: Site, expected: set[Line]) -> None:
+def test_the_site_run_fixes_exactly_that(site: Site, expected: set[Line]) -> None:
     done = site.run()
     assert done.returncode == 0, done.stdout
     # A package comes by ansible.builtin.apt, which tells no difference of its own; it is a finding until it is there.

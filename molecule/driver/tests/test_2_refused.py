@@ -48,7 +48,7 @@ def test_nothing_is_touched(driver: Driver, hosts: Hosts, prepare: Callable[[Hos
     assert hosts.run("node1", f"ls {FOLDER} | grep -c unpack || true") == "0"
 
 
-def test_a_bundle_for_another_distribution_is_said_by_its_installer(driver: Driver, hosts: Hosts) -> None:
+def test_a_bundle_for_another_distribution_is_reported_by_its_installer(driver: Driver, hosts: Hosts) -> None:
     before = hosts.driver("node1")
     done = driver.run({**hosts.bundle("other", "24.10-1.1.4.0", "ubuntu22.04"), "version": "24.10-1.1.4.0"}, limit="node1")
     assert done.returncode == 0, "the wished version is there already: which bundle it would come from does not matter"

@@ -68,7 +68,7 @@ def test_without_it_the_driver_is_reloaded(driver: Driver, hosts: Hosts) -> None
     assert driver.changed() == []
 
 
-def test_an_installation_that_was_cut_off_begins_anew(driver: Driver, hosts: Hosts, lab: Lab) -> None:
+def test_an_installation_that_was_cut_off_begins_again(driver: Driver, hosts: Hosts, lab: Lab) -> None:
     words = driver.words(hosts.bundle("slow", NEWER), "node2", driver_reload_allowed=True, driver_switch_allowed=True)
     with driver.site.start("driver", *words) as run:
         state = "systemctl is-active rdma-ofed-install.service || true"

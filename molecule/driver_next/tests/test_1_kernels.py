@@ -17,7 +17,7 @@ def test_the_bundle_is_installed(driver: Driver, hosts: Hosts) -> None:
         assert now["loaded"] == now["on_disk"] != ""
 
 
-def test_a_kernel_without_headers_is_told_before_it_is_booted_and_gets_them(driver: Driver, hosts: Hosts) -> None:
+def test_a_kernel_without_headers_is_reported_before_it_is_booted_and_gets_them(driver: Driver, hosts: Hosts) -> None:
     answer = hosts.run("node2", f"{INSTALL} --no-install-recommends linux-image-amd64 2>&1", timeout_seconds=900)
     assert "has no RDMA driver but the stock one, which its boot would take: its headers are not installed" in answer, answer
     done = driver.run(hosts.bundle("newer", NEWER), "site", limit="node2")

@@ -101,7 +101,7 @@ def test_keys_are_where_they_were_planned(small: Fabric) -> None:
         assert [status for status, _observed in keys(small, host, intent_of(small, host, ["node1", "node2"]))] == ["ok"], host
 
 
-def test_a_wrong_partition_is_told_of_each_port_that_has_it(small: Fabric) -> None:
+def test_a_wrong_partition_is_reported_of_each_port_that_has_it(small: Fabric) -> None:
     """The intent has node3 in it instead of node2."""
     answer = {host: keys(small, host, intent_of(small, host, ["node1", "node3"])) for host in ("node1", "node2", "node3", "node4")}
     assert [status for (status, _observed) in answer["node1"] + answer["node4"]] == ["ok", "ok"]

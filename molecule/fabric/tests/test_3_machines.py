@@ -207,7 +207,7 @@ def asked_as_nobody(site: Site) -> dict[str, Any]:
     return dict(json.loads(answer.read_text()))
 
 
-def test_a_user_who_may_not_open_umad_is_told_so(site: Site) -> None:
+def test_a_user_who_may_not_open_umad_is_reported_so(site: Site) -> None:
     """The node is a stand-in that belongs to root, as udev's does; libibumad and its refusal are real."""
     node = "/dev/infiniband/umad1"
     on("node4", f"install -m 0600 /dev/null {node}")
@@ -282,7 +282,7 @@ def test_the_second_one_takes_over_and_the_gate_says_who_is_missing(site: Site) 
     assert brief(site) == [("link.sm", "node1", "plane compute")]
 
 
-def test_a_service_that_its_condition_keeps_from_starting_is_told_at_once(site: Site) -> None:
+def test_a_service_that_its_condition_keeps_from_starting_is_reported_at_once(site: Site) -> None:
     """Also starts them anew: the first one first, since ibsim does not let a master hand over (docs/lab.md)."""
     on("node2", "systemctl stop 'opensm@*'")
     on("node2", f"mount -t tmpfs -o ro tmpfs {MAD}")

@@ -85,14 +85,14 @@ def test_two_nodes_with_one_guid_are_one_finding_by_their_names(
     assert brief(stage.run()) == []
 
 
-def test_a_plan_with_one_guid_twice_is_told_by_its_line(one: Fabric, tmp_path: Path) -> None:
+def test_a_plan_with_one_guid_twice_is_reported_by_its_line(one: Fabric, tmp_path: Path) -> None:
     first, second = (f"{one.plan.guid(name):#018x}" for name in ("leaf1", "leaf2"))
     found = planned(one, tmp_path, one.folder.cabling.read_text().replace(second, first)).run()
     assert brief(found) == [(SWITCHES, "intent.value", "error", "rdma_fabric.planes.default.plan")]
     assert "line 3: leaf2 and leaf1 have the same GUID" in found.planes[PLANE][0].observed
 
 
-def test_switches_that_nobody_has_named_are_told_once(unnamed: Fabric, tmp_path: Path) -> None:
+def test_switches_that_nobody_has_named_are_reported_once(unnamed: Fabric, tmp_path: Path) -> None:
     found = planned(unnamed, tmp_path).run()
     assert brief(found) == [(SWITCHES, "fabric.graph", "warning", "switches without a name")]
     assert [each.status for each in found.planes[PLANE] if each.check == "fabric.cabling"] == ["ok"]
@@ -136,7 +136,7 @@ def test_hosts_whose_ports_are_on_the_planned_planes_have_no_finding(planes: dic
     assert brief(two_planes(tmp_path, planes)) == []
 
 
-def test_ports_on_each_others_plane_are_told_by_their_places(planes: dict[str, Fabric], tmp_path: Path) -> None:
+def test_ports_on_each_others_plane_are_reported_by_their_places(planes: dict[str, Fabric], tmp_path: Path) -> None:
     """node3's two cables are exchanged between the planes."""
     for name, (out, back) in {ONE: ("mlx5_0", "mlx5_1"), OTHER: ("mlx5_1", "mlx5_0")}.items():
         fabric_faults.cut(name, f"node3 {out}")

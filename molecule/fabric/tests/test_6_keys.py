@@ -70,7 +70,7 @@ def read(runner: Protected) -> FabricFacts:
     return read_fabric(runner, SysRoot("/"), Asked("blue", data=True, timeout_seconds=30))
 
 
-def test_without_the_file_the_fabric_is_not_read_and_that_is_said(protected: Protected, keys: Path) -> None:
+def test_without_the_file_the_fabric_is_not_read_and_that_is_reported(protected: Protected, keys: Path) -> None:
     assert not keys.exists()
     assert not read(protected).graph.complete
 

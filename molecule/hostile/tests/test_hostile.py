@@ -371,5 +371,5 @@ def test_nothing_is_where_a_lie_pointed(fleet: Fleet) -> None:
     assert (there.returncode, there.stdout) == (1, "")
 
 
-def test_enough_lies_are_told() -> None:
+def test_enough_lies_are_reported() -> None:
     assert len({lie for run in RUNS for lie in run.lies}) >= 20

@@ -39,7 +39,7 @@ def test_drift_names_exactly_what_was_done_and_changes_nothing(lab: Lab, site: S
         assert snapshot(lab, node) == before[node.name]
 
 
-def test_one_run_mends_exactly_that(site: Site, expected: set[Line]) -> None:
+def test_one_run_fixes_exactly_that(site: Site, expected: set[Line]) -> None:
     done = site.run()
     assert done.returncode == 0, done.stdout
     assert named(site.lines("changes.jsonl")) == expected

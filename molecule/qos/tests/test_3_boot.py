@@ -27,13 +27,13 @@ def test_after_a_reboot_nothing_differs(hosts: Hosts, site: Site) -> None:
     assert site.drift() == []
 
 
-def test_after_the_driver_was_loaded_anew_nothing_differs(hosts: Hosts, site: Site) -> None:
+def test_after_the_driver_was_loaded_again_nothing_differs(hosts: Hosts, site: Site) -> None:
     # The stand-in's settings go with it; virtio_net itself carries the interfaces, which come anew with it.
     hosts.run("node2", "modprobe -r standin_qos; modprobe standin_qos; for n in ens1 ens2; do systemctl restart rdma-qos@$n; done")
     assert site.drift() == []
 
 
-def test_a_nic_that_is_plugged_in_anew_is_set_by_its_unit_alone(hosts: Hosts, site: Site) -> None:
+def test_a_nic_that_is_plugged_in_again_is_set_by_its_unit_alone(hosts: Hosts, site: Site) -> None:
     entered = "systemctl show --property ActiveEnterTimestampMonotonic --value rdma-qos@ens1"
     before = hosts.run("node1", entered)
     hosts.run("node1", PLUG)
@@ -47,7 +47,7 @@ def test_a_nic_that_is_plugged_in_anew_is_set_by_its_unit_alone(hosts: Hosts, si
     assert site.drift() == []
 
 
-def test_a_failure_at_boot_is_told_to_systemd(hosts: Hosts) -> None:
+def test_a_failure_at_boot_is_reported_to_systemd(hosts: Hosts) -> None:
     hosts.run("node2", "modprobe -r standin_qos; modprobe standin_qos refuse=1")
     answer = hosts.run(
         "node2", "systemctl restart rdma-qos@ens1; systemctl is-failed rdma-qos@ens1; journalctl -q -o cat -n 5 -u rdma-qos@ens1"

@@ -26,7 +26,7 @@ def test_validate_judges_the_proofs_and_measures_nothing(site: Site) -> None:
     assert done.stdout.count("no pair measured, 4 of 4 ports proven before") == 2
 
 
-def test_a_host_at_work_is_not_measured_and_it_is_said_why(lab: Lab, site: Site) -> None:
+def test_a_host_at_work_is_not_measured_and_it_is_reported_why(lab: Lab, site: Site) -> None:
     node = lab.plan.node("node2")
     assert remote.execute(node, lab.folder, STANDIN).status == 0
     try:

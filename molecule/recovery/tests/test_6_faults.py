@@ -97,7 +97,7 @@ def test_each_cause_is_one_error(site: Site, faults: tuple[Fault, ...]) -> None:
         assert line["remedy"], line
 
 
-def test_a_mended_cluster_validates(lab: Lab, site: Site) -> None:
+def test_a_fixed_cluster_validates(lab: Lab, site: Site) -> None:
     done = site.run("validate")
     assert stopping(site) == [], done.stdout
     # A host that left before would have none.

@@ -44,7 +44,7 @@ def test_a_source_is_compiled_once(archive: Path, tmp_path: Path) -> None:
     assert outcome(archive, tmp_path / "kept") == "kept"
 
 
-def test_another_source_is_compiled_anew(archive: Path, tmp_path: Path) -> None:
+def test_another_source_is_compiled_again(archive: Path, tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     assert outcome(archive, tmp_path / "kept") == "compiled"
     with zipfile.ZipFile(archive, "w") as made:

@@ -58,7 +58,7 @@ def program(name: str) -> ModuleType:
         (["opensm", "-B"], ["-B"], "mlx5_0"),
     ],
 )
-def test_a_tool_is_sent_to_the_device_that_it_is_told(words: list[str], seen: list[str], device: str | None) -> None:
+def test_a_tool_is_sent_to_the_requested_device(words: list[str], seen: list[str], device: str | None) -> None:
     assert program("tool").translate(words[0], words[1:], HCAS) == (seen, device)
 
 

@@ -80,7 +80,7 @@ def test_a_rate_in_the_words_of_the_kernel(width: str, speed: str, extended: str
     assert fabric_tree.rate(answer) == expected
 
 
-def test_modules_are_told_as_parts_of_the_kernel() -> None:
+def test_modules_are_reported_as_parts_of_the_kernel() -> None:
     files = fabric_tree.built_in()
     assert b"kernel/drivers/infiniband/ib_core.ko\n" in files["modules.builtin"]
     assert b"\0mlx5_ib.file=drivers/infiniband/mlx5_ib\0" in files["modules.builtin.modinfo"]

@@ -144,7 +144,7 @@ ROLES = [
 
 
 @pytest.mark.parametrize(("log", "role"), ROLES, ids=range(len(ROLES)))
-def test_the_role_is_the_last_that_the_log_tells(log: str, role: str | None) -> None:
+def test_the_role_is_the_last_that_the_log_reports(log: str, role: str | None) -> None:
     assert opensm.role_of(log) == role
 
 

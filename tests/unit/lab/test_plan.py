@@ -68,7 +68,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("change", "words"), WRONG)
-def test_what_cannot_be_is_said_in_one_sentence(change: dict[str, object], words: str) -> None:
+def test_what_cannot_be_is_reported_in_one_sentence(change: dict[str, object], words: str) -> None:
     arguments = {"name": "lab", "kind": "machine", "nodes": 4, "port_base": 22000, **change}
     with pytest.raises(LabError, match=words) as caught:
         make_plan(**arguments)  # type: ignore[arg-type]

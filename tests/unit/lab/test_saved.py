@@ -87,13 +87,13 @@ def test_a_machine_starts_from_the_state_gets_its_nics_and_reads_who_it_is(folde
     assert played.heard.decode() == f"node1 {NODE.machine_id} 52:54:00:fe:00:01 {key} 1795649306.450\n"
 
 
-def test_what_qemu_refuses_is_said_in_its_words(folder: Path) -> None:
+def test_what_qemu_refuses_is_reported_in_its_words(folder: Path) -> None:
     Played(folder, {"migrate-incoming": [{"error": {"desc": "No such file"}}]})
     with pytest.raises(LabError, match=r"^QEMU refuses migrate-incoming: No such file$"):
         saved.resume(saved.State(Path("/images/x/state-1")), folder, NODE, [])
 
 
-def test_a_state_that_does_not_load_is_said(folder: Path) -> None:
+def test_a_state_that_does_not_load_is_reported(folder: Path) -> None:
     Played(folder, {"query-migrate": [{"return": {"status": "failed"}}]})
     with pytest.raises(LabError, match="could not move the machine's state: failed"), Monitor(folder / "qmp.sock") as monitor:
         monitor.wait_for_migration(5)

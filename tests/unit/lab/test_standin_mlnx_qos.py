@@ -160,7 +160,7 @@ def test_buffers_rates_cable_and_owner(run: Run) -> None:
     ],
     ids=["both", "trust", "dscp", "absent", "few", "many", "share", "sum", "dcbx", "word"],
 )
-def test_refusals_are_told_on_standard_output(words: list[str], answer: str, run: Run) -> None:
+def test_refusals_are_reported_on_standard_output(words: list[str], answer: str, run: Run) -> None:
     assert refusal(run, *words) == answer
     assert run("-i", "ens1").stdout == FRESH_TEXT
 

@@ -144,7 +144,7 @@ def test_the_repository_has_the_vendor_s_names(repository: Path) -> None:
     assert {"rdma-core", "openmpi", "dkms", "doca-extra"} <= names
 
 
-def test_the_release_file_tells_the_sums_of_the_lists(repository: Path) -> None:
+def test_the_release_file_reports_the_sums_of_the_lists(repository: Path) -> None:
     release = (repository / "Release").read_text()
     assert "\nLabel: DOCA-HOST\n" in release
     for name in ("Packages", "Packages.gz"):

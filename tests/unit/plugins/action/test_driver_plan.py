@@ -101,7 +101,7 @@ def run(monkeypatch: pytest.MonkeyPatch, reload: Any = None, reboot: Any = None,
     return action.work(given)
 
 
-def test_what_is_withheld_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_withheld_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     done = run(monkeypatch, group="again")
     assert "add_group" not in done
     assert done["ansible_facts"] == {

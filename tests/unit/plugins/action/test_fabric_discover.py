@@ -96,7 +96,7 @@ def test_all_is_written_in_check_mode_too(tmp_path: Path, discover: Discover) ->
     assert "second: no answer" in done.stdout
 
 
-def test_no_fabric_and_one_plane_twice_are_told(tmp_path: Path, discover: Discover) -> None:
+def test_no_fabric_and_one_plane_twice_are_reported(tmp_path: Path, discover: Discover) -> None:
     assert "There is no fabric" in discover(tmp_path, []).stdout
     assert "more than one graph of plane default" in discover(tmp_path, [fabric(3), fabric(3)]).stdout
 
@@ -137,7 +137,7 @@ def test_the_playbook_names_the_planes_that_it_has_asked() -> None:
     assert arguments["planes"] == "{{ __fabric.results | map(attribute='item.plane') | list }}"
 
 
-def test_what_is_no_graph_is_said(tmp_path: Path, discover: Discover) -> None:
+def test_what_is_no_graph_is_reported(tmp_path: Path, discover: Discover) -> None:
     assert "A host has returned no graph of a fabric" in discover(tmp_path, [{"schema": 1, "plane": "default"}]).stdout
 
 

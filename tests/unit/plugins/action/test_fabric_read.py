@@ -92,7 +92,7 @@ def test_the_first_host_reads_and_nobody_else(site: Site) -> None:
     assert best_graph(readings(site.folder, "fabric/blue/graphs")) == (Graph.from_dict(answer()["graph"]), 7.0)
 
 
-def test_a_second_one_reads_what_the_first_was_not_told_and_no_third(site: Site) -> None:
+def test_a_second_one_reads_what_the_first_did_not_get_and_no_third(site: Site) -> None:
     assert site.task("graphs", {"n1": answer(complete=False), "n2": {"failed": True, "msg": "no space left\nat all"}}) == ["n1", "n2"]
     assert site.task("graphs", {}) == []
     graph, _read_at = best_graph({"n2": readings(site.folder, "fabric/blue/graphs")["n2"]}) or (None, 0.0)

@@ -131,7 +131,7 @@ def test_one_leaf_has_nothing_across(tmp_path: Path, fabric: Fabric) -> None:
     assert refused(FabricRun(tmp_path / "R1", fabric).sweep()) == spines_plan.ONE_LEAF
 
 
-def test_neighbours_alone_tell_no_uplinks(tmp_path: Path) -> None:
+def test_neighbours_alone_report_no_uplinks(tmp_path: Path) -> None:
     run = FabricRun(tmp_path / "R1", small(), graph=False)
     run.saw(leafspine(leaves=2, spines=0, hosts_per_leaf=4), source="lldp")
     assert refused(run.sweep()) == spines_plan.NO_UPLINKS
@@ -154,7 +154,7 @@ def test_who_is_well_is_found_out_only_where_something_crosses_spines(tmp_path: 
     assert asked == ["well"]
 
 
-def test_a_graph_that_is_not_whole_tells_nothing(tmp_path: Path) -> None:
+def test_a_graph_that_is_not_whole_reports_nothing(tmp_path: Path) -> None:
     run = FabricRun(tmp_path / "R1", small(), graph=False)
     run.saw(small(), complete=False)
     assert refused(run.sweep()) == spines_plan.NO_RATES

@@ -46,7 +46,7 @@ def wait(
     return result, now[0]
 
 
-def test_it_tells_which_are_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_reports_which_are_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert wait(monkeypatch, [facts("rxe_rail1")]) == ({"up": ["rail0"]}, 0.0)
 
 

@@ -69,7 +69,7 @@ def test_hosts_that_disagree_on_a_switch_are_named(tmp_path: Path) -> None:
     assert not (tmp_path / "artifacts/latest/plan").exists()
 
 
-def test_an_intent_with_a_contradiction_is_told_and_the_others_are_planned(tmp_path: Path) -> None:
+def test_an_intent_with_a_contradiction_is_reported_and_the_others_are_planned(tmp_path: Path) -> None:
     inventory = write_inventory(tmp_path, node1={"rdma_roce": {"cnp_priority": 3}}, node2={"rdma_roce": {}})
     done = plan(tmp_path, inventory)
     assert done.returncode == 2

@@ -57,7 +57,7 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
     return run
 
 
-def test_told_written_and_left_alone(call: Any) -> None:
+def test_reported_written_and_left_alone(call: Any) -> None:
     shown = call([NEW], mrrs_bytes=4096, _ansible_check_mode=True, _ansible_diff=True)
     assert shown["changed"]
     assert [diff["after_header"] for diff in shown["diff"][-2:]] == [f"MRRS of {address}" for address in (NIC, SECOND)]

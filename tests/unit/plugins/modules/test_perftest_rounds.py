@@ -83,7 +83,7 @@ def test_stopped_where_nothing_runs_changes_nothing(capsys: pytest.CaptureFixtur
     assert (code, result["changed"], result["stopped"]) == (0, False, [])
 
 
-def test_the_plan_and_the_token_are_not_told_again(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_plan_and_the_token_are_not_reported_again(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     code, result = call(capsys, monkeypatch, sweep="a", plan="H4sIAAAAnoplan", host="node1", token="secret-token")
     assert code == 1
     assert "the plan is not" in result["msg"]
@@ -160,7 +160,7 @@ def test_on_an_idle_host_it_starts(
     assert (code, result["started"], result["in_use"], unit) == (0, True, "", [True, False])
 
 
-def test_a_sweep_that_runs_is_adopted_whoever_uses_the_host(
+def test_a_sweep_that_runs_is_adopted_whatever_uses_the_host(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, unit: list[Any]
 ) -> None:
     at(monkeypatch, tmp_path, JOB)

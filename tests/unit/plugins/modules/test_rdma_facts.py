@@ -51,7 +51,7 @@ def test_returns_the_whole_tree(
     assert result["ansible_facts"]["rdma"]["devices"]["mlx5_0"]["ports"]["1"]["hw_counters"] == {"out_of_sequence": 7}
 
 
-def test_reads_the_running_system_unless_told_otherwise(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reads_the_running_system_unless_requested_otherwise(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     code, result = run(capsys, monkeypatch)
 
     assert code == 0

@@ -144,7 +144,7 @@ def test_nobody_is_late_for_a_clock_that_is_wrong_within_its_error() -> None:
     assert found["verdict"] == {"stragglers": [], "by": [], "reason": "no rank stands out"}
 
 
-def test_what_is_late_by_less_than_clocks_can_tell_is_found_by_waits() -> None:
+def test_what_is_late_by_less_than_clocks_can_resolve_is_found_by_waits() -> None:
     found = late_ranks.skew(*a_run({3: 60_000}), 1e-3)
     assert found["clocks"]["late"] == []
     assert found["verdict"]["stragglers"] == [3]

@@ -54,7 +54,7 @@ class Event:
 
 
 @pytest.mark.parametrize(("holds", "usec"), [(True, 3.0), (False, 8.0)], ids=["queue held", "queue not held"])
-def test_launches_are_not_in_the_times_or_it_is_told(monkeypatch: pytest.MonkeyPatch, holds: bool, usec: float) -> None:
+def test_launches_are_not_in_the_times_or_it_is_reported(monkeypatch: pytest.MonkeyPatch, holds: bool, usec: float) -> None:
     stream = Stream(holds=holds)
     monkeypatch.setattr(timers, "load_torch", lambda: (stream, None))
     monkeypatch.setattr(timers, "time", SimpleNamespace(monotonic_ns=lambda: stream.host_ns))

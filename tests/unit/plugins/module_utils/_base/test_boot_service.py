@@ -73,7 +73,7 @@ def test_a_service_is_removed_once(tmp_path: Path) -> None:
     assert not remove_service(UNIT, [str(path)], runner=FakeRunner([show("inactive", "")]), check_mode=False)
 
 
-def test_what_a_unit_was_is_told_when_it_goes() -> None:
+def test_what_a_unit_was_is_reported_when_it_goes() -> None:
     change = remove_service(UNIT, [], runner=FakeRunner([show("active", "enabled")]), check_mode=True)
     assert change.diffs == [{"before_header": UNIT, "after_header": UNIT, "before": "enabled\nstarted\n", "after": ""}]
     assert not remove_service(UNIT, [], runner=FakeRunner([show("inactive", "")]), check_mode=True)

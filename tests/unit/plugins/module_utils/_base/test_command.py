@@ -20,7 +20,7 @@ def run_python(code: str, *, timeout_seconds: float = 30.0) -> Completed:
     return SubprocessRunner().run([sys.executable, "-c", code], timeout_seconds=timeout_seconds)
 
 
-def test_returns_everything_that_the_command_said() -> None:
+def test_returns_everything_that_the_command_printed() -> None:
     code = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
 
     assert run_python(code) == Completed((sys.executable, "-c", code), 3, "out\n", "err\n")

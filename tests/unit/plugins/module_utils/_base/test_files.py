@@ -57,7 +57,7 @@ def test_check_mode_reports_and_writes_nothing(tmp_path: Path) -> None:
     assert path.read_text() == "old\n"
 
 
-def test_a_wrong_owner_is_a_change_and_mended(tmp_path: Path) -> None:
+def test_a_wrong_owner_is_a_change_and_fixed(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("a\n")
     path.chmod(0o644)
@@ -85,7 +85,7 @@ def test_a_wrong_mode_is_a_change(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o644
 
 
-def test_a_file_that_shall_not_be_there_goes(tmp_path: Path) -> None:
+def test_a_file_that_is_not_planned_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("a\n")
     assert len(ensure_files([ManagedFile(str(path), None)], check_mode=False)) == 1
@@ -238,7 +238,7 @@ def test_a_block_keeps_mode_and_owner_and_the_link_to_the_file(tmp_path: Path) -
     assert ensure_files([file], check_mode=False) == []
 
 
-def test_facts_of_a_shared_file_tell_the_block_and_the_lines_of_others(tmp_path: Path) -> None:
+def test_facts_of_a_shared_file_report_the_block_and_the_lines_of_others(tmp_path: Path) -> None:
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc/nccl.conf").write_text(OTHERS + OURS)
     seen = managed_files(SysRoot(str(tmp_path)), [], shared_files(["/etc/rdma-cluster/nccl.env"]), variables_in)

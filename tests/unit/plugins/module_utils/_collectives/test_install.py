@@ -149,7 +149,7 @@ def test_programs_of_an_archive_are_only_copied(tmp_path: Path, below: str) -> N
     assert sorted(path.name for path in (order.folder / "build").iterdir()) == ["all_reduce_perf", "sendrecv_perf"]
 
 
-def test_check_mode_tells_and_touches_nothing(tmp_path: Path) -> None:
+def test_check_mode_reports_and_touches_nothing(tmp_path: Path) -> None:
     order = dataclasses.replace(request(tmp_path), archive=tmp_path / "not-there-yet.tgz", cuda_home=str(tmp_path / "none"))
     before = sorted(tmp_path.rglob("*"))
     result = ensure_tests(order, runner=FakeRunner([]), sys=SysRoot(), check_mode=True)
@@ -158,7 +158,7 @@ def test_check_mode_tells_and_touches_nothing(tmp_path: Path) -> None:
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_what_is_missing_is_told_at_once(tmp_path: Path) -> None:
+def test_what_is_missing_is_reported_at_once(tmp_path: Path) -> None:
     order = InstallRequest(tmp_path / "a.tgz", "sha256:" + "0" * 64, "2.19.6", tmp_path / "opt", mpi_home="/usr/lib/openmpi")
     empty = SysRoot(str(tmp_path))
     assert lacking(order, empty) == [

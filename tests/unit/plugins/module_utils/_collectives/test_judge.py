@@ -137,7 +137,7 @@ def test_ranks(test: NcclTestsResult | None, expected: Expected, status: str, ob
     assert (finding.status, finding.observed, bool(finding.remedy)) == (status, observed, status != "ok")
 
 
-def test_ranks_that_nobody_tells_are_not_known() -> None:
+def test_ranks_that_nobody_reports_are_not_known() -> None:
     assert check_ranks(replace(CLEAN, test=replace(TEST, nranks=None), log=None), TWO_GPUS).status == "unknown"
 
 

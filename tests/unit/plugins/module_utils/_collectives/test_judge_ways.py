@@ -173,7 +173,7 @@ def test_sockets_are_no_hcas_and_one_finding() -> None:
     }
 
 
-def test_rails_without_a_device_are_told() -> None:
+def test_rails_without_a_device_are_reported() -> None:
     _first, second = check_hcas(outcome(), replace(EXPECTED, hcas={"node1": HCAS, "node2": frozenset()}))
     assert (second.status, second.observed) == ("unknown", "no device of its compute rails is known")
     assert second.remedy == "Run the driver and link stages for node2: none of its compute rails has a device."

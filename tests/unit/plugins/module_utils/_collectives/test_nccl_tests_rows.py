@@ -70,7 +70,7 @@ def test_large_figures_as_c_shortens_them() -> None:
     ],
     ids=["small", "none", "many", "known to be a deviation", "a number"],
 )
-def test_without_a_header_the_form_tells_a_deviation(
+def test_without_a_header_the_form_reports_a_deviation(
     cell: str, deviations: bool | None, wrong: int | None, deviation: float | None
 ) -> None:
     row = read_row(f"{START}     sum    15.28   68.64   68.64  {cell}    15.28   68.64   68.64  {cell}", deviations)

@@ -142,7 +142,7 @@ def test_a_row_that_was_torn_within_a_cell_is_left_out(at: int) -> None:
     assert (result.rows, result.elided) == (parse_nccl_tests(CLEAN).rows[1:], True)
 
 
-def test_a_row_whose_rest_never_came_is_left_out_and_said_to_be() -> None:
+def test_a_row_whose_rest_never_came_is_left_out_and_reported_to_be() -> None:
     result = parse_nccl_tests(CLEAN.replace(ROW, f"{ROW[:52]}\n"))
     assert ([row.size_bytes for row in result.rows][:1], len(result.rows)) == ([4194304], 5)
     assert (result.truncated, result.elided) == (False, True)
@@ -183,7 +183,7 @@ def test_different_runs_have_no_name_in_common() -> None:
     assert (result.out_of_bounds, result.out_of_bounds_ok, result.average_busbw_gbytes_per_s) == (3, False, None)
 
 
-def test_a_list_of_devices_with_a_gap_tells_no_number_of_ranks() -> None:
+def test_a_list_of_devices_with_a_gap_reports_no_number_of_ranks() -> None:
     result = parse_nccl_tests(CLEAN.replace("#  Rank  0", "#  Rank  7"))
     assert (len(result.ranks), result.nranks, result.elided) == (2, None, True)
 
@@ -223,7 +223,7 @@ def test_no_number_is_none_and_not_zero() -> None:
     assert (result.average_busbw_gbytes_per_s, result.truncated) == (None, False)
 
 
-def test_errors_are_told_once_and_not_without_end() -> None:
+def test_errors_are_reported_once_and_not_without_end() -> None:
     lines = [f"[1,{rank}]<stderr>:gpu{rank}: Test CUDA failure common.cu:897 'out of memory'\n" for rank in range(300)]
     launcher = "[1,0]<stdout>:srun: error: gpu001: task 3: Exited with exit code 3\n"
     result = parse_nccl_tests(CLEAN + launcher + "".join(lines * 2))

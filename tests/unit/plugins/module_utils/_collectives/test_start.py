@@ -72,7 +72,7 @@ def test_two_hosts_of_which_one_s_rank_is_killed() -> None:
         ("without", {"ranks": "error", "busbw": "unknown", "transport": "unknown"}),
     ],
 )
-def test_what_is_said_of_it(name: str, verdicts: dict[str, str]) -> None:
+def test_what_is_reported_of_it(name: str, verdicts: dict[str, str]) -> None:
     outcome = read_output(str(H100 / f"mpirun_{name}.txt"), host="gpu1", subject=name, exit_status=0)
     found = {each.check: each.status for each in judge(outcome, EXPECTED)}
     wanted = {"exit": "ok", "wrong": "ok", "hcas": "not_applicable", **verdicts}

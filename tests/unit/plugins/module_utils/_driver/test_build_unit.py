@@ -90,7 +90,7 @@ def test_it_is_started_with_a_new_log_and_written_down(bench: Bench) -> None:
     assert bench.state == {"key": {"flags": ["a"]}, "argv": list(bench.job.argv), "started": 100.0, "boot": "one", "rc": None}
 
 
-def test_the_same_is_taken_over_and_another_is_told_from_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_is_taken_over_and_another_is_distinguished_from_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.run()
     bench.time = 160.0
     look = bench.unit(RUNS)[0].look()
@@ -139,7 +139,7 @@ def test_a_power_cut_is_known(bench: Bench) -> None:
     assert (unit.look().phase, unit.started()) == ("lost", 100.0)
 
 
-def test_a_state_that_was_written_in_half_tells_nothing(bench: Bench) -> None:
+def test_a_state_that_was_written_in_half_reports_nothing(bench: Bench) -> None:
     for half in ("", '{"key": {"fl', "[]"):
         (bench.job.folder / "state.json").write_text(half)
         unit, _runner = bench.unit(ABSENT, RUNS)

@@ -21,7 +21,7 @@ FAILURE = {"meaning": "the installation failed", "lines": ["mlx5_core.c:12:5: er
 FAILED = LastBuild("the installation failed", ["mlx5_core.c:12:5: error: expected ';'"])
 
 
-def test_a_failure_is_told_with_its_lines() -> None:
+def test_a_failure_is_reported_with_its_lines() -> None:
     assert parse_state(json.dumps({"rc": 1, "started": 5.5, "failure": FAILURE})) == (5.5, FAILED)
 
 
@@ -49,7 +49,7 @@ def test_half_a_state_is_no_state(tmp_path: Path, text: str | None) -> None:
     assert (found is not None) is (text is not None and len(text) > 1)
 
 
-def test_it_is_told_what_was_run(tmp_path: Path) -> None:
+def test_what_was_run_is_reported(tmp_path: Path) -> None:
     write_tree(
         tmp_path,
         f"{BUNDLE_STATE}: {json.dumps({'started': 1, 'failure': None})}\n{DKMS_STATE}: {json.dumps({'started': 2, 'failure': FAILURE})}",

@@ -232,7 +232,7 @@ def test_no_file_at_all() -> None:
     assert read_modinfo(FakeRunner([(["modinfo", "siw"], 1, "", "modinfo: ERROR: Module siw not found.\n")]), ["siw"]) == {}
 
 
-def test_a_system_without_modinfo_tells_nothing() -> None:
+def test_a_system_without_modinfo_reports_nothing() -> None:
     class NoModinfo:
         def run(self, argv: Sequence[str], *, timeout_seconds: float = 30.0) -> Completed:
             raise CommandError(f"command not found: {argv[0]}")

@@ -34,7 +34,7 @@ def test_the_line_of_a_module(line: str, expected: str | None) -> None:
     assert parse_modules_dep(f"{OTHERS}{line}\n", "mlx5_core") == expected
 
 
-def test_each_kernel_is_told_for_itself(tmp_path: Path) -> None:
+def test_each_kernel_is_reported_for_itself(tmp_path: Path) -> None:
     write_tree(
         tmp_path,
         """

@@ -63,7 +63,7 @@ def test_an_answer_of_mokutil(answer: str, enrolled: bool) -> None:
     "text",
     ["", "EFI variables are not supported on this system\n", "Not a valid x509 certificate\n", "Failed to open /var/lib/dkms/mok.pub\n"],
 )
-def test_an_answer_that_tells_nothing_is_quoted(text: str) -> None:
+def test_an_answer_that_reports_nothing_is_quoted(text: str) -> None:
     with pytest.raises(ParseError) as caught:
         parse_test_key(text)
     assert repr(text) in str(caught.value)
@@ -134,7 +134,7 @@ def test_a_key_that_is_not_enrolled(tmp_path: Path) -> None:
     assert found == Mok(UBUNTU_KEY, enrolled=False, said=output)
 
 
-def test_a_key_that_the_kernel_has_built_in_is_told_on_standard_error(tmp_path: Path) -> None:
+def test_a_key_that_the_kernel_has_built_in_is_reported_on_standard_error(tmp_path: Path) -> None:
     output = f"{DKMS_KEY} is already in the built-in trusted keyring"
     assert read(tmp_path, f"{DKMS_KEY}: x", asked(DKMS_KEY, 255, "", f"{output}\n")).enrolled is True
 
@@ -162,7 +162,7 @@ def test_a_configuration_that_is_computed_leaves_the_key_unknown(tmp_path: Path)
     assert found.said == "/etc/dkms/framework.conf: mok_certificate: not one word: '$(find it)'"
 
 
-def test_mokutil_does_not_tell(tmp_path: Path) -> None:
+def test_mokutil_does_not_report(tmp_path: Path) -> None:
     err = "EFI variables are not supported on this system"
     assert read(tmp_path, f"{DKMS_KEY}: x", asked(DKMS_KEY, 1, "", f"{err}\n")) == Mok(DKMS_KEY, enrolled=None, said=err)
 

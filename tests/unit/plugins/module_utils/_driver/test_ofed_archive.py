@@ -150,7 +150,7 @@ def test_another_archive_is_refused(
         archive.inspect_archive(packed(tmp_path, *more, **options), VERSION)
 
 
-def test_a_folder_of_another_form_tells_no_version(tmp_path: Path) -> None:
+def test_a_folder_of_another_form_reports_no_version(tmp_path: Path) -> None:
     assert archive.inspect_archive(packed(tmp_path, top="ofed"), VERSION).top == "ofed"
 
 

@@ -232,7 +232,7 @@ def test_to_wait_for_what_was_never_started_is_a_failure(host: Host) -> None:
     assert "it was not started on node7" in host.installer([NONE], []).collected(0).meaning
 
 
-def test_check_mode_tells_and_touches_nothing(host: Host) -> None:
+def test_check_mode_reports_and_touches_nothing(host: Host) -> None:
     report = host.installer([NONE], [BARE], checksum="sha256:" + "0" * 64).present(0, check_mode=True)
     assert report.changed
     assert "mlnxofedinstall --force --tmpdir" in str(report.would)

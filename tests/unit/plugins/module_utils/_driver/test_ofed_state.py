@@ -100,7 +100,7 @@ def test_docas_packages_begin_with_the_release() -> None:
     assert has_version(state, "mlnx_ofed", "3.2.0") is False
 
 
-def test_an_ofed_of_doca_does_not_tell_the_release() -> None:
+def test_an_ofed_of_doca_does_not_report_the_release() -> None:
     assert has_version(ofed_state(stack("OFED-internal-25.10-1.7.1")), "doca", "3.2.0") is None
     assert has_version(ofed_state(stack(None)), "doca", "3.2.0") is None
 

@@ -82,7 +82,9 @@ LOCKDOWN = "sys/kernel/security/lockdown"
         ),
     ],
 )
-def test_what_does_not_apply_is_told_from_what_was_not_read(tmp_path: Path, files: dict[str, bytes | None], expected: list[str]) -> None:
+def test_what_does_not_apply_is_distinguished_from_what_was_not_read(
+    tmp_path: Path, files: dict[str, bytes | None], expected: list[str]
+) -> None:
     for folder in (path for path, data in files.items() if data is None):
         (tmp_path / folder).mkdir(parents=True)
     sys = machine(tmp_path, {path: data for path, data in files.items() if data is not None})

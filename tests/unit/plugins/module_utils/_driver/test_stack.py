@@ -133,7 +133,7 @@ def test_a_machine_with_ofed(tmp_path: Path) -> None:
     }
 
 
-def test_a_tree_tells_nothing_of_files(tmp_path: Path) -> None:
+def test_a_tree_reports_nothing_of_files(tmp_path: Path) -> None:
     stack = read_stack(ofed_machine(tmp_path), None)
     assert stack.modules["mlx5_core"] == Module("24.10-1.1.4", "MLX5_CORE0123", ["mlx5_ib"])
     assert list(stack.modules) == LOADED
@@ -317,7 +317,7 @@ def test_the_version_of_ofed(tmp_path: Path, text: str, version: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "#!/bin/sh\nexec /opt/ofed/info\n", 'echo "MLNX_OFED_LINUX-5.4-0 (User space)"'])
-def test_a_script_that_tells_no_version(tmp_path: Path, text: str) -> None:
+def test_a_script_that_reports_no_version(tmp_path: Path, text: str) -> None:
     with pytest.raises(ParseError) as caught:
         parse_ofed_script(text)
     assert repr(text) in str(caught.value)

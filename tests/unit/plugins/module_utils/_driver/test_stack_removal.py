@@ -151,7 +151,7 @@ def test_a_package_of_the_stack_whose_installation_did_not_end_belongs_to_the_st
 
 
 @pytest.mark.usefixtures("idle")
-def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_reported(tmp_path: Path) -> None:
     sys = tree(tmp_path, {"ofed-scripts": "24.10"})
     held = FakeRunner([([*PURGE, "ofed-scripts"], 1, "", "dpkg: error processing package ofed-scripts (--purge):\n")])
     assert "would not remove the packages" in str(read_removal(["ofed-scripts"], sys, held).unread)

@@ -115,7 +115,7 @@ def test_everything_that_is_in_use(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_not_told_is_left_out_of_the_words(tmp_path: Path) -> None:
+def test_what_is_not_reported_is_left_out_of_the_words(tmp_path: Path) -> None:
     text = """
         /proc/mounts: tmpfs /run tmpfs rw 0 0
         /sys/class/nvme/nvme1/transport: rdma
@@ -130,7 +130,7 @@ def test_nothing_is_in_use(tmp_path: Path) -> None:
     assert read_storage_uses(SysRoot(str(write_tree(tmp_path, f"/proc/mounts: {TCP}")))) == []
 
 
-def test_where_mounts_are_not_told_nothing_is_known(tmp_path: Path) -> None:
+def test_where_mounts_are_not_reported_nothing_is_known(tmp_path: Path) -> None:
     assert read_storage_uses(SysRoot(str(write_tree(tmp_path, "/sys/class/nvme/nvme1/transport: rdma")))) is None
 
 

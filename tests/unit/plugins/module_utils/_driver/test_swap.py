@@ -231,7 +231,7 @@ def test_without_modinfo_nothing_is_taken_for_right(tmp_path: Path) -> None:
         swap(host(tmp_path), runner, ["mlx5_ib"], ["mlx5_ib"], always=True)
 
 
-def test_the_order_is_that_of_who_holds_whom() -> None:
+def test_the_order_is_that_of_the_holders() -> None:
     real = {"ib_core": ["mlx5_ib", "rdma_cm"], "mlx5_core": ["mlx5_ib"], "mlx5_ib": [], "rdma_cm": ["rpcrdma", "elsewhere"], "rpcrdma": []}
     assert unload_order(real) == ["mlx5_ib", "rpcrdma", "rdma_cm", "ib_core", "mlx5_core"]
     assert sorted(unload_order({"a": ["b"], "b": ["a"], "c": ["c"]})) == ["a", "b", "c"]

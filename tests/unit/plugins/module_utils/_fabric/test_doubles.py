@@ -50,7 +50,7 @@ def find(calls: list[Call], linkinfo: str = "double-iblinkinfo-l") -> tuple[dict
     return found, tools.problems
 
 
-def test_both_are_told_by_their_names_and_places() -> None:
+def test_both_are_reported_by_their_names_and_places() -> None:
     assert find(CALLS) == (FOUND, [])
 
 
@@ -66,7 +66,7 @@ def test_without_a_lost_port_nobody_is_asked() -> None:
     ],
     ids=["the route leads elsewhere", "no answer"],
 )
-def test_what_the_routes_do_not_tell_is_not_guessed(first: Call, second: Call) -> None:
+def test_what_the_routes_do_not_report_is_not_guessed(first: Call, second: Call) -> None:
     assert find([first, second]) == ({}, [])
 
 
@@ -95,7 +95,7 @@ def test_a_graph_with_twins_is_not_whole_and_says_it_once() -> None:
     assert Graph.from_dict(json.loads(json.dumps(graph.to_dict()))) == graph
 
 
-def test_where_nobody_could_be_asked_the_tools_are_told_themselves() -> None:
+def test_where_nobody_could_be_asked_the_tools_themselves_are_reported() -> None:
     graph = read([(["smpquery", "nodeinfo", "-D", f"0,1,{port}"], 255, FAILED, "") for port in (3, 4)])
     assert graph.doubles == {}
     assert graph.problems[0] == "ibnetdiscover found the same GUID on two ports: 0xa088c20300000091"

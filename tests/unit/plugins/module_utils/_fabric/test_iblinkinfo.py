@@ -28,7 +28,7 @@ def test_a_port_that_is_up_and_one_that_is_down() -> None:
 
 
 @pytest.mark.parametrize("form", ["iblinkinfo", "iblinkinfo-p"])
-def test_all_forms_tell_the_same(form: str) -> None:
+def test_all_forms_report_the_same(form: str) -> None:
     def bare(port: LinkinfoPort) -> LinkinfoPort:
         return replace(port, kind=None, end=replace(port.end, guid=None) if port.end is not None else None)
 
@@ -72,14 +72,14 @@ def test_rates(link: str, more: str, state: str, rate: tuple[int, str], could_be
     )
 
 
-def test_what_a_link_that_is_down_could_be_is_not_told() -> None:
+def test_what_a_link_that_is_down_could_be_is_not_reported() -> None:
     """The numbers of a port that is down say nothing (C14-24.2.1 of the specification)."""
     text = UP.replace(" 4X        53.125 Gbps Active/  LinkUp", "                Down/ Polling").format("Could be 12X")
     (port,) = parse_iblinkinfo(f"Switch: {LEAF2} leaf2:\n{text}\n").ports
     assert (port.state, port.width, port.could_be) == ("DOWN", None, None)
 
 
-def test_ports_behind_which_nobody_is_told_are_lost() -> None:
+def test_ports_behind_which_nobody_is_reported_are_lost() -> None:
     found = parse_iblinkinfo(fabric_text("lossy-iblinkinfo"))
     assert found.problems == []
     assert [port.number for port in found.ports if not port.answered] == [5, 6]

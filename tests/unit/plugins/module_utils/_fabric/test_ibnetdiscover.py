@@ -109,7 +109,7 @@ def test_damage_is_a_problem(damaged: str) -> None:
 
 
 @pytest.mark.parametrize("last", ["Ca\t1", '[7]\t"S-2c5eab0300000400"[1]'], ids=["all ports of an HCA", "one port of a switch"])
-def test_a_link_that_one_end_only_tells_of(last: str) -> None:
+def test_a_link_that_only_one_end_reports(last: str) -> None:
     """The line behind the last title, or one in the middle, is not there."""
     lines = TOPOLOGY.rstrip().split("\n")
     at = max(number for number, line in enumerate(lines) if line.startswith(last))

@@ -70,7 +70,7 @@ UNANSWERED: Call = (PORTS[0], 110, "", "Query SA failed: Connection timed out\n"
 SILENT = "the subnet administrator, a part of the subnet manager, does not answer saquery: Query SA failed: Connection timed out"
 
 
-def test_a_master_that_is_dead_is_told_by_its_lid() -> None:
+def test_a_master_that_is_dead_is_reported_by_its_lid() -> None:
     assert ask(GONE).why_not == "no subnet manager answers at LID 1"
 
 

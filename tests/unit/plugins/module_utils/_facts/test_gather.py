@@ -121,7 +121,7 @@ def ask(root: Path, runner: FakeRunner, *sysctl_keys: str) -> dict[str, Any]:
     return to_dict(gather(SysRoot(str(root)), runner, Asked(sysctl=sysctl_keys), SilentPort()))
 
 
-def test_a_running_system_is_asked_for_what_files_do_not_tell(tmp_path: Path) -> None:
+def test_a_running_system_is_asked_for_what_files_do_not_report(tmp_path: Path) -> None:
     facts = ask(running(tmp_path), script())
 
     assert [facts["netdevs"]["eth0"][key] for key in ("max_mtu_bytes", "ipv4", "mtu_bytes")] == [65535, ["192.0.2.2/24"], 1500]
@@ -140,7 +140,7 @@ def test_a_running_system_is_asked_for_what_files_do_not_tell(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("subset", "asked", "addresses"), [({"netdevs"}, 2, ["127.0.0.1/8"]), (set(), 0, None)])
-def test_all_interfaces_are_told_of_by_what_is_asked_anyway(
+def test_all_interfaces_are_reported_by_what_is_asked_anyway(
     tmp_path: Path, subset: set[str], asked: int, addresses: list[str] | None
 ) -> None:
     sys = SysRoot(str(write_tree(running(tmp_path), "/sys/class/net/lo/flags: 0x9\n/sys/class/net/bond0/flags: 0x1402")))

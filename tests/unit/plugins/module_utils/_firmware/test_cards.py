@@ -65,7 +65,7 @@ def test_what_is_not_listed_is_unknown_where_something_could_not_be_read() -> No
     assert entry["error"] == "mstconfig could not read all settings of 0000:3d:00.0: nv_pci_conf"
 
 
-def test_an_element_of_an_array_is_told_as_the_array() -> None:
+def test_an_element_of_an_array_is_reported_as_the_array() -> None:
     runner = FakeRunner([(query(), 0, listing(ROWS), "")])
     name = "ESWITCH_HAIRPIN_DESCRIPTORS[0]"
     assert read_firmware(runner, [CARD], [name])[CARD]["settings"][name]["next_boot"] == "Array[0..7]"

@@ -64,7 +64,7 @@ def test_what_was_written_before_still_waits_for_a_reboot() -> None:
     assert device.why == f"{CARD} waits for a reboot or a reset: LINK_TYPE_P1 is IB(1) until then, and ETH(2) after it"
 
 
-def test_what_others_have_set_is_told_apart() -> None:
+def test_what_others_have_set_is_listed_separately() -> None:
     device = only(ensure({"NUM_OF_VFS": 8}, (query(), 0, listing(ETHERNET), "")))
     assert device.pending == {}
     assert device.pending_others == {"LINK_TYPE_P1": {"current": "IB(1)", "next_boot": "ETH(2)"}}
@@ -77,7 +77,7 @@ def test_taking_back_what_another_has_set_needs_no_reboot() -> None:
     assert (result.changed, result.reboot_required) == (True, False)
 
 
-def test_a_check_run_tells_the_same_and_writes_nothing() -> None:
+def test_a_check_run_reports_the_same_and_writes_nothing() -> None:
     result = ensure({"LINK_TYPE_P1": "ETH(2)"}, (query(), 0, listing(ROWS), ""), check_mode=True)
     assert result.changed
     assert only(result).pending == {"LINK_TYPE_P1": {"current": "IB(1)", "next_boot": "ETH(2)"}}
@@ -131,7 +131,7 @@ def test_what_cannot_be_written_is_refused_and_nothing_else_is_written_there(set
     assert not result.changed
 
 
-def test_a_read_only_setting_that_is_as_wished_is_no_error() -> None:
+def test_a_read_only_setting_that_is_as_requested_is_no_error() -> None:
     assert ensure({"NUM_OF_VFS": 8}, (query(), 0, listing(ROWS, read_only=["NUM_OF_VFS"]), "")).errors == []
 
 
@@ -154,7 +154,7 @@ def test_one_device_does_not_hide_another() -> None:
     assert [device.error is None for device in result.devices] == [False, True]
 
 
-def test_wishes_that_make_no_sense() -> None:
+def test_requests_that_make_no_sense() -> None:
     with pytest.raises(ApplyError, match=f"named twice.*{CARD}"):
         ensure_settings([{"device": CARD, "settings": {}}] * 2, runner=FakeRunner([]), check_mode=False)
     with pytest.raises(ApplyError, match="not a number, a text or a boolean: LINK_TYPE_P1 of"):

@@ -24,12 +24,12 @@ def test_what_is_printed_is_read_and_printed_again(text: str) -> None:
     assert spelled(read_value(text)) == text
 
 
-def test_a_value_that_is_not_told() -> None:
+def test_a_value_that_is_not_reported() -> None:
     assert spelled(None) is None
 
 
 @pytest.mark.parametrize("requested", [2, "2", "0x2", "ETH", "eth", "ETH(2)", " Eth(2) "])
-def test_one_value_is_wished_in_many_ways(requested: RequestedValue) -> None:
+def test_one_value_is_requested_in_many_ways(requested: RequestedValue) -> None:
     assert is_requested(Value("ETH", 2), requested)
     assert not is_requested(Value("IB", 1), requested)
 
@@ -64,5 +64,5 @@ def test_an_array_stands_for_several_values() -> None:
         ("255", "0x1(1)", "0xff"),
     ],
 )
-def test_what_set_is_told(requested: RequestedValue, now: str, word: str) -> None:
+def test_what_set_is_reported(requested: RequestedValue, now: str, word: str) -> None:
     assert argument(requested, read_value(now)) == word

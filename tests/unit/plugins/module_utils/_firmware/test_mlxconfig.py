@@ -72,7 +72,7 @@ def next_boot(text: str, number: int | None, **more: bool) -> Setting:
     return Setting(None, None, Value(text, number), **{"marked": False, "read_only": False, **more})
 
 
-def test_a_query_tells_what_the_next_boot_brings() -> None:
+def test_a_query_reports_what_the_next_boot_brings() -> None:
     assert parse_mlxconfig(PLAIN) == {
         "/dev/mst/mt4129_pciconf0": Mlxconfig(
             device="/dev/mst/mt4129_pciconf0",
@@ -112,7 +112,7 @@ def test_a_reboot_is_pending_where_the_next_value_differs_from_the_current_one(n
     assert parse_mlxconfig(VERBOSE)["0000:c1:00.0"].settings[name].reboot_pending is pending
 
 
-def test_the_elements_of_an_array_are_not_told() -> None:
+def test_the_elements_of_an_array_are_not_reported() -> None:
     row = "        FLEX_PARSER                                 Array[0..7]          Array[0..7]          Array[0..7]         \n"
     assert parse_mlxconfig(HEAD + row)["0000:c1:00.0"].settings["FLEX_PARSER"].reboot_pending is None
 
@@ -185,7 +185,7 @@ def test_blanks_and_other_lines_do_not_matter(spoil: Callable[[str], str]) -> No
     assert parse_mlxconfig(spoil(VERBOSE)) == parse_mlxconfig(VERBOSE)
 
 
-def test_tlvs_that_could_not_be_read_are_told() -> None:
+def test_tlvs_that_could_not_be_read_are_reported() -> None:
     failed = (
         "-E- Failed to query some of the TLVs:\n    Failed to query the current values of the following TLVs:\n"
         "    nv_roce_cc_P1_M0 nv_sw_offload_P0_M0 \n    Failed to query the next values of the following TLVs:\n    nv_x_P0_M0 \n"

@@ -140,7 +140,7 @@ def test_the_driver_is_not_built_again_where_that_is_refused(tmp_path: Path, boo
     assert ensure(host(tmp_path), Host(tmp_path, OK), refused=reason).withheld == ""
 
 
-def test_it_is_built_again_once_and_then_the_reason_is_said(tmp_path: Path, boot_file: Path) -> None:
+def test_it_is_built_again_once_and_then_the_reason_is_reported(tmp_path: Path, boot_file: Path) -> None:
     boot_file.parent.mkdir()
     boot_file.write_text("nvidia_peermem\n")
     runner = Host(tmp_path, EINVAL, QUIET, version("dkms-3.0.11"), dkms("build", "--force"), dkms("install", "--force"), EINVAL, CRC)
@@ -165,7 +165,7 @@ def test_a_build_that_fails_says_where_its_log_is(tmp_path: Path) -> None:
         ({"driver": "535.161.08"}, f"NVIDIA driver 535.161.08 is loaded while DKMS has {VERSION}: reboot"),
     ],
 )
-def test_what_cannot_be_built_again_is_said(tmp_path: Path, options: dict[str, Any], answer: str) -> None:
+def test_what_cannot_be_built_again_is_reported(tmp_path: Path, options: dict[str, Any], answer: str) -> None:
     with pytest.raises(ApplyError, match=answer):
         ensure(host(tmp_path, **options), Host(tmp_path, EINVAL, QUIET))
 

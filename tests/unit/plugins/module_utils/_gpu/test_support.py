@@ -37,7 +37,7 @@ def host(root: Path, text: str = "") -> SysRoot:
     return SysRoot(str(write_tree(root, f"{devices}/sys/bus/pci/devices/0001:00:00.0/modalias: {GPU}\n{text}")))
 
 
-def test_the_version_is_asked_where_no_package_database_tells_it(tmp_path: Path) -> None:
+def test_the_version_is_asked_where_no_package_database_reports_it(tmp_path: Path) -> None:
     runner = FakeRunner([(ASKED, 0, ANSWER, "")])
     assert read_gpu_support(host(tmp_path, "/usr/bin/nv-fabricmanager: x"), runner) == GpuSupport(None, 2, "535.161.08")
 
@@ -50,7 +50,7 @@ def test_a_package_answers_without_a_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("answer", [(ASKED, 127, "", "error while loading shared libraries"), (ASKED, 0, "", "")])
-def test_one_that_does_not_tell_is_unknown(tmp_path: Path, answer: tuple[list[str], int, str, str]) -> None:
+def test_one_that_does_not_report_is_unknown(tmp_path: Path, answer: tuple[list[str], int, str, str]) -> None:
     assert read_gpu_support(host(tmp_path, "/usr/bin/nv-fabricmanager: x"), FakeRunner([answer])).fabric_manager is None
 
 
@@ -61,7 +61,7 @@ BRIDGES = {
 
 
 @pytest.mark.parametrize("name", BRIDGES)
-def test_nvswitches_that_are_not_on_the_bus_are_told_by_the_nics_that_lead_to_them(tmp_path: Path, name: str) -> None:
+def test_nvswitches_that_are_not_on_the_bus_are_reported_by_the_nics_that_lead_to_them(tmp_path: Path, name: str) -> None:
     products, bridges = BRIDGES[name]
     base = "/sys/bus/pci/devices"
     nics = "".join(f"{base}/0000:0{at}:00.0/modalias: {NIC}\n{base}/0000:0{at}:00.0/vpd: {text}\n" for at, text in enumerate(products))
@@ -72,7 +72,7 @@ def test_nvswitches_that_are_not_on_the_bus_are_told_by_the_nics_that_lead_to_th
     assert found == GpuSupport(None, 0, "535.161.08" if bridges else None, bridges)
 
 
-def test_product_data_that_cannot_be_read_tells_of_no_nvswitch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_product_data_that_cannot_be_read_reports_no_nvswitch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sys = SysRoot(str(write_tree(tmp_path, f"/sys/bus/pci/devices/0000:01:00.0/modalias: {NIC}")))
     read_bytes = SysRoot.read_bytes
 
@@ -129,7 +129,7 @@ def test_libcuda_by_the_file_that_its_link_leads_to(tmp_path: Path, tree: str) -
 
 
 @pytest.mark.parametrize("tree", ["", "/usr/lib64/libcuda.so.1: x", "/usr/lib64/libcuda.so.1 -> /opt/stub/libcuda.so"])
-def test_a_libcuda_that_tells_no_version(tmp_path: Path, tree: str) -> None:
+def test_a_libcuda_that_reports_no_version(tmp_path: Path, tree: str) -> None:
     assert read_cuda_version(SysRoot(str(write_tree(tmp_path, tree)))) is None
 
 

@@ -169,7 +169,7 @@ def test_a_host_in_use_is_not_changed_and_the_difference_is_reported(root: Path)
     assert {diff["after_header"] for diff in shown.diffs} >= {"governor of the CPUs", "idle states of the CPUs"}
 
 
-def test_no_wish_takes_the_unit_out(root: Path) -> None:
+def test_no_request_takes_the_unit_out(root: Path) -> None:
     ensure_cpu(REQUEST, runner=Systemd(root, NEW, systemctl("enable", UNIT), systemctl("restart", UNIT)), look=look(root), check_mode=False)
     runner = FakeRunner([RUNNING, systemctl("disable", "--now", UNIT), systemctl("daemon-reload")])
     result = ensure_cpu(CpuRequest(None, None), runner=runner, look=look(root), check_mode=False)
@@ -177,7 +177,7 @@ def test_no_wish_takes_the_unit_out(root: Path) -> None:
     assert not ensure_cpu(CpuRequest(None, None), runner=FakeRunner([NEW]), look=look(root), check_mode=False).changed
 
 
-def test_where_tuned_runs_it_is_told(root: Path) -> None:
+def test_where_tuned_runs_it_is_reported(root: Path) -> None:
     write_tree(root, f"{TUNED}\n/etc/tuned/active_profile: balanced")
 
     class TunedAdm(FakeRunner):
@@ -196,7 +196,7 @@ def test_where_tuned_runs_it_is_told(root: Path) -> None:
     assert not (root / "ours" / UNIT).exists()
 
 
-def test_with_no_wish_tuned_takes_what_it_had_before_its_profile_goes(root: Path) -> None:
+def test_with_no_request_tuned_takes_what_it_had_before_its_profile_goes(root: Path) -> None:
     write_tree(root, f"{TUNED}\n/etc/tuned/active_profile: rdma-cluster\n/etc/tuned/rdma-cluster/tuned.conf: include=balanced")
     file = root / "ours/PROFILE_FILE"
     file.parent.mkdir()
@@ -218,7 +218,7 @@ def test_what_the_kernel_does_not_have_differs_from_nothing(tmp_path: Path) -> N
     assert ensure_cpu(REQUEST, runner=runner, look=look(tmp_path), check_mode=False).live == []
 
 
-def test_a_governor_that_the_kernel_refuses_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_governor_that_the_kernel_refuses_is_reported(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_self: Path, _text: str) -> None:
         raise OSError(22, "Invalid argument")
 

@@ -74,7 +74,7 @@ def test_read_service_limits(call: tuple[list[str], int, str, str], expected: Se
     assert read_service_limits(FakeRunner([call])) == expected
 
 
-def test_a_host_without_systemd_run_tells_nothing() -> None:
+def test_a_host_without_systemd_run_reports_nothing() -> None:
     class Bare:
         def run(self, argv, *, timeout_seconds: float = 30.0) -> Completed:  # type: ignore[no-untyped-def]
             raise CommandError(f"command not found: {argv[0]}")
@@ -92,7 +92,7 @@ def test_a_real_service() -> None:
     assert read_service_limits(SubprocessRunner()) is not None
 
 
-def test_the_files_say_what_is_wished_and_nothing_of_the_stack() -> None:
+def test_the_files_say_what_is_requested_and_nothing_of_the_stack() -> None:
     texts = {file.path: file.content for file in files(LimitsRequest(memlock_unlimited=True, open_files=131072, keep_ipc=True))}
     assert (texts[host_limits.LOGIN_FILE] or "").splitlines()[1:] == [
         "* - memlock unlimited",
@@ -112,7 +112,7 @@ def test_the_files_say_what_is_wished_and_nothing_of_the_stack() -> None:
     assert "stack" not in "".join(text or "" for text in texts.values()).lower()
 
 
-def test_what_is_not_wished_is_in_no_file() -> None:
+def test_what_is_not_requested_is_in_no_file() -> None:
     assert {file.content for file in files(LimitsRequest(memlock_unlimited=False, open_files=0, keep_ipc=False))} == {None}
     (login, *_others) = files(LimitsRequest(memlock_unlimited=False, open_files=131072, keep_ipc=False))
     assert "memlock" not in "".join((login.content or "").splitlines()[1:])

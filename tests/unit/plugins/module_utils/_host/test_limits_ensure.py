@@ -123,7 +123,7 @@ RELOAD = (["systemctl", "kill", "--signal=HUP", "systemd-logind.service"], 0, ""
 KEEP = LimitsRequest(memlock_unlimited=False, open_files=0, keep_ipc=True)
 
 
-def test_logind_is_told_and_looked_at(root: Path) -> None:
+def test_logind_is_reported_and_looked_at(root: Path) -> None:
     sys = SysRoot(str(write_tree(root, LOGIND)))
     runner = FakeRunner([REMOVES, RELOAD, KEEPS])
     result = ensure_limits(KEEP, runner=runner, sys=sys, check_mode=False)
@@ -132,7 +132,7 @@ def test_logind_is_told_and_looked_at(root: Path) -> None:
     assert not ensure_limits(KEEP, runner=again, sys=sys, check_mode=False).changed
 
 
-def test_check_mode_asks_logind_and_tells_it_nothing(root: Path) -> None:
+def test_check_mode_asks_logind_and_changes_nothing(root: Path) -> None:
     runner = FakeRunner([REMOVES])
     result = ensure_limits(KEEP, runner=runner, sys=SysRoot(str(write_tree(root, LOGIND))), check_mode=True)
     assert result.live

@@ -143,7 +143,7 @@ def test_the_first_process_may_be_closed_to_root(tmp_path: Path) -> None:
     assert found == idle([], [])
 
 
-def test_what_is_seen_beside_it_is_told(tmp_path: Path) -> None:
+def test_what_is_seen_beside_it_is_reported(tmp_path: Path) -> None:
     text = DRIVER + INIT + process(4711, "python3", "/dev/nvidia0") + process(4712, "python3", "/dev/nvidia0")
     found = read_load(Failing(write_tree(tmp_path, text), "/proc/4711/fd", errno.EACCES), FakeRunner([]))
     assert found.gpu_processes == [Process(4712, "python3")]
@@ -154,7 +154,7 @@ def test_without_process_1_there_may_be_others(tmp_path: Path, text: str) -> Non
     assert load(tmp_path, text) == idle(None, [])
 
 
-def test_a_name_is_told_without_what_a_terminal_would_obey(tmp_path: Path) -> None:
+def test_a_name_is_reported_without_what_a_terminal_would_obey(tmp_path: Path) -> None:
     (tmp_path / "proc/7").mkdir(parents=True)
     text = DRIVER + INIT + process(7, "x", "/dev/nvidia0")
     write_tree(tmp_path, text)

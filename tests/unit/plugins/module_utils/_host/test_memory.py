@@ -41,7 +41,7 @@ def test_a_file_without_what_matters_is_refused(missing: str) -> None:
         parse_meminfo(text)
 
 
-def test_a_host_without_the_file_has_no_memory_to_tell(tmp_path: Path) -> None:
+def test_a_host_without_the_file_has_no_memory_to_report(tmp_path: Path) -> None:
     assert read_memory(SysRoot(str(tmp_path))) is None
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/meminfo").write_text(TEXT)

@@ -85,7 +85,7 @@ def test_a_stamp_of_another_form_is_none(tmp_path: Path, stamp: str) -> None:
             parse_stamp(stamp)
 
 
-def test_what_only_root_may_read_is_not_told_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_only_root_may_read_is_not_reported_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_stamp(tmp_path, render_stamp(TESTS))
 
     def refuse(_sys: SysRoot, path: str, _parser: object) -> None:
@@ -117,7 +117,7 @@ def test_the_version_of_what_a_package_contains(package: str | None, version: st
     assert upstream_version(package) == version
 
 
-def test_the_facts_tell_of_packages_that_are_asked_for(tmp_path: Path) -> None:
+def test_the_facts_report_packages_that_are_asked_for(tmp_path: Path) -> None:
     facts = gather(SysRoot(str(debian(tmp_path))), asked=Asked(packages=["libnccl2", "nvidia-x"]))
     assert facts.nccl == NcclHost(f"{LIBRARY}.30.7", "2.30.7", None, "4.1.4")
     assert facts.stack is not None

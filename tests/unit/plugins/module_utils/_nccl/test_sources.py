@@ -92,7 +92,7 @@ def test_a_file_that_others_may_not_read(host: Path) -> None:
     assert read(host) == [replace(SITE, lines=(ConfLine(0, "", why),))]
 
 
-def test_a_link_to_what_the_user_may_not_read_is_not_told(host: Path) -> None:
+def test_a_link_to_what_the_user_may_not_read_is_not_reported(host: Path) -> None:
     """The module reads as root; the file of another user stands for /etc/shadow."""
     (host / "etc/shadow").write_text("NCCL_SECRET=root:hash\n")
     (host / "etc/shadow").chmod(0o640)
@@ -117,7 +117,7 @@ def test_what_is_no_file_is_not_opened(host: Path, kind: str) -> None:
     assert read(host, [passwd()], users=["alice"]) == [SITE]
 
 
-def test_only_what_may_be_meant_for_nccl_is_told(host: Path) -> None:
+def test_only_what_may_be_meant_for_nccl_is_reported(host: Path) -> None:
     (host / "etc/nccl.conf").write_text("NCCL_IB_TC=106\nTOKEN=secret\nTOKEN=again\nNCLL_DEBUG=INFO\nexport NCCL_X=1\nhello\n")
     assert read(host) == [
         Source(

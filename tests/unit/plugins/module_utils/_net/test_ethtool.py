@@ -90,7 +90,7 @@ class NoEthtool:
         *("[3]: rx_ucast_packets", "rx_bytes[0]", "Queue[0] InPackets", "2: rcv_pkts", "cpu0_rx_packets", "rvec_0_rx_pkts"),
     ],
 )
-def test_counters_of_one_queue_are_told(name: str) -> None:
+def test_counters_of_one_queue_are_reported(name: str) -> None:
     assert is_per_queue(name)
 
 
@@ -109,7 +109,7 @@ def test_all_other_counters_stay(name: str) -> None:
     assert not is_per_queue(name)
 
 
-def test_everything_that_a_driver_tells() -> None:
+def test_everything_that_a_driver_reports() -> None:
     port = FakePort(rings=Rings(1024, 1024, 8192, 8192), pause=Pause(False, True, False), statistics={"rx_prio3_pause": 5, "rx0_bytes": 9})
     assert read_ethtool(port, None, "eth1") == Ethtool(
         driver="mlx5_core",
@@ -132,7 +132,7 @@ def test_an_interface_that_is_not_there() -> None:
     assert read_ethtool(FakePort(None, link=None), FakeRunner([]), "eth1") is None
 
 
-def test_a_driver_that_tells_only_its_counters() -> None:
+def test_a_driver_that_reports_only_its_counters() -> None:
     read = read_ethtool(FakePort(None, link=None, statistics={"rx_packets": 1}), None, "eth1")
     assert read is not None
     reported = {key: value for key, value in asdict(read).items() if value is not None}
@@ -194,7 +194,7 @@ def test_a_tool_that_says_that_there_is_no_module(answer: str) -> None:
     assert (read.optic, read.unread) == (None, {})
 
 
-def test_a_cage_that_does_not_answer_is_empty_unless_the_link_tells_of_a_connector() -> None:
+def test_a_cage_that_does_not_answer_is_empty_unless_the_link_reports_a_connector() -> None:
     """mlx5 says EIO of an empty cage."""
     failed = {"module": "Input/output error"}
     for link, unread in ((LINK, failed), (replace(LINK, port="None"), {}), (None, {})):
@@ -203,7 +203,7 @@ def test_a_cage_that_does_not_answer_is_empty_unless_the_link_tells_of_a_connect
         assert (read.optic, read.unread) == (None, unread)
 
 
-def test_what_a_driver_could_not_answer_is_told() -> None:
+def test_what_a_driver_could_not_answer_is_reported() -> None:
     read = read_ethtool(FakePort(failed={"statistics": "Connection timed out"}), None, "eth1")
     assert read is not None
     assert (read.counters, read.unread) == ({}, {"statistics": "Connection timed out"})

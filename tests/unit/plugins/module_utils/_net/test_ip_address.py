@@ -77,6 +77,6 @@ def test_the_running_system_is_asked_once() -> None:
     assert read_ip_addresses(runner) == parse_ip_address(SHOWN)
 
 
-def test_an_ip_that_fails_tells_nothing() -> None:
+def test_an_ip_that_fails_reports_nothing() -> None:
     assert read_ip_addresses(FakeRunner([(ASK, 255, "", 'Option "-json" is unknown, try "ip -help".')])) is None
     assert read_ip_addresses(NoIp()) is None

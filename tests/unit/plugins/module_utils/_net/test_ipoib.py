@@ -95,7 +95,7 @@ def test_a_name_longer_than_the_kernel_s_is_refused() -> None:
         child_files("rail0", Ipoib("ibp24s0f0v1", children=[CHILD]))
 
 
-def test_what_is_as_wished_does_not_differ() -> None:
+def test_what_is_as_requested_does_not_differ() -> None:
     assert differences(shown(key="0xffff", mode="datagram"), shown(key="0x8101", mode="datagram")) == []
 
 
@@ -109,7 +109,7 @@ def test_a_child_that_is_not_there_or_is_another() -> None:
     assert differences(shown(), other) == [("ib0.8101 address 172.16.8.9/24", "ib0.8101 address 172.16.8.1/24")]
 
 
-def test_a_mode_that_the_driver_does_not_take_is_told() -> None:
+def test_a_mode_that_the_driver_does_not_take_is_reported() -> None:
     connected = Ipoib("ib0", "connected")
     assert differences(shown(key="0xffff", mode="datagram"), None, connected) == [("mode datagram", "mode connected")]
     assert "ConnectX-4" in connected.hint

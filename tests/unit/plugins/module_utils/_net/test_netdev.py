@@ -77,7 +77,7 @@ def test_reads_all_interfaces_and_no_file_beside_them(tmp_path: Path) -> None:
     assert "bonding_masters" not in seen
 
 
-def test_a_tree_without_interfaces_tells_nothing_of_them(tmp_path: Path) -> None:
+def test_a_tree_without_interfaces_reports_nothing_of_them(tmp_path: Path) -> None:
     assert read_interfaces(SysRoot(str(tmp_path))) is None
 
 
@@ -148,7 +148,7 @@ def test_reads_an_interface_without_device(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("port_name", "function"), [("pf0vf3", "representor"), ("c1pf0sf88", "representor"), ("p0", "pf"), ("", "pf"), ("pf0", "pf")]
 )
-def test_a_representor_is_told_by_the_name_of_its_port(tmp_path: Path, port_name: str, function: str) -> None:
+def test_a_representor_is_reported_by_the_name_of_its_port(tmp_path: Path, port_name: str, function: str) -> None:
     write_tree(soft_roce_machine(tmp_path), f"/sys/class/net/eth1/phys_port_name: {port_name}")
 
     assert read_netdev(SysRoot(str(tmp_path)), "eth1").function == function

@@ -40,7 +40,7 @@ def snapshot(root: Path, symbols: int = 1, *, more: dict[str, int] | None = None
     return found
 
 
-def test_what_rose_at_a_port_and_its_interface_is_told_of_the_rail(tmp_path: Path) -> None:
+def test_what_rose_at_a_port_and_its_interface_is_reported_of_the_rail(tmp_path: Path) -> None:
     before = snapshot(tmp_path)
     after = snapshot(tmp_path, 4, uptime="161.25 1.0", counters__symbol_error="17", hw_counters__out_of_sequence="9")
     risen_of_rail0 = {"out_of_sequence": 2, "rx_symbol_err_phy": 3, "symbol_error": 12}
@@ -55,7 +55,7 @@ def mlx5(priority: int, **counted: int) -> dict[str, int]:
     return {f"{name.partition('_')[0]}_prio{priority}_{name.partition('_')[2]}": value for name, value in counted.items()}
 
 
-def test_what_was_counted_in_each_priority_is_told_and_what_the_driver_does_not_tell_is_none(tmp_path: Path) -> None:
+def test_what_was_counted_in_each_priority_is_reported_and_what_the_driver_does_not_report_is_none(tmp_path: Path) -> None:
     still = mlx5(0, rx_bytes=5, tx_bytes=6)
     before = snapshot(tmp_path, more={**still, **mlx5(3, rx_bytes=100, tx_bytes=200, rx_pause=0, tx_pause=1, rx_discards=2)})
     now = mlx5(3, rx_bytes=1100, tx_bytes=2200, rx_pause=0, tx_pause=8, rx_discards=2)
@@ -67,7 +67,7 @@ def test_what_was_counted_in_each_priority_is_told_and_what_the_driver_does_not_
     }
 
 
-def test_a_counter_that_went_down_or_came_late_is_not_told(tmp_path: Path) -> None:
+def test_a_counter_that_went_down_or_came_late_is_not_reported(tmp_path: Path) -> None:
     before = snapshot(tmp_path, more=mlx5(3, rx_bytes=100, tx_bytes=200))
     after = snapshot(tmp_path, uptime="161.25 1.0", more=mlx5(3, rx_bytes=99, tx_bytes=250, rx_pause=4))
     reported = risen(PLACES, before, after)["rail0"]["priorities"]["3"]
@@ -85,14 +85,14 @@ def test_an_interface_that_cannot_be_compared_has_no_priorities_and_neither_has_
     assert risen(PLACES, before, after)["rail0"]["priorities"] is None
 
 
-def test_congestion_notifications_are_told_and_are_no_errors(tmp_path: Path) -> None:
+def test_congestion_notifications_are_reported_and_are_no_errors(tmp_path: Path) -> None:
     before = snapshot(tmp_path, hw_counters__np_cnp_sent="3", hw_counters__rp_cnp_handled="0")
     after = snapshot(tmp_path, uptime="161.25 1.0", hw_counters__np_cnp_sent="10", hw_counters__rp_cnp_handled="0")
     found = risen(PLACES, before, after)["rail0"]
     assert (found["cnps"], found["risen"]) == ({"np_cnp_sent": 7, "rp_cnp_handled": 0}, {})
 
 
-def test_two_rails_of_one_port_are_both_told_of_it(tmp_path: Path) -> None:
+def test_two_rails_of_one_port_are_both_reported_of_it(tmp_path: Path) -> None:
     places = [Place("rail0", "mlx5_0", "1"), Place("rail9", "mlx5_0", "1")]
     before, after = snapshot(tmp_path, more=mlx5(3, rx_bytes=1)), snapshot(tmp_path, uptime="161.25 1.0", more=mlx5(3, rx_bytes=5))
     found = risen(places, before, after)
@@ -122,7 +122,7 @@ def test_a_host_without_these_devices_has_no_counters(tmp_path: Path) -> None:
     assert (kept["devices"], kept["netdevs"], risen(PLACES, kept, kept)) == ({}, {}, {})
 
 
-def test_the_running_system_is_read_unless_told_otherwise() -> None:
+def test_the_running_system_is_read_unless_requested_otherwise() -> None:
     assert read_live([])["boot"]["boot_id"] == SysRoot().text("/proc/sys/kernel/random/boot_id")
 
 

@@ -169,7 +169,7 @@ def test_an_average_that_is_no_number_is_unknown(average: str) -> None:
     assert average in str(result.line)
 
 
-def test_gpu_buffers_are_told_by_the_command_line() -> None:
+def test_gpu_buffers_are_reported_by_the_command_line() -> None:
     refused = "Couldn't allocate MR with error=14\nfailed to create mr\nFailed to create MR\n"
     argv = ["ib_write_bw", "--use_cuda_bus_id=0000:1b:00.0"]
     assert judged(record(exit_code=1, stdout="", stderr=refused)).kind == "memory_registration"

@@ -224,7 +224,7 @@ def test_a_line_that_cannot_be_read_is_not_good(host: Host) -> None:
 
 @pytest.mark.parametrize("last", [[LAST], [STOPPED], []], ids=["ended well", "stopped", "killed"])
 @pytest.mark.parametrize("left", [b"", b"\x1f\x8b", gzip.compress(b"{}", mtime=0), None], ids=["empty", "torn", "another", "missing"])
-def test_what_is_of_another_plan_is_removed_and_begun_anew(host: Host, left: bytes | None, last: list[dict[str, Any]]) -> None:
+def test_what_is_of_another_plan_is_removed_and_begun_again(host: Host, left: bytes | None, last: list[dict[str, Any]]) -> None:
     home = host.write(measured(0), *last)
     (home / "plan.json").unlink()
     if left is not None:
@@ -483,7 +483,7 @@ def test_remove_stops_and_removes_once(host: Host) -> None:
     assert unit.remove(check_mode=False) is False
 
 
-def test_the_sweeps_that_run_are_told_by_name() -> None:
+def test_the_sweeps_that_run_are_reported_by_name() -> None:
     text = listed("a") + listed("b", "failed") + listed("c", "deactivating")
     assert running_sweeps(FakeRunner([(LIST, 0, text, "")])) == ["a", "c"]
 

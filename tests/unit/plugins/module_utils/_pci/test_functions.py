@@ -149,7 +149,7 @@ def test_equal_products_of_speed_and_width_carry_unequal_payloads(tmp_path: Path
     assert functions.PciReader(SysRoot(str(tmp_path))).function(NIC).narrowest == PciLink("0000:00:01.0", 64.0, 8)
 
 
-def test_what_a_function_does_not_tell_is_none(tmp_path: Path) -> None:
+def test_what_a_function_does_not_report_is_none(tmp_path: Path) -> None:
     root_port = PciHop("0000:00:01.0", None, None, None, None, None, None, None)
     expected = PciFunction("0000:01:00.0", None, None, None, None, None, None, None, None, None, None, None, [root_port])
 
@@ -192,7 +192,7 @@ def test_a_virtual_function_has_the_settings_of_its_physical_one(tmp_path: Path)
     assert (function.address, function.mps_bytes, function.mrrs_bytes) == ("0000:01:00.2", 512, 4096)
 
 
-def test_a_function_that_fell_off_the_bus_tells_no_payload(tmp_path: Path) -> None:
+def test_a_function_that_fell_off_the_bus_reports_no_payload(tmp_path: Path) -> None:
     write_config(tmp_path, NIC, b"\xff" * 4096)
     write_tree(tmp_path, f"{NIC}/current_link_speed: Unknown\n{NIC}/current_link_width: 63")
 

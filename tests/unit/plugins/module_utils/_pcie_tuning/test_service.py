@@ -128,7 +128,7 @@ def test_the_boot_fails_where_a_card_is_gone_and_does_the_others(host: Host) -> 
     assert "not the PCIe settings of a host" in done.stderr
 
 
-def test_drift_is_mended_without_touching_the_service(host: Host) -> None:
+def test_drift_is_fixed_without_touching_the_service(host: Host) -> None:
     host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT))
     SysfsPort(str(host.root)).write_word(SECOND, 0x68, CONTROL)
     result = host.ensure(RUNNING)
@@ -136,7 +136,7 @@ def test_drift_is_mended_without_touching_the_service(host: Host) -> None:
     assert [diff["after_header"] for diff in result.diffs] == [f"MRRS of {SECOND}"]
 
 
-def test_another_wish_runs_the_unit_with_its_new_file(host: Host) -> None:
+def test_another_request_runs_the_unit_with_its_new_file(host: Host) -> None:
     host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT))
     result = host.ensure(RUNNING, systemctl("restart", UNIT), requested=PcieRequest((NIC,), 2048, "auto"))
     assert [change.path for change in result.service.files] == [str(host.files / "pcie.json")]
@@ -172,7 +172,7 @@ def test_a_unit_that_fails_is_quoted(host: Host) -> None:
 
 
 @pytest.mark.parametrize("requested", [PcieRequest((), 4096, "auto"), PcieRequest((NIC,), None, "leave"), PcieRequest((NIC,), None, "vm")])
-def test_a_wish_for_nothing_removes_the_service_and_leaves_the_settings(host: Host, requested: PcieRequest) -> None:
+def test_a_request_for_nothing_removes_the_service_and_leaves_the_settings(host: Host, requested: PcieRequest) -> None:
     host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT))
     tuned = config_of(host.root, NIC)
     removed = host.ensure(RUNNING, systemctl("disable", "--now", UNIT), systemctl("daemon-reload"), requested=requested)
@@ -320,12 +320,12 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("change", "message"), WRONG, ids=[next(iter(change)) for change, _message in WRONG])
-def test_a_wish_that_is_none_is_refused(change: dict[str, object], message: str) -> None:
+def test_a_request_that_is_none_is_refused(change: dict[str, object], message: str) -> None:
     with pytest.raises(ParseError, match=message):
         make_request(**{"nics": [NIC], "mrrs_bytes": 512, "acs": "leave", **change})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", "{}", '{"nics": 1, "mrrs_bytes": null, "acs": "leave"}', '{"more": 1}'])
-def test_a_file_that_says_no_wish_is_refused(text: str) -> None:
+def test_a_file_that_says_no_request_is_refused(text: str) -> None:
     with pytest.raises(ParseError, match="not the PCIe settings of a host"):
         parse_request(text)

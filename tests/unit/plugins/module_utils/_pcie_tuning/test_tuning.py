@@ -110,7 +110,7 @@ def test_on_bare_metal_what_redirects_goes_and_the_rest_stays(tmp_path: Path) ->
     ],
     ids=["a virtual machine", "vm", "ConnectX-8", "Grace", "datadirect"],
 )
-def test_where_acs_is_needed_it_is_told_and_left(tmp_path: Path, host: dict[str, str], requested: str, mode: str, left: str) -> None:
+def test_where_acs_is_needed_it_is_reported_and_left(tmp_path: Path, host: dict[str, str], requested: str, mode: str, left: str) -> None:
     root = pcie_host(tmp_path / "host", **host)  # type: ignore[arg-type]
     found = survey(PcieRequest((NIC,), None, requested), SysRoot(str(root)), SysfsPort(str(root)))
     assert (found.acs, found.settings, found.problems) == (mode, [], [])
@@ -118,7 +118,7 @@ def test_where_acs_is_needed_it_is_told_and_left(tmp_path: Path, host: dict[str,
     assert all("ACS SrcValid, TransBlk, ReqRedir" in reason and left in reason for _subject, reason in found.left)
 
 
-def test_gpus_that_nothing_tells_the_model_of_are_left_alone(tmp_path: Path) -> None:
+def test_gpus_that_nothing_reports_the_model_of_are_left_alone(tmp_path: Path) -> None:
     root = pcie_host(tmp_path / "host", model="")
     found = survey(PcieRequest((NIC,), None, "auto"), SysRoot(str(root)), SysfsPort(str(root)))
     assert (found.acs, found.settings) == ("leave", [])
@@ -156,7 +156,7 @@ def test_a_write_that_is_ignored_is_seen_at_the_read_back(tmp_path: Path) -> Non
     assert done.failures[2].startswith(f"{ROOT_PORT} ACS TransBlk was written, and ACS SrcValid, TransBlk, ReqRedir")
 
 
-def test_a_write_that_the_kernel_refuses_is_told_apart_from_a_failure(tmp_path: Path) -> None:
+def test_a_write_that_the_kernel_refuses_is_distinguished_from_a_failure(tmp_path: Path) -> None:
     root = pcie_host(tmp_path / "host")
     port = LockedPort(str(root))
     done = apply(survey(PcieRequest((OTHER,), 4096, "leave"), SysRoot(str(root)), port).settings, port)

@@ -97,7 +97,7 @@ def test_a_write_without_effect_is_an_error(tmp_path: Path) -> None:
         ensure_qos(profile(), PORT, qos_host(tmp_path, Dcb(deaf=["pfc"])), check_mode=False, change_allowed=True, toggle_allowed=True)
 
 
-def test_a_refusal_is_told_with_the_command(tmp_path: Path) -> None:
+def test_a_refusal_is_reported_with_the_command(tmp_path: Path) -> None:
     with pytest.raises(ApplyError, match=r"^`dcb ets set dev ens1f0np0 .*` failed: Attribute write: Operation not permitted$"):
         ensure_qos(profile(), PORT, qos_host(tmp_path, Dcb(refuses="ets")), check_mode=False, change_allowed=True, toggle_allowed=True)
 

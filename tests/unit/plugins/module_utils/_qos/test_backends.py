@@ -148,7 +148,7 @@ def test_no_entry_is_trust_in_pcp_and_no_host_is_the_firmware() -> None:
     assert (settings.trust, settings.dscp_to_priority, settings.dcbx) == ("pcp", {}, "firmware")
 
 
-def test_a_tool_that_hangs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_that_hangs_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def hang(self: Without, argv: tuple[str, ...], **kwargs: float) -> None:
         raise CommandError(f"{argv[0]} did not end within 30 seconds")
 

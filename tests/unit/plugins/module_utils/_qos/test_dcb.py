@@ -42,7 +42,7 @@ def test_pfc() -> None:
     assert parse_dcb_pfc(dcb_texts.PFC) == DcbPfc([False, False, False, True, False, False, False, False], 7)
 
 
-def test_ets_is_told_by_what_is_set_and_not_by_what_is_recommended() -> None:
+def test_ets_is_reported_by_what_is_set_and_not_by_what_is_recommended() -> None:
     assert parse_dcb_ets(dcb_texts.ETS) == DcbEts(
         priority_to_tc=[0, 0, 0, 3, 0, 0, 6, 0],
         tsa=["ets", "ets", "ets", "ets", "ets", "ets", "strict", "ets"],

@@ -21,7 +21,7 @@ def of(state: dict[str, Any], **roce: Any) -> list[tuple[str, str, Any, Any]]:
 
 
 @pytest.mark.parametrize("state", [mlx5_qos(), dcb_qos()], ids=["mlnx_qos", "dcb"])
-def test_nothing_differs_on_an_interface_that_is_as_it_shall_be(state: dict[str, Any]) -> None:
+def test_nothing_differs_on_an_interface_that_is_as_planned(state: dict[str, Any]) -> None:
     assert of(state) == []
 
 
@@ -76,7 +76,7 @@ def test_global_pause_goes_before_pfc_comes() -> None:
     assert differences(profile(), {**mlx5_qos(), "pause": None}) == []
 
 
-def test_only_what_is_wished_and_there_is_compared() -> None:
+def test_only_what_is_requested_and_there_is_compared() -> None:
     assert of(mlx5_qos(cable_length_m=7)) == []
     assert of(mlx5_qos(cable_length_m=7), cable_length_m=30) == [("cable_length", "", 7, 30)]
     assert of(dcb_qos(cable_length_m=None), cable_length_m=30) == []

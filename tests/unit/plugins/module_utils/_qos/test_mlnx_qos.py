@@ -60,7 +60,7 @@ def test_trust_in_pcp() -> None:
     )
 
 
-def test_the_oldest_version_tells_pfc_and_classes_alone() -> None:
+def test_the_oldest_version_reports_pfc_and_classes_alone() -> None:
     assert parse_mlnx_qos(OLDEST) == MlnxQos(
         dcbx_mode=None,
         trust=None,
@@ -107,7 +107,7 @@ def test_a_driver_that_knows_no_rate_limits_does_not_say_which_class_is_which() 
     assert qos.warnings == ["Rate limit is not supported on your system!"]
 
 
-def test_a_driver_without_ets_tells_nothing() -> None:
+def test_a_driver_without_ets_reports_nothing() -> None:
     qos = parse_mlnx_qos("ETS features are not supported on your system\n")
     assert qos == MlnxQos(None, None, None, None, None, None, None, None, None, ["ETS features are not supported on your system"])
 

@@ -87,7 +87,7 @@ def test_another_profile_runs_each_unit_again_with_its_new_file(root: Path) -> N
     assert machine.did == [f"restart {UNIT}", f"restart {OTHER_UNIT}"]
 
 
-def test_a_setting_that_was_changed_is_mended_without_touching_the_units(root: Path) -> None:
+def test_a_setting_that_was_changed_is_fixed_without_touching_the_units(root: Path) -> None:
     machine = QosMachine(root)
     ensure(machine, NIC, SECOND)
     machine.did.clear()
@@ -105,7 +105,7 @@ def test_a_unit_that_was_disabled_is_enabled(root: Path) -> None:
     assert machine.did == [f"enable {UNIT}", f"restart {UNIT}"]
 
 
-def test_what_takes_a_link_down_is_withheld_and_told(root: Path) -> None:
+def test_what_takes_a_link_down_is_withheld_and_reported(root: Path) -> None:
     machine = QosMachine(root)
     result = ensure(machine, NIC, toggle_allowed=False)
     rest = [name for name in ALL if name != "pfc"]
@@ -150,19 +150,19 @@ def test_a_file_of_the_kernel_that_refuses_is_that_nic_s_failure(root: Path, mon
         ensure_service(profile(), [NIC, SECOND], host, check_mode=False, change_allowed=True, toggle_allowed=True)
 
 
-def test_all_units_that_fail_are_told(root: Path) -> None:
+def test_all_units_that_fail_are_reported(root: Path) -> None:
     machine = QosMachine(root, broken=[UNIT, OTHER_UNIT])
     with pytest.raises(ApplyError, match=rf"Job for {UNIT} failed.*; .*Job for {OTHER_UNIT} failed"):
         ensure(machine, NIC, SECOND)
 
 
-def test_a_nic_that_is_not_there_is_told_and_the_others_are_done(root: Path) -> None:
+def test_a_nic_that_is_not_there_is_reported_and_the_others_are_done(root: Path) -> None:
     machine = QosMachine(root)
     result = ensure(machine, NIC, {"pci": "0000:99:00.0"})
     assert (result.ports.missing, result.written) == (["0000:99:00.0"], {NAME: ALL})
 
 
-def test_an_interface_without_its_device_is_told(root: Path) -> None:
+def test_an_interface_without_its_device_is_reported(root: Path) -> None:
     host = qos_host(root, QosMachine(root))
     (root / "sys/class/infiniband/mlx5_1").unlink()
     result = ensure_service(profile(), [NIC, SECOND], host, check_mode=False, change_allowed=True, toggle_allowed=True)

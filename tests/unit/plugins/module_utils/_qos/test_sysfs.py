@@ -72,13 +72,13 @@ def test_others_have_none(tmp_path: Path, pci: str | None) -> None:
     assert find_places(careful(write_tree(tmp_path, f"{PARAMS}/np_cnp_prio: 6")), "eth1", pci) == Places(None, {}, {}, [], [])
 
 
-def test_a_switch_that_does_not_tell_leaves_all_unknown(tmp_path: Path) -> None:
+def test_a_switch_that_does_not_report_leaves_all_unknown(tmp_path: Path) -> None:
     reader = careful(write_tree(tmp_path, "\n".join(f"{ECN}/roce_np/enable/{number}: 1" for number in range(7))))
 
     assert read_switches(reader, find_places(reader, "eth1", None).enable_np) is None
 
 
-def test_a_kernel_that_is_locked_down_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_is_locked_down_is_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "\n".join(f"{PARAMS}/{name}: 1" for name in (*NP_PARAMETERS.values(), *RP_PARAMETERS.values()))
     reader = careful(write_tree(tmp_path, text))
     places = find_places(reader, "eth1", PCI)
@@ -94,7 +94,7 @@ def test_a_kernel_that_is_locked_down_is_told_once(tmp_path: Path, monkeypatch: 
     ]
 
 
-def test_a_file_that_makes_no_sense_is_told_with_its_path(tmp_path: Path) -> None:
+def test_a_file_that_makes_no_sense_is_reported_with_its_path(tmp_path: Path) -> None:
     reader = careful(write_tree(tmp_path, f"{PARAMS}/np_cnp_dscp: forty-eight"))
 
     assert reader.numbers({"cnp_dscp": f"{PARAMS}/np_cnp_dscp"}) == {}

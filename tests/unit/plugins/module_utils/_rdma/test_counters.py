@@ -36,7 +36,7 @@ def test_a_quiet_host_was_compared_and_nothing_rose() -> None:
     }
 
 
-def test_what_rose_is_told_and_what_is_no_error_is_not() -> None:
+def test_what_rose_is_reported_and_what_is_no_error_is_not() -> None:
     after = later()
     first_port(after)["counters"].update(symbol_error=12, port_xmit_data=10**9, port_xmit_discards=1)
     first_port(after)["hw_counters"]["out_of_sequence"] = 3
@@ -48,7 +48,7 @@ def test_what_rose_is_told_and_what_is_no_error_is_not() -> None:
     assert found["netdevs"]["ens1np0"] == {"carrier_downs": 2, "rx_symbol_err_phy": 12}
 
 
-def test_a_counter_that_somebody_cleared_or_that_one_reading_does_not_tell_is_left_out() -> None:
+def test_a_counter_that_somebody_cleared_or_that_one_reading_does_not_report_is_left_out() -> None:
     before, after = card_facts(), later()
     first_port(before)["counters"].update(symbol_error=500, link_downed=None)
     first_port(after)["counters"].update(symbol_error=4, link_downed=4, port_rcv_errors=None, local_link_integrity_errors=2)

@@ -179,7 +179,7 @@ def test_a_nic_with_two_ports(tmp_path: Path) -> None:
         ("/sys/class/infiniband/x0/node_type: 4: RNIC", None, None),
     ],
 )
-def test_the_driver_is_told_by_what_exists(tmp_path: Path, files: str, driver: str | None, software: bool | None) -> None:
+def test_the_driver_is_reported_by_what_exists(tmp_path: Path, files: str, driver: str | None, software: bool | None) -> None:
     if "/virtual/" in files:
         files += "\n/sys/class/infiniband/x0 -> ../../devices/virtual/infiniband/x0"
 
@@ -188,7 +188,7 @@ def test_the_driver_is_told_by_what_exists(tmp_path: Path, files: str, driver: s
     assert (device["driver"], device["software"]) == (driver, software)
 
 
-def test_what_a_device_does_not_tell_is_none(tmp_path: Path) -> None:
+def test_what_a_device_does_not_report_is_none(tmp_path: Path) -> None:
     nothing = {"state": None, "physical_state": None, "link_layer": None, "rate_gbps": None, "width": None, "speed": None, "lid": None}
     port = {
         **nothing,

@@ -270,7 +270,7 @@ def test_nothing_but_a_parse_error_escapes(text: str) -> None:
 
 
 @given(st.integers(0, len(DETAILED)))
-def test_a_cut_output_is_refused_or_tells_nothing_wrong(end: int) -> None:
+def test_a_cut_output_is_refused_or_reports_nothing_wrong(end: int) -> None:
     with contextlib.suppress(ParseError):
         cut, whole = parse_ibv_devinfo(DETAILED[:end])["mlx5_0"], parse_ibv_devinfo(DETAILED)["mlx5_0"]
         assert dataclasses.replace(cut, ports=whole.ports) == whole
@@ -282,7 +282,7 @@ def test_a_cut_output_is_refused_or_tells_nothing_wrong(end: int) -> None:
                 assert gid in (known, dataclasses.replace(known, type=None))
 
 
-def test_a_text_that_ends_behind_a_gid_does_not_tell_its_type() -> None:
+def test_a_text_that_ends_behind_a_gid_does_not_report_its_type() -> None:
     end = DETAILED.index("fe80:0000:0000:0000:0202:c9ff:fef9:bfa0") + len("fe80:0000:0000:0000:0202:c9ff:fef9:bfa0")
     gids = parse_ibv_devinfo(DETAILED[:end])["mlx5_0"].ports["1"].gids or []
     assert [(gid.gid, gid.type) for gid in gids] == [("fe80:0000:0000:0000:0202:c9ff:fef9:bfa0", None)]

@@ -41,7 +41,7 @@ def test_our_defaults_are_opensm_s_own() -> None:
     }
 
 
-def test_what_is_wished_is_written_in_opensm_s_words() -> None:
+def test_what_is_requested_is_written_in_opensm_s_words() -> None:
     found = parse_conf(
         text(
             {"m_key": "0x00000000000000ff", "sa_key": None},

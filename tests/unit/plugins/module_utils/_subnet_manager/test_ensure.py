@@ -484,7 +484,7 @@ def test_one_that_dies_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("state", ["INIT", "ACTIVE"])
-def test_one_that_its_condition_keeps_from_starting_is_told_at_once(monkeypatch: pytest.MonkeyPatch, state: str) -> None:
+def test_one_that_its_condition_keeps_from_starting_is_reported_at_once(monkeypatch: pytest.MonkeyPatch, state: str) -> None:
     """systemctl calls it a success. The port may be active by another manager."""
     monkeypatch.setattr(subnet_manager_ensure, "SETTLE_SECONDS", 60.0)
     with pytest.raises(ApplyError, match=rf"its condition ConditionPathExists={UMAD} is not met\. .*`modprobe ib_umad`"):

@@ -49,7 +49,7 @@ def test_without_tenants_everybody_is_full_as_without_a_file() -> None:
     assert render_partitions("a", []).endswith("\nDefault=0x7fff, ipoib, mtu=4 :\n    ALL=full ;\n")
 
 
-def test_a_default_partition_that_is_said_wins() -> None:
+def test_a_default_partition_that_is_given_wins() -> None:
     answer = Partition("Ground", 0x7FFF, everybody("full"))
     text = render_partitions("a", [TENANT, answer])
     assert text.count("0x7fff") == 1
@@ -141,7 +141,7 @@ def test_what_a_port_loses() -> None:
     assert [str(each) for each in losses(A, before, {0x7FFF: "limited", 0x102: "full"})] == ["loses 0x0101 (full)", "0x7fff full → limited"]
 
 
-def test_a_limited_default_partition_stays_where_nothing_is_said() -> None:
+def test_a_limited_default_partition_stays_where_nothing_is_given() -> None:
     limited, full = (render_partitions("a", [TENANT], each) for each in ("limited", "full"))
     assert with_default_of(full, limited) == limited
     assert with_default_of(full, full) == full

@@ -161,7 +161,7 @@ def test_a_virtual_function_has_a_path_and_no_link_of_its_own() -> None:
     assert bad(list(found.values())) == [("pcie.path", "error")]
 
 
-def test_a_function_that_tells_no_link_is_not_judged() -> None:
+def test_a_function_that_reports_no_link_is_not_judged() -> None:
     facts = card_facts()
     first_pci(facts).update(speed_gtps=None, width=None, max_speed_gtps=None, max_width=None, narrowest=None, hops=[])
     assert {finding.status for finding in links(facts).values()} == {"not_applicable"}
@@ -177,7 +177,7 @@ def test_a_card_is_judged_before_it_has_an_rdma_device() -> None:
     assert (path.status, "Gen4 x8" in path.observed) == ("error", True), path
 
 
-def test_a_nic_without_an_rdma_device_tells_no_path() -> None:
+def test_a_nic_without_an_rdma_device_reports_no_path() -> None:
     facts = card_facts()
     del facts["devices"]["mlx5_0"]
     assert {finding.observed for finding in links(facts).values()} == {"no PCI function is known for this NIC"}
@@ -208,7 +208,7 @@ def test_an_uplink_that_two_rails_share_is_a_warning_once() -> None:
     assert len(shared(facts, None, "link")) == 1
 
 
-def test_a_link_that_caps_a_rail_alone_is_not_told_again_as_shared() -> None:
+def test_a_link_that_caps_a_rail_alone_is_not_reported_again_as_shared() -> None:
     facts = one_switch(16.0, 8)
     for name in ("mlx5_0", "mlx5_1"):
         facts["devices"][name]["pci"]["narrowest"] = {"address": UPSTREAM, "speed_gtps": 16.0, "width": 8}
@@ -223,7 +223,7 @@ def test_two_ports_of_one_card_share_its_slot() -> None:
     assert (finding.status, finding.observed) == ("warning", "it carries 229 Gb/s, but rail0, rail1 together need 400 Gb/s")
 
 
-def test_only_rails_with_a_card_and_a_rate_share_a_link_and_only_links_that_tell_theirs() -> None:
+def test_only_rails_with_a_card_and_a_rate_share_a_link_and_only_links_that_report_theirs() -> None:
     facts = one_switch(32.0, 16)
     first_pci(facts)["hops"][1]["width"] = None
     assert [finding.subject for finding in shared(facts)] == [f"PCIe link at {ROOT}"]

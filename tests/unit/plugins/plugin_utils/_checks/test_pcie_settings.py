@@ -80,7 +80,7 @@ def test_a_payload_above_what_a_bridge_takes() -> None:
     assert found["pcie.payload"].observed.endswith("; 0000:3b:00.0 supports less")
 
 
-def test_a_bridge_that_tells_no_payload_is_left_out() -> None:
+def test_a_bridge_that_reports_no_payload_is_left_out() -> None:
     facts = card_facts()
     first_pci(facts)["hops"][0].update(mps_bytes=None, mps_max_bytes=None)
     assert found_in(facts)["pcie.payload"].status == "ok"
@@ -167,7 +167,7 @@ def test_bridges_without_acs_do_not_redirect_and_unread_ones_are_unknown() -> No
 @pytest.mark.parametrize(
     ("device_id", "model"), [("0x1023", "NVIDIA H100"), ("0x1025", None), ("0x1021", "NVIDIA GB200"), ("0x1021", "NVIDIA GH200 480GB")]
 )
-def test_platforms_that_need_acs_are_told_to_switch_nothing_off(device_id: str, model: str | None) -> None:
+def test_platforms_that_need_acs_have_nothing_to_switch_off(device_id: str, model: str | None) -> None:
     facts = gpu_facts()
     facts["gpus"][0]["model"] = model
     first_pci(facts)["device_id"] = device_id
@@ -188,7 +188,7 @@ def test_the_iommu(mode: str | None, status: str) -> None:
     assert words == ((True, True) if status == "warning" else (False, False))
 
 
-def test_a_machine_that_does_not_tell_whether_it_is_virtual_is_looked_at() -> None:
+def test_a_machine_that_does_not_report_whether_it_is_virtual_is_looked_at() -> None:
     assert warned(found_in(gpu_facts(mode="translated", virtual_machine=None))) == [("host.iommu", "warning")]
 
 

@@ -129,7 +129,7 @@ def test_what_is_software() -> None:
     assert [port.software for port in rail_ports("link", HOST, card_rails(soft=True), from_dict(card_facts()))] == [True, True]
 
 
-def test_the_command_that_tells_most() -> None:
+def test_the_command_that_reports_most() -> None:
     looks = {kind: rail_ports("link", HOST, rails, from_dict(card_facts(kind)))[0].look for kind, rails in
              (("Ethernet", card_rails()), ("InfiniBand", infiniband_rails()))}  # fmt: skip
     assert looks == {"Ethernet": "`ethtool ens1np0` and `ethtool -m ens1np0`", "InfiniBand": "`mstlink -d 0000:3d:00.0 -m -c`"}

@@ -254,7 +254,7 @@ def test_a_missing_device_of_the_intent_is_corrected_there(folder: RunFolder) ->
     assert "rdma_nccl.variables.NCCL_IB_HCA" in first.remedy
 
 
-def test_a_missing_device_is_not_told_where_all_runs_are_well(folder: RunFolder) -> None:
+def test_a_missing_device_is_not_reported_where_all_runs_are_well(folder: RunFolder) -> None:
     hosts = known()
     hosts["node3"]["intent"]["collectives"]["environment"] = {"NCCL_IB_HCA": "mlx5_99"}
     climbed(folder)

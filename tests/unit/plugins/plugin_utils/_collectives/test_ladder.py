@@ -124,7 +124,7 @@ def test_an_uplink_that_only_all_together_fill_is_not_a_hosts_fault() -> None:
     assert ladder.blames == (Blame(CONNECTION, names[:4], names[4:], left_out=names[4:]),)
 
 
-def test_two_hosts_alone_cannot_tell_which_it_is() -> None:
+def test_two_hosts_alone_cannot_show_which_it_is() -> None:
     ladder, results = run(hosts(2), bad("node2"))
     assert ladder == Ladder(None, (), (Blame(UNCLEAR, hosts(2), left_out=hosts(2)),), hosts(2))
     assert len(results) == 2

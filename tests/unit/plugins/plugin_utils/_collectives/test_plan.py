@@ -116,7 +116,7 @@ def test_a_proof_of_a_host_alone_says_nothing_of_several() -> None:
     assert plan(one, {"node1": {"all_reduce": proof(plan(one), "node1", partners=0)}}).chosen(None) == []
 
 
-def test_what_nccl_is_told_ends_a_proof_and_how_often_it_is_repeated_does_not() -> None:
+def test_what_nccl_is_set_to_ends_a_proof_and_how_often_it_is_repeated_does_not() -> None:
     proofs = {host: {"all_reduce": proof(plan(), host)} for host in HOSTS}
     assert plan(known(repeats=7, timeout_seconds=9), proofs).chosen(None) == []
     changed = known()

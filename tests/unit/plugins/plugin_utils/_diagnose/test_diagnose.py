@@ -473,7 +473,7 @@ def with_card(**since: Any) -> Change:
     ],
     ids=["first run", "still", "flaps"],
 )
-def test_a_first_run_does_not_tell_whether_a_link_goes_down(risen: dict[str, int] | None, verdict: str, seen: str) -> None:
+def test_a_first_run_does_not_report_whether_a_link_goes_down(risen: dict[str, int] | None, verdict: str, seen: str) -> None:
     since = {"run": "r", "seconds": 60.0, "devices": {}, "netdevs": {"ens1": risen, "ens2": risen}} if risen is not None else {}
     answer = cause(WARN.format("node1", RETRY), fleet(with_card(**since)), "port.flaps").answers["node1"]
     assert answer.verdict == verdict
@@ -571,7 +571,7 @@ def test_the_local_address_may_be_of_a_vlan_or_bond() -> None:
     assert checked.answers["node1"] == (EXCLUDED, "192.168.100.1 of node1 is in 192.168.100.0/24, 192.168.100.2 is too")
 
 
-def test_addresses_that_were_not_read_are_not_said_to_be_missing() -> None:
+def test_addresses_that_were_not_read_are_not_reported_to_be_missing() -> None:
     def unread(facts: Facts) -> None:
         facts["interfaces"] = None
         for netdev in facts["netdevs"].values():
@@ -631,7 +631,7 @@ def test_who_is_meant_by_a_name_of_the_log(name: str, names: dict[str, str]) -> 
     assert list(diagnosis.findings[0].causes[0].answers) == ["node1"]
 
 
-def test_a_host_that_the_play_does_not_know_is_said() -> None:
+def test_a_host_that_the_play_does_not_know_is_reported() -> None:
     diagnosis = found(WARN.format("elsewhere", LOCKED), fleet(as_it_is))
     assert diagnosis.strangers == ["elsewhere"]
     assert {each.name: each.verdict for each in diagnosis.findings[0].causes} == {

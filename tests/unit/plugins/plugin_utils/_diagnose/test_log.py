@@ -113,7 +113,7 @@ def test_times_count_where_all_errors_have_one() -> None:
     assert read_job_log([lines[0].partition("] ")[2], lines[1]]).cause == "ib.retry"
 
 
-def test_without_an_error_the_first_symptom_is_told() -> None:
+def test_without_an_error_the_first_symptom_is_reported() -> None:
     symptom = "RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:1333, unhandled system error (run with NCCL_DEBUG=INFO for details)\n"
     assert read_job_log([WARN.format(29, "node1", CLOSED), symptom]).cause == "nccl.system"
 
@@ -126,7 +126,7 @@ def test_a_port_that_went_down_explains_retries_that_follow_it() -> None:
 
 
 @pytest.mark.parametrize("event", ["client reregistration(17)", "SM change(13)"])
-def test_a_subnet_manager_that_starts_anew_explains_no_retries(event: str) -> None:
+def test_a_subnet_manager_that_starts_again_explains_no_retries(event: str) -> None:
     """Every port of the fabric has such events when the subnet manager is taken over by another one."""
     reregistered = WARN.format(28, "node1", f"NET/IB : mlx5_0:1 Got non-fatal async event: {event}")
     down = WARN.format(28, "node1", "NET/IB : mlx5_0:1 Got non-fatal async event: port error(10)")

@@ -161,7 +161,7 @@ def test_storage_over_rdma_is_in_the_way() -> None:
     assert reload(host(modules=pending(), uses=None))["obstacles"] == ["whether storage uses RDMA is unknown"]
 
 
-def test_facts_of_a_real_host_that_tell_less() -> None:
+def test_facts_of_a_real_host_that_report_less() -> None:
     """Read before there were counts of references: nothing is taken for unused."""
     tree = lab_facts()
     for seen in tree["stack"]["modules"].values():

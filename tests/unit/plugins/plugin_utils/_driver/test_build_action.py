@@ -116,7 +116,7 @@ def test_a_log_that_cannot_be_read_is_replaced_by_what_was_quoted(tmp_path: Path
     assert (tmp_path / "driver/node7.log").read_text() == "the end\n"
 
 
-def test_a_unit_that_outlives_its_limit_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_unit_that_outlives_its_limit_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = Run(tmp_path, monkeypatch, [RUNS] * 3).work(timeout_seconds=60, poll_seconds=120)
     assert "it is still running 6 minutes after its start" in result["msg"]
 

@@ -57,7 +57,7 @@ def test_it_builds_what_is_missing(tmp_path: Path) -> None:
     assert "dkms autoinstall -k 6.1.0-9" in called
 
 
-def test_a_build_that_fails_is_said_and_fails_nothing(tmp_path: Path) -> None:
+def test_a_build_that_fails_is_reported_and_fails_nothing(tmp_path: Path) -> None:
     answer, called = run(tmp_path, "debian", "6.1.0-9", before=STOCK, after=STOCK)
     assert "kernel 6.1.0-9 has no RDMA driver but the stock one" in answer
     assert "make.log" in answer

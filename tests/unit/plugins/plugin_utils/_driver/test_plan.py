@@ -230,7 +230,7 @@ def test_an_older_kernel_is_refused_or_rebooted_first() -> None:
     assert decide(driver("inbox", None), tree)["reboot"]["needed"] is False
 
 
-def test_all_refusals_are_told() -> None:
+def test_all_refusals_are_reported() -> None:
     refused = decide(driver(), host(system={"version_id": "13"}, secure_boot=True, kernels=[KERNEL, NEWER], newest=NEWER))["refused"]
     assert all(word in refused for word in ("debian 13", "Secure Boot", f"Reboot node1 into {NEWER}"))
 

@@ -123,7 +123,7 @@ def test_packages_of_the_distribution(intent: dict[str, Any], changes: dict[str,
         assert found == packages
 
 
-def test_kernels_are_held_where_that_is_wished() -> None:
+def test_kernels_are_held_where_that_is_requested() -> None:
     names = ["linux-image-amd64", "linux-headers-amd64"]
     assert hold(driver(hold_kernel=True), here()) == {"packages": names, "differs": True}
     assert hold(driver(hold_kernel=True), here(held=["linux-image-amd64"])) == {"packages": names, "differs": True}

@@ -445,7 +445,7 @@ def marking() -> Tree:
     return facts
 
 
-def test_quality_of_service_as_it_shall_be() -> None:
+def test_quality_of_service_as_planned() -> None:
     text = explain("node1", intent(roce={}), marking())
     assert marked(text) == []
     assert [line.strip() for line in part_of(text, "RAILS") if line.split()[0] in ("QoS", "boot")] == [

@@ -148,7 +148,7 @@ def test_one_mark_for_one_thing(answer: dict[str, str], section: dict[str, Any],
     assert rows(text)[line.split()[1]][1:] == [note]
 
 
-def test_an_old_number_of_a_level_is_said_in_words_and_not_marked() -> None:
+def test_an_old_number_of_a_level_is_reported_in_words_and_not_marked() -> None:
     text = lab({SITE: {"NCCL_IB_HCA": LAB_HCA, "NCCL_P2P_LEVEL": "5"}}, variables={"NCCL_P2P_LEVEL": 5})
     assert rows(text)["NCCL_P2P_LEVEL"][1:] == ["5 is the old spelling of SYS"]
     assert not [line for line in text.splitlines() if line.startswith("!")]
@@ -157,7 +157,7 @@ def test_an_old_number_of_a_level_is_said_in_words_and_not_marked() -> None:
 @pytest.mark.parametrize(
     ("value", "wrong"), [("PIX", False), ("LOC", False), ("0", False), ("99", False), ("", False), ("pix", True), ("PH", True), ("٣", True)]
 )
-def test_levels_are_told_by_their_case(value: str, wrong: bool) -> None:
+def test_levels_are_reported_by_their_case(value: str, wrong: bool) -> None:
     assert bool(value_trouble("NCCL_NET_GDR_LEVEL", value)) is wrong
     assert value_trouble("NCCL_DEBUG", value) == ""
 
@@ -175,7 +175,7 @@ def test_what_exists_or_may_exist_is_no_trouble(name: str) -> None:
         ("NCCL_IB_GDR_LEVEL", "nothing"),
     ],
 )
-def test_what_is_said_of_a_name_that_is_not_known(name: str, words: str) -> None:
+def test_what_is_reported_of_a_name_that_is_not_known(name: str, words: str) -> None:
     assert meaning(name) == words
 
 

@@ -106,7 +106,7 @@ def test_without_lldp_it_does_not_apply_and_says_why(tmp_path: Path) -> None:
     }
 
 
-def test_where_some_tell_and_some_do_not_the_plane_is_unknown(tmp_path: Path) -> None:
+def test_where_some_report_and_some_do_not_the_plane_is_unknown(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     read(folder, "n1", neighbours("n1", "swp1"))
     read(folder, "n2", silent("lldpcli is not installed on this host: install lldpd"))
@@ -146,7 +146,7 @@ def test_one_silent_host_among_others_is_missed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("asked", ["nobody", "no lldpd", "silent", "well"])
 @pytest.mark.parametrize("text", [None, "links: [1", "", "links: []"], ids=["missing", "no YAML", "empty", "no cable"])
-def test_a_plan_that_cannot_be_read_is_an_error_whoever_was_asked(tmp_path: Path, asked: str, text: str | None) -> None:
+def test_a_plan_that_cannot_be_read_is_an_error_whichever_host_was_asked(tmp_path: Path, asked: str, text: str | None) -> None:
     folder, hosts = RunFolder(tmp_path), known(1)
     if asked != "nobody":
         read(folder, "n1", silent("lldpcli is not installed") if asked == "no lldpd" else neighbours("n1", "swp1", AT[asked]))

@@ -104,7 +104,7 @@ def test_a_cable_of_a_host_is_its_own_and_one_of_a_spine_the_planes(folder: Path
     assert [(check, status) for check, status, _subject in found["plane default"]] == [("fabric.cabling", "error")]
 
 
-def test_a_host_that_is_gone_with_its_leaf_is_not_told_again(folder: Path) -> None:
+def test_a_host_that_is_gone_with_its_leaf_is_not_reported_again(folder: Path) -> None:
     fabric = leafspine(leaves=4, spines=2, hosts_per_leaf=2)
     hosts, text = known(fabric, plan="plan.yml"), fabric.plan_text()
     fabric.remove("leaf1")
@@ -154,7 +154,7 @@ def test_a_plane_that_nobody_could_ask_is_unknown_once(folder: Path) -> None:
     assert not (folder / RUNS[2] / FABRIC).exists()
 
 
-def test_the_reader_that_was_told_most_counts(folder: Path) -> None:
+def test_the_reader_that_was_given_most_counts(folder: Path) -> None:
     fabric = rail(hosts=4, rails=2, spines=2, cables=1)
     there = RunFolder(folder / RUNS[2])
     read(there, Graph("default", {}, [], "ibnetdiscover", False, ["ibnetdiscover is not installed on this host"]), "node1")
@@ -171,7 +171,7 @@ def test_without_a_subnet_manager_there_is_one_finding(folder: Path) -> None:
     assert all_bad(judge(folder, known(fabric))) == {"plane default": [("fabric.link", "error", "all links")]}
 
 
-def test_an_hca_on_another_plane_is_told_by_the_planes_together(folder: Path) -> None:
+def test_an_hca_on_another_plane_is_reported_by_the_planes_together(folder: Path) -> None:
     compute, storage = rail(hosts=4, rails=2, spines=2, cables=1, seed=1), rail(hosts=4, rails=1, spines=1, cables=1, seed=2)
     hosts = known(compute, "compute")
     for host, its in known(storage, "storage").items():

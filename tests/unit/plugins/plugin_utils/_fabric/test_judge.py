@@ -329,7 +329,7 @@ def test_a_fault_gives_its_finding_by_the_rails_alone(fault: Callable[[Fabric], 
 
 
 @pytest.mark.parametrize(("fault", "planned", "by_rails"), NAMED)
-def test_since_the_last_run_a_fault_is_told_once(fault: Callable[[Fabric], None], planned: Brief, by_rails: Brief | None) -> None:
+def test_since_the_last_run_a_fault_is_reported_once(fault: Callable[[Fabric], None], planned: Brief, by_rails: Brief | None) -> None:
     clean, fabric = rail(), rail()
     fault(fabric)
     asked = Asked(None, clean.expected(), 1.0, before=clean.graph(), before_run="7")
@@ -360,7 +360,7 @@ def test_two_faults_give_two_findings() -> None:
     assert [each.check for each in troubles(fabric, clean)] == ["fabric.cabling", "fabric.cabling", "fabric.link"]
 
 
-def test_what_is_planned_too_thin_is_told_once() -> None:
+def test_what_is_planned_too_thin_is_reported_once() -> None:
     fabric = rail(spines=2)
     found = troubles(fabric, fabric)
     assert [(each.check, each.subject) for each in found] == [("fabric.ratio", "leaf1, leaf2, leaf3, leaf4")]
@@ -390,7 +390,7 @@ def test_one_spine_alone_is_the_only_way() -> None:
     ]
 
 
-def test_a_host_on_another_plane_is_told_by_its_place() -> None:
+def test_a_host_on_another_plane_is_reported_by_its_place() -> None:
     clean, fabric = rail(), rail()
     fabric.remove("node3 mlx5_1")
     elsewhere = {clean.guid("node3 mlx5_1"): "plane storage (leaf9 port 2)"}
@@ -410,14 +410,14 @@ def test_a_name_may_begin_with_the_maker_s() -> None:
         assert [each.subject for each in troubles(fabric, clean)] == ["switches without a name"]
 
 
-def test_two_switches_of_one_name_are_told_apart() -> None:
+def test_two_switches_of_one_name_are_distinguished() -> None:
     fabric = rail()
     fabric.nodes["leaf2"]["name"] = "leaf1"
     found = bad(judge(fabric.graph(), Asked(expected=fabric.expected())).findings)
     assert [(each.check, each.status, each.subject) for each in found] == [("fabric.graph", "warning", "leaf1")]
 
 
-def test_switches_that_nobody_has_named_are_told_by_the_guids_of_the_plan_or_not_at_all() -> None:
+def test_switches_that_nobody_has_named_are_reported_by_the_guids_of_the_plan_or_not_at_all() -> None:
     clean, fabric = rail(), rail()
     for name, node in fabric.nodes.items():
         if node["kind"] == "switch":

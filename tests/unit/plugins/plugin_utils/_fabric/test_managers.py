@@ -57,7 +57,7 @@ def test_one_that_stood_by_has_taken_over() -> None:
     assert brief(fleet(2, 2, 2), {"blue": [sm(2, "MASTER", 13)]}) == [("n1", "plane blue", ERROR, "n2 (LID 2)")]
 
 
-def test_one_that_does_not_hand_over_is_told_apart_from_one_that_does_not_run() -> None:
+def test_one_that_does_not_hand_over_is_distinguished_from_one_that_does_not_run() -> None:
     remedies = []
     for first in ([], [sm(1, "STANDBY", 14)]):
         (finding, *_others) = check(fleet(2, 2), {"blue": [sm(2, "MASTER", 13), *first]})["n1"]
@@ -72,7 +72,7 @@ def test_another_host_or_a_switch_is_the_master() -> None:
     assert brief(fleet(9, 9, 9))[0] == ("n1", "plane blue", ERROR, "a switch, or a host that is not in this run (LID 9)")
 
 
-def test_two_masters_are_told_of_the_host_that_has_the_other_one() -> None:
+def test_two_masters_are_reported_of_the_host_that_has_the_other_one() -> None:
     assert brief(fleet(1, 1, 9, 1)) == [("n3", "plane blue", ERROR, "its master is LID 9 on rail0; that of the plane is LID 1")]
 
 

@@ -107,13 +107,13 @@ def test_an_even_load_is_well() -> None:
     assert loaded({("leaf1", "spine1"): 0.85})[0].status == "ok"
 
 
-def test_a_spine_that_carries_less_is_told_once() -> None:
+def test_a_spine_that_carries_less_is_reported_once() -> None:
     (finding,) = loaded({(f"leaf{leaf}", "spine2"): 0.2 for leaf in range(1, 5)})
     assert (finding.check, finding.status, finding.subject) == ("fabric.balance", "warning", "spine2")
     assert "spine2 carries 75% less than the others, for 4 leaves" in finding.observed
 
 
-def test_a_leaf_of_uneven_load_is_told_by_its_ports() -> None:
+def test_a_leaf_of_uneven_load_is_reported_by_its_ports() -> None:
     (finding,) = loaded({("leaf1", "spine1"): 1.5})
     assert (finding.subject, finding.observed) == (
         "leaf1",
@@ -127,7 +127,7 @@ def test_an_idle_fabric_has_no_balance() -> None:
     assert loaded({(f"leaf{leaf}", f"spine{spine}"): 0.001 for leaf in range(1, 5) for spine in range(1, 5)})[0].status == "not_applicable"
 
 
-def test_what_went_is_told_when_it_comes_back() -> None:
+def test_what_went_is_reported_when_it_comes_back() -> None:
     whole, cut = leafspine(), leafspine()
     cut.cut(UPLINK)
     second = judge(cut.graph(), Asked(before=whole.graph(), before_run="1"))
@@ -143,7 +143,7 @@ def test_what_went_is_told_when_it_comes_back() -> None:
     assert fourth.history["gone"] == {}
 
 
-def test_slower_and_faster_are_told_apart() -> None:
+def test_slower_and_faster_are_distinguished() -> None:
     before, after = leafspine(), leafspine()
     for fabric, spine in ((before, "spine3"), (after, "spine4")):
         for end in [end for end in fabric.cables if end[0] == spine]:
@@ -154,7 +154,7 @@ def test_slower_and_faster_are_told_apart() -> None:
     assert not any(each.observed.endswith("slower") for each in found), "fabric.link tells those already"
 
 
-def test_an_earlier_run_that_was_not_complete_tells_nothing() -> None:
+def test_an_earlier_run_that_was_not_complete_reports_nothing() -> None:
     before = leafspine()
     before.complete = False
     (finding,) = of("fabric.change", judge(leafspine().graph(), Asked(before=before.graph(), before_run="1")))

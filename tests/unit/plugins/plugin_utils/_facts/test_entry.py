@@ -274,7 +274,7 @@ def test_damaged_facts_in_the_folder_are_one_hosts_unknown(clusters: dict[str, C
     assert (finding.check, finding.status, finding.host) == ("host.facts", UNKNOWN, ODD)
 
 
-def test_an_exception_is_told_in_one_printable_line() -> None:
+def test_an_exception_is_reported_in_one_printable_line() -> None:
     with pytest.raises(KeyError) as raised:
         json.loads("{}")["\x1b[2K" * 100]
     assert place_of(raised.value).isprintable()

@@ -21,7 +21,7 @@ from tests.unit.builders.cards import ADDRESSES, card_facts, card_rails
 from tests.unit.builders.firmware import dual_port, entry, intent, setting_facts
 
 
-def test_nothing_is_asked_where_nothing_is_wished() -> None:
+def test_nothing_is_asked_where_nothing_is_requested() -> None:
     assert firmware_names(intent(card_rails())) == []
     assert firmware_names(intent(card_rails()), from_dict(card_facts())) == []
     assert firmware_names(intent(card_rails(), link_type=False), from_dict(card_facts("InfiniBand"))) == []
@@ -68,7 +68,7 @@ def test_in_doubt_a_call_is_needed() -> None:
     assert firmware_differs(intent(card_rails()), from_dict(card_facts("InfiniBand")))
 
 
-def test_without_a_wish_no_call_is_needed() -> None:
+def test_without_a_request_no_call_is_needed() -> None:
     assert not firmware_differs(intent(card_rails()), from_dict(card_facts()))
     assert not firmware_differs(intent(card_rails()), None)
     assert not firmware_differs(intent(card_rails(soft=True), {"SRIOV_EN": 0}), from_dict(card_facts()))

@@ -24,7 +24,7 @@ def shown(requests: list[RailRequest]) -> list[tuple[str | None, dict[str, objec
     return [(request.card, request.settings) for request in requests]
 
 
-def test_nothing_is_wished_where_the_link_layer_is_as_planned() -> None:
+def test_nothing_is_requested_where_the_link_layer_is_as_planned() -> None:
     assert shown(requested(intent(card_rails()), card_facts())) == [(ADDRESSES[0], {}), (ADDRESSES[1], {})]
 
 

@@ -374,7 +374,7 @@ def test_a_host_of_which_not_all_is_known_is_no_part_of_any_majority(stage: str,
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_facts_that_tell_nothing_are_not_applicable(stage: str) -> None:
+def test_facts_that_report_nothing_are_not_applicable(stage: str) -> None:
     hosts = fleet(3)
     for known in hosts.values():
         known["facts"] = {"devices": {}, "netdevs": {}, "stack": {}}

@@ -53,7 +53,7 @@ def test_one_clock_among_good_ones_is_named_with_its_offset(ahead: float, words:
     assert findings[2].remedy.startswith("1. On node3, run `date` and `chronyc tracking`")
 
 
-def test_of_two_hosts_the_control_node_tells_which_is_off() -> None:
+def test_of_two_hosts_the_control_node_reports_which_is_off() -> None:
     assert statuses(host(), host(3 * HOURS)) == ["ok", "error"]
     # It is not believed against two hosts that agree.
     good, late = found(host(-3 * HOURS), host(-3 * HOURS))

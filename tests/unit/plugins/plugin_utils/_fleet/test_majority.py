@@ -32,7 +32,7 @@ def test_none_may_be_what_most_say() -> None:
 
 
 @pytest.mark.parametrize("values", [("a", "b"), ("a", "a", "b", "b"), ("a", "a", "b", "c")], ids=["one each", "half", "half against two"])
-def test_without_more_than_half_nobody_can_tell_who_is_odd(values: tuple[str, ...]) -> None:
+def test_without_more_than_half_nobody_can_decide_which_is_odd(values: tuple[str, ...]) -> None:
     answer = claims(*values)
     found = list(odd_ones(answer))
     assert [odd.claim for odd in found] == answer

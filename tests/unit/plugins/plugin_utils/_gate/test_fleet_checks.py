@@ -125,7 +125,7 @@ def test_a_host_that_misses_a_device_is_not_odd_and_nobody_else_is() -> None:
     assert odd(one) == []
 
 
-def test_a_host_that_is_told_something_else_is_odd_whatever_its_rails_are() -> None:
+def test_a_host_with_other_settings_is_odd_whatever_its_rails_are() -> None:
     reported = {"variables": {"NCCL_IB_QPS_PER_CONNECTION": 4}}
     assert odd(two_planes(4, reported, planes="aa")) == [("node4", "NCCL_IB_QPS_PER_CONNECTION")]
     assert odd(two_planes(4, {"variables": {"NCCL_CROSS_NIC": 1}})) == [("node4", "NCCL_CROSS_NIC")]
@@ -166,14 +166,14 @@ def test_no_device_at_all_is_one_finding_of_nccl(version: str | None) -> None:
     assert {each.status for each in findings if each.check == "nccl.gid_index"} == {"not_applicable"}
 
 
-def test_a_missing_device_that_the_user_names_is_told_once() -> None:
+def test_a_missing_device_that_the_user_names_is_reported_once() -> None:
     (stop,), _findings = without("rxe_rail1", variables={"NCCL_IB_HCA": "=rxe_rail0:1,rxe_rail1:1"})
     assert stop == ("nccl.hca", "error", "no such device; the host has rxe_rail0")
     stops, _findings = without("rxe_rail1", variables={"NCCL_IB_HCA": "=rxe_rail0:1"})
     assert stops == [("nccl.hca", "unknown", "rail1 has no RDMA device")]
 
 
-def test_another_port_that_is_down_is_told_beside_a_missing_device() -> None:
+def test_another_port_that_is_down_is_reported_beside_a_missing_device() -> None:
     intent, facts = lab_intent(), {**lab_facts(), "nccl_files": {}}
     del facts["devices"]["rxe_rail1"]
     facts["devices"]["rxe_rail0"]["ports"]["1"]["state"] = "DOWN"

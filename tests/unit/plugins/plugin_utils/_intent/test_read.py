@@ -334,7 +334,7 @@ def test_a_problem_is_named(change: Change, check: str, expected: str) -> None:
     assert [problem.check for problem in found if str(problem).startswith(expected)] == [check], [str(problem) for problem in found]
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     def change(variables: dict[str, Any]) -> None:
         variables["rdma_rails"][0]["mtu_bytes"] = 1
         variables["rdma_rails"][1]["adress"] = "x"

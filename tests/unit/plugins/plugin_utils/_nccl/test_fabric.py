@@ -53,7 +53,7 @@ def infiniband(*tables: tuple[int, ...] | None, **sections: Any) -> tuple[dict[s
     ],
     ids=["default", "first", "second", "differ", "limited", "not read", "absent", "none", "limited beside absent"],
 )
-def test_the_index_is_told_where_it_is_one_and_not_the_first(
+def test_the_index_is_reported_where_it_is_one_and_not_the_first(
     tables: list[tuple[int, ...] | None], value: str | None, status: str, observed: str
 ) -> None:
     intent, facts = infiniband(*tables)

@@ -135,7 +135,7 @@ def stops(intent: dict[str, Any], facts: dict[str, Any]) -> list[tuple[str, str,
     return [(each.check, each.subject, each.remedy) for each in stopping(HOST_CHECKS["nccl"]("node1", intent, from_dict(facts)))]
 
 
-def test_a_host_as_the_facts_tell_of_it() -> None:
+def test_a_host_as_the_facts_report_it() -> None:
     assert host_problems(lab_intent(), from_dict(lab_facts())) == []
     intent = lab_intent(nccl={"conf_file": "/opt/nccl.conf", "variables": {"NCCL_CONF_FILE": "/opt/nccl.conf", "NCCL_IB_SL": 99}})
     others = {"site": {"NCCL_IB_HCA": "=rxe_rail0:1,rxe_rail1:1", "NCCL_DEBUG": "WARNING"}, "root": {"NCCL_IB_HCA": "=rxe_rail0:1"}}
@@ -147,7 +147,7 @@ def test_a_host_as_the_facts_tell_of_it() -> None:
     ]
 
 
-def test_what_the_intent_has_is_told_once_and_corrected_there() -> None:
+def test_what_the_intent_has_is_reported_once_and_corrected_there() -> None:
     """It stands in two files of ours, which every run of the stage writes anew."""
     intent = lab_intent(nccl={"socket_ifname": "bond9", "variables": {"NCCL_IB_SL": 99, "NCCL_DEBUG": "WARNING"}})
     assert stops(intent, after_the_stage(intent)) == [
@@ -177,7 +177,7 @@ def test_a_device_that_is_not_there_is_one_error(value: str, found: list[tuple[s
     assert stops(intent, after_the_stage(intent)) == found
 
 
-def test_ports_that_are_down_are_told_of_one_by_one() -> None:
+def test_ports_that_are_down_are_reported_one_by_one() -> None:
     intent = lab_intent()
     facts = after_the_stage(intent)
     for device in facts["devices"].values():
@@ -188,14 +188,14 @@ def test_ports_that_are_down_are_told_of_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("file", ["site", "environment"])
-def test_what_the_stage_writes_anew_is_the_files_own_finding(file: str) -> None:
+def test_what_the_stage_writes_again_is_the_files_own_finding(file: str) -> None:
     intent = lab_intent(roce=ROCE)
     facts = after_the_stage(intent, **{file: {"NCCL_IB_TC": "3", "NCCL_IB_SL": "99", "NCCL_IB_TCC": "1"}})
     facts["files"][PLACES[file]].update(sha256="0" * 64, block="0" * 64)
     assert [each[:2] for each in stops(intent, facts)] == [("nccl.file", PLACES[file])]
 
 
-def test_of_files_that_are_not_there_yet_nothing_else_is_said() -> None:
+def test_of_files_that_are_not_there_yet_nothing_else_is_reported() -> None:
     intent = lab_intent(roce=ROCE)
     facts = {**lab_facts(), "nccl_files": {}, "files": {}}
     assert [each[0] for each in stops(intent, facts)] == ["nccl.file", "nccl.file"]
@@ -242,7 +242,7 @@ def test_the_version_of_the_intent_is_used(version: str, found: list[tuple[str, 
     assert rules(host_problems(intent, from_dict(after_the_stage(intent)))) == found
 
 
-def test_quotes_and_comments_are_told_even_where_the_stage_writes_the_file_anew() -> None:
+def test_quotes_and_comments_are_reported_even_where_the_stage_writes_the_file_again() -> None:
     intent = lab_intent()
     facts = after_the_stage(intent, site={"NCCL_IB_HCA": '"=rxe_rail0:1,rxe_rail1:1"', "NCCL_DEBUG": "WARN # quiet"})
     facts["files"][PLACES["site"]].update(block="0" * 64)
@@ -255,7 +255,7 @@ def test_quotes_and_comments_are_told_even_where_the_stage_writes_the_file_anew(
     ]
 
 
-def test_what_a_line_of_others_sets_is_told_though_the_stage_writes_the_file() -> None:
+def test_what_a_line_of_others_sets_is_reported_though_the_stage_writes_the_file() -> None:
     intent, bad = lab_intent(), {"NCCL_IB_HCA": "=mlx5_9"}
     facts = after_the_stage(intent, site=bad)
     facts["files"][PLACES["site"]].update(block=None, others=bad)

@@ -149,7 +149,7 @@ def test_the_rate_of_infiniband_is_that_of_data(rate_gbps: float, width: int, sp
     assert sure(limit_of(facts, link_layer=INFINIBAND)).gbps == pytest.approx(data_gbps * 4096 / 4122)
 
 
-def test_on_ethernet_the_interface_tells_the_rate_and_there_is_no_line_coding() -> None:
+def test_on_ethernet_the_interface_reports_the_rate_and_there_is_no_line_coding() -> None:
     facts = cards(rate_gbps=100.0, width=4, speed="EDR")
     facts["netdevs"]["ens1np0"]["ethtool"] = {"speed_mbps": 200_000}
     assert sure(limit_of(facts)).reason == "link 200 Gb/s, MTU 4096: 196.1"

@@ -94,7 +94,7 @@ def test_software_has_no_limit_and_says_why() -> None:
         assert (limit.status, limit.reason) == ("not_applicable", "Soft-RoCE has no line rate")
 
 
-def test_a_card_that_tells_no_rate_is_unknown_and_not_unlimited() -> None:
+def test_a_card_that_reports_no_rate_is_unknown_and_not_unlimited() -> None:
     facts = card_host()
     facts["devices"]["mlx5_0"]["ports"]["1"]["rate_gbps"] = None
     facts["netdevs"]["ens1np0"]["ethtool"] = {}

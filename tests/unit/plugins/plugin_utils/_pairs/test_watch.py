@@ -152,7 +152,7 @@ def test_the_sweep_that_was_planned_last_is_watched(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [None, "{", "[]", "{}", '{"hosts": ["node0"]}'])
-def test_without_a_plan_that_can_be_read_nothing_is_said(tmp_path: Path, text: str | None) -> None:
+def test_without_a_plan_that_can_be_read_nothing_is_reported(tmp_path: Path, text: str | None) -> None:
     run = RunFolder(tmp_path)
     if text is not None:
         run.write("pairs/plan.json", text)

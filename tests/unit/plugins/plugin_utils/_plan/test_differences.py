@@ -140,7 +140,7 @@ DRIFTS = [
 
 
 @pytest.mark.parametrize(("change", "expected"), [case[1:] for case in DRIFTS], ids=[case[0] for case in DRIFTS])
-def test_each_drift_is_work_for_the_role_that_mends_it(change: Callable[[Facts], None], expected: set[str]) -> None:
+def test_each_drift_is_work_for_the_role_that_fixes_it(change: Callable[[Facts], None], expected: set[str]) -> None:
     facts = lab_facts()
     change(facts)
     assert roles_with_work(lab_intent(), facts) == expected

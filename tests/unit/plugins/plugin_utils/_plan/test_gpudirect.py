@@ -106,7 +106,7 @@ def test_none_leaves_what_is_loaded_and_says_so() -> None:
     }  # fmt: skip
 
 
-def test_facts_that_do_not_tell_are_no_answer() -> None:
+def test_facts_that_do_not_report_are_no_answer() -> None:
     found = gpudirect_path({}, from_dict({"gpus": [], "gpudirect": None, "stack": {"modules": {}}}))
     assert found["path"] is None
     assert found["refused"] == "The facts do not contain GPUs: read the facts with the subset gpus."

@@ -120,7 +120,7 @@ def test_the_file_of_a_module_whose_settings_came_in_another_order_is_the_planne
 
 
 @pytest.mark.parametrize("facts", [None, {}, {"files": None, "sysctl": None, "limits": None}])
-def test_facts_that_do_not_tell_prove_nothing(facts: dict[str, Any] | None) -> None:
+def test_facts_that_do_not_report_prove_nothing(facts: dict[str, Any] | None) -> None:
     assert sysctl_differs(intent(1), from_dict(facts)) is True
     assert limits_differ(intent(memlock=False), from_dict(facts)) is True
 

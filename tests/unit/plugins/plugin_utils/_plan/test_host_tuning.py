@@ -45,12 +45,12 @@ def with_rings(tx: int = 128) -> dict[str, Any]:
     return facts
 
 
-def test_rings_are_the_wish_or_the_most_of_the_hardware() -> None:
+def test_rings_are_the_request_or_the_most_of_the_hardware() -> None:
     assert ring_settings(RINGS, from_dict(lab_facts())) == WANTED
     assert ring_settings(lab_intent(), from_dict(lab_facts())) == []
 
 
-def test_a_nic_that_tells_no_rings_or_is_not_there_is_left() -> None:
+def test_a_nic_that_reports_no_rings_or_is_not_there_is_left() -> None:
     facts = lab_facts()
     facts["netdevs"]["ens1"]["ethtool"] = None
     facts["netdevs"]["ens2"]["pci"] = "0000:51:00.0"

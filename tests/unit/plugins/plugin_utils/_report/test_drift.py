@@ -39,7 +39,7 @@ def test_a_file_that_is_not_there_was_nothing() -> None:
     assert lines(result) == [("/etc/nccl.conf", "", "A=1\nB=2")]
 
 
-def test_a_file_that_shall_go_becomes_nothing() -> None:
+def test_a_file_to_remove_becomes_nothing() -> None:
     assert lines({"changed": True, "diff": [FileChange("/etc/x", "A=1\n", None).to_diff()]}) == [("/etc/x", "A=1", "")]
 
 
@@ -69,7 +69,7 @@ def item(path: str, before: str, after: str, *, changed: bool = True) -> dict[st
     return {"changed": changed, "diff": diff, "item": path, "ansible_loop_var": "item", "failed": False}
 
 
-def test_a_loop_tells_what_each_of_its_items_changes() -> None:
+def test_a_loop_reports_what_each_of_its_items_changes() -> None:
     results = [
         item("/etc/nccl.conf", "old\nsame\n", "new\nsame\n"),
         item("/etc/same", "", "", changed=False),
@@ -82,7 +82,7 @@ def test_a_loop_tells_what_each_of_its_items_changes() -> None:
 
 
 @pytest.mark.parametrize(("key", "seen", "requested"), [("state", "absent", "directory"), ("mode", "0600", "0644")])
-def test_what_ansible_builtin_file_tells_is_named_by_its_path(key: str, seen: str, requested: str) -> None:
+def test_what_ansible_builtin_file_reports_is_named_by_its_path(key: str, seen: str, requested: str) -> None:
     """So do ansible.builtin.copy and template where the mode alone differs: dictionaries, and no header."""
     diff = {"before": {"path": "/etc/x", key: seen}, "after": {"path": "/etc/x", key: requested}}
     ((subject, was, should_be),) = lines({"changed": True, "diff": diff})
@@ -105,7 +105,7 @@ NOTHING = [
 
 
 @pytest.mark.parametrize("result", NOTHING)
-def test_a_task_that_tells_no_difference_gives_none(result: dict[str, Any]) -> None:
+def test_a_task_that_reports_no_difference_gives_none(result: dict[str, Any]) -> None:
     assert lines(result) == []
 
 

@@ -70,7 +70,7 @@ def test_proofs_by_the_time_of_their_measurement() -> None:
     assert of("proof_time_seconds", rendered([], node1={"rail0": PROOF})) == {("node1", "rail0"): 1795300000.5}
 
 
-def test_drift_is_told_of_a_run_that_looked_for_it() -> None:
+def test_drift_is_reported_of_a_run_that_looked_for_it() -> None:
     differences = [
         Difference("node1", "host", "a", "1", "2"),
         Difference("node1", "host", "b", "1", "2"),

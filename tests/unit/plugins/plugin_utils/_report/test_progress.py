@@ -60,7 +60,7 @@ def test_a_host_that_ends_twice_or_never_began_is_not_counted() -> None:
     assert progress.due(BEGUN + 10) == "  … Read the host: 10 s, 1 hosts done, waiting for node2"
 
 
-def test_a_new_task_begins_anew() -> None:
+def test_a_new_task_begins_again() -> None:
     progress = under_way("node1", "node2")
     progress.host_ends("node2")
     assert progress.due(BEGUN + 55)

@@ -88,13 +88,13 @@ def test_where_hosts_are_not_all_alike_no_reason_is_given_for_all(other: Finding
     assert "no rail" not in text
 
 
-def test_a_plane_is_told_beside_the_hosts() -> None:
+def test_a_plane_is_reported_beside_the_hosts() -> None:
     lines = stage_block("fabric", [good("node1", "fabric"), bad("plane default")], "x", 0.0).splitlines()
     assert lines[0] == "fabric          1 hosts      0 s  1 ok, plane default error"
     assert lines[1].startswith("  plane default, rail 0: ")
 
 
-def test_an_offence_that_hosts_share_is_told_once() -> None:
+def test_an_offence_that_hosts_share_is_reported_once() -> None:
     findings = [bad(host) for host in nodes(7)]
     assert stage_block("link", findings, DECISION, 1.0).splitlines()[1:3] == [
         "  node1, node2, node3, node4, node5 and 2 more, rail 0: link.state is error (link stage)",
@@ -304,7 +304,7 @@ def test_pairs_of_which_none_was_measured_have_no_median() -> None:
     assert "\nrail0: 0 of 2 pairs measured\n" in render("R1", STAGES, FINDINGS, pairs, "/e")
 
 
-def test_what_is_silenced_is_told_apart_from_what_is_to_be_mended() -> None:
+def test_what_is_silenced_is_listed_separately_from_what_is_to_be_fixed() -> None:
     text = render("R1", STAGES, [bad("node1", silenced_by="ada until 2999-12-31: cable ordered")], {}, "/e")
     assert text.split("\n\n")[2:] == ["Silenced:\n  node1, rail 0: link.state, by ada until 2999-12-31: cable ordered", "Evidence: /e"]
 

@@ -57,7 +57,7 @@ def test_without_any_profile_the_text_says_so() -> None:
     assert text.endswith("Without rdma_roce, so nothing is set there: node1, node2")
 
 
-def test_without_a_switch_the_nic_s_side_is_told_all_the_same() -> None:
+def test_without_a_switch_the_nic_s_side_is_reported_all_the_same() -> None:
     text = plan_text(make_plan(intents(node1={})))
     assert "traffic class     106 (NCCL_IB_TC)\n" in text
     assert text.endswith("No switch is planned with this profile (rdma_roce.switches).")
@@ -81,7 +81,7 @@ def test_many_hosts_do_not_leave_the_column() -> None:
     assert "host-with-a-long-name099" in text
 
 
-def test_every_value_of_a_profile_is_told() -> None:
+def test_every_value_of_a_profile_is_reported() -> None:
     roce = {"pfc": False, "dcbx": "firmware", "cable_length_m": 7, "dcqcn": {"rpg_ai_rate": 5, "min_time_between_cnps": 4}}
     profile = roce_profile(lab_intent(roce=roce))
     assert profile is not None

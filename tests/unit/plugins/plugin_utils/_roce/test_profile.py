@@ -89,7 +89,7 @@ def test_notifications_of_lossy_rdma_may_share_its_class() -> None:
     assert profile["dscp_to_priority"] == {"26": 3}
 
 
-def test_parameters_of_dcqcn_are_told_by_who_has_them_and_absent_ones_are_not_zero() -> None:
+def test_parameters_of_dcqcn_are_reported_by_who_has_them_and_absent_ones_are_not_zero() -> None:
     profile = profile_of(dcqcn={"min_time_between_cnps": 4, "rpg_byte_reset": 0, "initial_alpha_value": 1023, "dce_tcp_g": None})
     assert profile["np"] == {"cnp_dscp": 48, "cnp_802p_prio": 6, "min_time_between_cnps": 4}
     assert profile["rp"] == {"rpg_byte_reset": 0, "initial_alpha_value": 1023}

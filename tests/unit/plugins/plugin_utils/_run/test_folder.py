@@ -71,7 +71,7 @@ def test_findings_come_back_as_they_were(tmp_path: Path) -> None:
     assert folder.all_findings() == [finding]
 
 
-def test_what_tells_a_process_stays_the_same_and_goes_with_it() -> None:
+def test_what_identifies_a_process_stays_the_same_and_goes_with_it() -> None:
     process = subprocess.Popen(["sleep", "60"])
     try:
         assert process_of(process.pid) == process_of(process.pid) != process_of(os.getpid())
@@ -81,7 +81,7 @@ def test_what_tells_a_process_stays_the_same_and_goes_with_it() -> None:
     assert process_of(process.pid) is None
 
 
-def test_the_folder_is_artifacts_here_unless_told_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_is_artifacts_here_unless_requested_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert RunFolder.current("").path == tmp_path / "artifacts" / run_id()
     assert RunFolder.current("evidence").path == tmp_path / "evidence" / run_id()

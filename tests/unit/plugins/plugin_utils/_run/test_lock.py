@@ -267,7 +267,7 @@ def test_without_any_folder_it_says_what_to_do(home: Path) -> None:
         lock_file(SOURCES)
 
 
-def test_a_given_folder_that_cannot_be_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_given_folder_that_cannot_be_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("RDMA_LOCK_DIR", str(tmp_path / "file"))
     with pytest.raises(LockedError, match="RDMA_LOCK_DIR is"):

@@ -38,7 +38,7 @@ def test_the_facts_of_ansible_and_of_our_own_actions_are_admitted() -> None:
     assert own_names(["rdma", "rdma_intent", "os_family", "kernel", "discovered_interpreter_python", "module_setup", *ours]) == []
 
 
-def test_a_name_is_told_in_printable_words() -> None:
+def test_a_name_is_reported_in_printable_words() -> None:
     assert refused(["rdma_a", "rdma_\x1b[2K"]) == "its facts set rdma_a, 'rdma_\\x1b[2K'"
     assert refused([f"rdma_{number}" for number in range(1000)]).endswith("rdma_4 and 995 more")
     assert len(refused(["rdma_" + "x" * 10_000])) < 200

@@ -47,7 +47,7 @@ def test_a_silence_holds_through_its_last_day_and_says_who_and_why(status: str) 
     assert silenced[0].silenced_by == "ada until 2026-11-21: cable ordered"
 
 
-def test_a_silence_that_is_over_silences_nothing_and_is_told() -> None:
+def test_a_silence_that_is_over_silences_nothing_and_is_reported() -> None:
     over = apply_rules([finding(ERROR)], {"link.state": SILENCE}, date(2026, 11, 22))
     assert [each.observed for each in stopping(over)] == ["DOWN (silenced by ada until 2026-11-21, which has passed)"]
 

@@ -243,5 +243,5 @@ def test_hostile_text(what: str) -> None:
         assert len(answer) < 3000
 
 
-def test_a_nul_ends_the_value_and_the_rest_is_told() -> None:
+def test_a_nul_ends_the_value_and_the_rest_is_reported() -> None:
     assert problems(written("NCCL_IB_TC=1\00006\n"), facts={}) == [("warning", "line", "")]

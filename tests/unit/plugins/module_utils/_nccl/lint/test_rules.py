@@ -545,7 +545,7 @@ def test_an_interface_is_not_looked_for_among_nics(facts: dict[str, Any]) -> Non
     assert problems("interface_missing", {"NCCL_SOCKET_IFNAME": "=bond0"}, facts) == []
 
 
-def test_facts_that_do_not_tell_are_unknown() -> None:
+def test_facts_that_do_not_report_are_unknown() -> None:
     (modules,) = problems("dmabuf_off", {"NCCL_DMABUF_ENABLE": "0"}, {})
     assert modules.severity == "unknown"
     assert problems("dmabuf_off", {"NCCL_DMABUF_ENABLE": "0"}, {"stack": {"modules": {"nvidia_peermem": {}}}}) == []

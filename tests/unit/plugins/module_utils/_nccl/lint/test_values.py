@@ -152,7 +152,7 @@ def test_values_that_are_not_what_they_seem(name: str, value: str, rule: str, ta
     assert (trouble.rule, trouble.takes) == (rule, takes)
 
 
-def test_what_is_told_of_a_value() -> None:
+def test_what_is_reported_of_a_value() -> None:
     assert value_trouble(VARIABLES["NCCL_IB_SL"], "16") == Trouble(
         "value_range", "error", "16, which is out of range", "a number from -1 to 15"
     )

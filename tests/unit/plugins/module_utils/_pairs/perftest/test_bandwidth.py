@@ -213,7 +213,7 @@ def test_a_truncated_output_is_no_result_unless_only_dashes_are_missing(length: 
         ("", "unknown", ""),
     ],
 )
-def test_failures_are_told_by_their_line(stderr: str, kind: str, line: str) -> None:
+def test_failures_are_reported_by_their_line(stderr: str, kind: str, line: str) -> None:
     assert classify_failure("", stderr, 1) == Failure(kind, line)
 
 

@@ -200,7 +200,7 @@ def of_bandwidth(row: str) -> str:
     return f" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n {row}\n"
 
 
-def test_a_zero_of_a_lost_clock_is_told_by_its_line() -> None:
+def test_a_zero_of_a_lost_clock_is_reported_by_its_line() -> None:
     """perftest 6.06 on a busy machine: it ends well, and all rates are zero."""
     text = of_bandwidth("65536      200              0.000000           0.000000           0.000000")
     line = "Correlation coefficient r^2: 0.423822 < 0.9"

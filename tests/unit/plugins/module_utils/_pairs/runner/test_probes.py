@@ -89,7 +89,7 @@ def test_answers_to_arp(packet: bytes, mac: str | None) -> None:
     assert arp_answer(packet, "192.0.2.1") == mac
 
 
-def test_a_probe_by_arp_tells_nobody_an_address_of_its_sender() -> None:
+def test_a_probe_by_arp_gives_nobody_an_address_of_its_sender() -> None:
     packet = arp_request(b"\2\0\0\0\0\1", "192.0.2.1")
     assert packet[8:18] == b"\2\0\0\0\0\1" + bytes(4)
 

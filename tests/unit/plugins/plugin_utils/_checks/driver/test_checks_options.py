@@ -33,7 +33,7 @@ def test_none_is_planned() -> None:
     assert check_options("node1", {"driver": {"stack": "inbox"}}, from_dict({"stack": {"modules": {}}})) == []
 
 
-def test_what_cannot_be_seen_is_said_and_not_taken_for_right() -> None:
+def test_what_cannot_be_seen_is_reported_and_not_taken_for_right() -> None:
     assert check(mlx5_core="hidden=1") == [
         ("mlx5_core.hidden", "not_applicable", "mlx5_core does not show hidden: `modinfo -p mlx5_core` lists its parameters", "1")
     ]

@@ -104,7 +104,7 @@ def test_a_software_device_is_none_of_a_real_nic() -> None:
     assert "`rdma link delete rxe_rail0`" in finding.remedy
 
 
-def test_a_nic_in_a_bond_is_told_from_one_without_driver() -> None:
+def test_a_nic_in_a_bond_is_distinguished_from_one_without_driver() -> None:
     facts = lab_facts()
     facts["devices"]["mlx5_bond_0"] = facts["devices"].pop("rxe_rail0")
     facts["devices"]["mlx5_bond_0"]["ports"]["1"]["netdev"] = "bond0"

@@ -77,7 +77,7 @@ def test_nothing_known_is_unknown() -> None:
     assert "mstflint" in found.remedy
 
 
-def test_no_wish_and_no_card() -> None:
+def test_no_request_and_no_card() -> None:
     found = setting(None)
     assert (found.status, found.observed) == ("not_applicable", "no setting is requested")
     soft = check_firmware(HOST, intent(card_rails(soft=True), {"SRIOV_EN": 0}), from_dict(card_facts()))
@@ -126,7 +126,7 @@ def test_firmware_is_burned_by_hand() -> None:
     assert HOST in found.remedy
 
 
-def test_the_version_of_a_card_is_said_once() -> None:
+def test_the_version_of_a_card_is_reported_once() -> None:
     rails, facts = dual_port()
     for device in facts["devices"].values():
         device.update(firmware="28.39.1002", board_id=PSID)

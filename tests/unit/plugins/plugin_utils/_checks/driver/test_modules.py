@@ -123,7 +123,7 @@ def test_another_vendor_s_driver_is_no_other_stack() -> None:
     assert [each.status for each in kept if each.check == "driver.stack"] == ["ok"]
 
 
-def test_ofed_s_compatibility_layer_alone_tells_as_well() -> None:
+def test_ofed_s_compatibility_layer_alone_reports_as_well() -> None:
     (finding,) = check(facts(all_of("kernel"), kind="ofed"))["driver.stack"]
     assert (finding.status, finding.observed) == ("error", "mlx_compat of an add-on instead of the kernel's own")
 
@@ -167,7 +167,7 @@ VERSIONS = [
 
 
 @pytest.mark.parametrize(("stack", "version", "installed", "status"), VERSIONS)
-def test_the_wished_version_is_a_part_of_the_stack(stack: str, version: str, installed: dict[str, Any], status: str) -> None:
+def test_the_requested_version_is_a_part_of_the_stack(stack: str, version: str, installed: dict[str, Any], status: str) -> None:
     found = check_modules("node1", planned(stack, version), from_dict(facts(all_of("dkms"), **installed)))
     assert [(finding.check, finding.status) for finding in found] == [("driver.stack", status), ("driver.loaded", "ok")]
     assert found[0].expected == f"the modules of {stack} {version}"
@@ -298,7 +298,7 @@ def test_one_cause_is_one_error() -> None:
     assert everything(facts(all_of("dkms"), **{**BUILT, "kernels": [KERNEL, NEXT], "newest": NEXT})) == ["preflight.newest"]
 
 
-def test_a_stock_driver_is_told_with_the_line_of_the_compiler() -> None:
+def test_a_stock_driver_is_reported_with_the_line_of_the_compiler() -> None:
     """And not by a line of driver.dkms as well."""
     failure = {"meaning": "the installation failed", "lines": ["mlx5_core.c:12:5: error: expected ';'", "b", "c", "d", "e"]}
     not_built = {**BUILT, "dkms": [{**ENTRY, "state": "added", "kernel": None, "arch": None}], "last_build": failure}
@@ -316,7 +316,7 @@ def test_that_nothing_was_built_for_want_of_headers_stops_the_driver_gate_too() 
     assert everything(facts(all_of("kernel"), **stack)) == ["driver.stack"]
 
 
-def test_facts_that_do_not_tell_the_files_of_modules_are_unknown() -> None:
+def test_facts_that_do_not_report_the_files_of_modules_are_unknown() -> None:
     tree = lab_facts()
     for seen in tree["stack"]["modules"].values():
         for key in [key for key in seen if key not in ("version", "srcversion", "holders")]:

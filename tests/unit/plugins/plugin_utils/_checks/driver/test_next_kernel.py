@@ -45,7 +45,7 @@ def facts(*dkms: dict[str, Any], **changes: Any) -> dict[str, Any]:
         (None, "error"),
     ],
 )
-def test_modules_that_dkms_did_not_build_are_told_by_what_modprobe_would_load(file: str | None, status: str) -> None:
+def test_modules_that_dkms_did_not_build_are_reported_by_what_modprobe_would_load(file: str | None, status: str) -> None:
     """mlnxofedinstall --add-kernel-support makes packages of modules on Debian, without DKMS."""
     found = check(OFED, facts(driver_files={RUNNING: "updates/dkms/mlx5_core.ko", NEXT: file}))
     assert found[0] == status
@@ -53,7 +53,7 @@ def test_modules_that_dkms_did_not_build_are_told_by_what_modprobe_would_load(fi
         assert found[1] == f"a reboot into {NEXT} would load the stock mlx5_core"
 
 
-def test_what_is_told_counts_more_than_what_dkms_says() -> None:
+def test_what_is_reported_counts_more_than_what_dkms_says() -> None:
     both = (built(RUNNING), built(NEXT))
     assert check(OFED, facts(*both, driver_files={NEXT: "kernel/drivers/mlx5_core.ko"}))[0] == "error"
 

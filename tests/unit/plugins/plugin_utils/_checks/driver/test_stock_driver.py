@@ -25,7 +25,7 @@ def test_an_old_add_on_over_a_failed_installation_is_one_error_that_advises_no_r
     assert [(each.status, each.observed) for each in found["driver.loaded"]] == [("not_applicable", "see driver.stack")]
 
 
-def test_what_differs_for_another_cause_is_still_told() -> None:
+def test_what_differs_for_another_cause_is_still_reported() -> None:
     modules = {**all_of("kernel", **STILL), "gdrdrv": module("gdrdrv", "dkms", srcversion="A")}
     found = check(facts(modules, last_build=FAILURE), "mlnx_ofed")["driver.loaded"]
     assert [(each.subject, each.status) for each in found] == [("kernel module gdrdrv", "error")]

@@ -97,7 +97,7 @@ def test_a_gpu_that_is_lost(gpus: Any, observed: str) -> None:
     assert (finding.status, finding.observed) == ("error", observed)
 
 
-def test_a_driver_that_does_not_tell() -> None:
+def test_a_driver_that_does_not_report() -> None:
     found = statuses(gpu_driver={"version": None, "open": None})
     assert (found["gpu.driver"], found["gpu.fabricmanager"], found["gpu.cuda"]) == ("unknown", "unknown", "unknown")
 

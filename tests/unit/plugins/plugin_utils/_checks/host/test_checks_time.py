@@ -79,7 +79,7 @@ def test_a_clock_source_that_could_not_be_read_is_unknown() -> None:
         assert (finding.status, finding.observed[:4]) == ("unknown", "/sys")
 
 
-def test_the_way_back_to_the_tsc_is_told_in_steps() -> None:
+def test_the_way_back_to_the_tsc_is_reported_in_steps() -> None:
     clocksource = {"current": "hpet", "available": ["tsc", "hpet"]}
     facts = {"time": {"clocksource": clocksource}, "stack": {"arch": "x86_64"}}
     (finding,) = check_clocksource("node1", from_dict(facts))

@@ -189,7 +189,7 @@ def test_a_site_has_its_own_limit_of_memory() -> None:
     assert found(memory(0.9), "host.memory", memory_gib=0.5)[0] == "ok"
 
 
-def test_what_holds_the_memory_is_told_first() -> None:
+def test_what_holds_the_memory_is_reported_first() -> None:
     status, observed, remedy = found(memory(0.5, huge_bytes=60 * GIB, huge_free_bytes=59 * GIB), "host.memory")
     assert (status, observed) == ("error", "512 MiB of 64.0 GiB; huge pages hold 60.0 GiB")
     assert remedy.startswith(

@@ -89,7 +89,7 @@ def test_rails_that_are_not_tuned(rail: dict[str, Any], device: dict[str, Any], 
     assert found["rail 0"].observed == reason
 
 
-def test_nothing_wished_asks_nothing_and_leaves_nothing() -> None:
+def test_nothing_requested_asks_nothing_and_leaves_nothing() -> None:
     requested = intent("leave", "leave")
     assert set(statuses(check(requested, converged(requested))).values()) == {"not_applicable"}
     found = check(requested, converged(intent()))["PCIe"]

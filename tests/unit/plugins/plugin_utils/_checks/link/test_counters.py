@@ -196,7 +196,7 @@ def test_soft_roce_has_flaps_and_no_error_counters() -> None:
     assert found["link.errors"].observed == "rxe_rail0/1 and its interface have none of these counters"
 
 
-def test_null_counters_tell_nothing() -> None:
+def test_null_counters_report_nothing() -> None:
     facts = card_facts()
     first_port(facts).update(counters={"symbol_error": None, "link_downed": None}, hw_counters={})
     netdev: dict[str, Any] = first_netdev(facts)

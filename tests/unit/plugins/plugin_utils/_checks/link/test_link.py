@@ -123,7 +123,7 @@ def test_no_plane_names_the_rail_instead() -> None:
 
 
 @pytest.mark.parametrize("unknown", ["state", "physical_state"])
-def test_what_the_kernel_does_not_tell_is_unknown(unknown: str) -> None:
+def test_what_the_kernel_does_not_report_is_unknown(unknown: str) -> None:
     found = infiniband(**{unknown: None})
     assert bad(list(found.values())) == [("link.state", "unknown")]
     assert "/sys/class/infiniband/mlx5_0/ports/1/state" in found["link.state"].remedy
@@ -148,7 +148,7 @@ def test_a_software_device_of_the_wrong_kind_has_no_link_type() -> None:
     assert (finding.check, finding.remedy) == ("link.layer", "Correct link_layer of rail0 of node1.")
 
 
-def test_a_kind_that_the_kernel_does_not_tell_is_unknown() -> None:
+def test_a_kind_that_the_kernel_does_not_report_is_unknown() -> None:
     assert bad(list(infiniband(link_layer=None).values())) == [("link.layer", "unknown")]
 
 
@@ -203,7 +203,7 @@ def test_facts_with_nothing_but_what_schema_1_began_with_do_not_raise() -> None:
     assert bad(check_link(HOST, card_rails(None), from_dict(facts))) == []
 
 
-def test_only_cards_that_have_a_link_type_are_told_to_change_it() -> None:
+def test_only_cards_that_have_a_link_type_are_asked_to_change_it() -> None:
     facts = card_facts("InfiniBand")
     assert "set LINK_TYPE_P1 of 0000:3d:00.0" in of_first(check_link(HOST, card_rails(), from_dict(facts)))["link.layer"].remedy
     facts["devices"]["mlx5_0"]["pci"]["address"] = "0000:3d:00.1"

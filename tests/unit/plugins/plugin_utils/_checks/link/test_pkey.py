@@ -115,7 +115,7 @@ def test_unknown_is_not_ok_and_a_port_that_is_down_has_its_own_finding() -> None
     ],
     ids=["left-out", "full", "limited", "said", "none"],
 )
-def test_a_default_partition_that_joins_tenants_is_told(partitions: Any, status: str) -> None:
+def test_a_default_partition_that_joins_tenants_is_reported(partitions: Any, status: str) -> None:
     found = check(0xFFFF, partitions=partitions, manager={"kind": "hosts", "hosts": [HOST, "node2"]})
     assert [each.status for each in found if each.check == "link.partitions"] == [status]
     given = check(0xFFFF, partitions=partitions, manager={**MANAGER, "hosts": [HOST, "node2"]})

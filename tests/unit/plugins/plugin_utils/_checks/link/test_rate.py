@@ -71,7 +71,7 @@ def test_a_slow_port_names_cable_and_forced_speed() -> None:
     assert "`ethtool ens1np0`" in ethernet(100, 4, "EDR", 200)["link.rate"].remedy
 
 
-def test_a_narrow_port_is_told_once() -> None:
+def test_a_narrow_port_is_reported_once() -> None:
     found = infiniband(200, 2, "NDR", 400)
     assert (found["link.width"].observed, found["link.width"].expected) == ("mlx5_0/1 runs at 200 Gb/s (2X NDR): 2 of 4 lanes", "4 lanes")
     assert found["link.rate"].observed == "mlx5_0/1 runs at 200 Gb/s (2X NDR): see link.width"
@@ -124,7 +124,7 @@ def test_a_planned_rate_and_none_that_can_be_read_is_unknown() -> None:
     assert judged(infiniband(None, None, "NDR", 400)) == ("unknown", "not_applicable")
 
 
-def test_ethernet_that_tells_nothing_is_not_judged_without_a_plan() -> None:
+def test_ethernet_that_reports_nothing_is_not_judged_without_a_plan() -> None:
     facts = card_facts()
     first_netdev(facts)["ethtool"] = None
     found = of_first(check_link(HOST, card_rails(None), from_dict(facts)))

@@ -58,7 +58,7 @@ def test_a_good_host_passes() -> None:
         (written(CONF, 0o600), "or mode (0600)"),
     ],
 )
-def test_a_file_that_is_not_as_it_shall_be(there: dict[str, Any] | None, observed: str) -> None:
+def test_a_file_that_is_not_as_planned(there: dict[str, Any] | None, observed: str) -> None:
     facts = facts_with(FILES)
     del facts["files"]["/etc/nccl.conf"]
     if there is not None:
@@ -70,7 +70,7 @@ def test_a_file_that_is_not_as_it_shall_be(there: dict[str, Any] | None, observe
 
 
 @pytest.mark.parametrize("files", [None, "missing"])
-def test_facts_that_do_not_tell_are_unknown_and_stop(files: Any) -> None:
+def test_facts_that_do_not_report_are_unknown_and_stop(files: Any) -> None:
     facts = {**lab_facts(), "files": files}
     if files == "missing":
         del facts["files"]

@@ -182,7 +182,7 @@ def test_who_manages_a_rail(managers: Any, ipv4: dict[str, Any], status: str, ob
     assert (finding.subject, finding.status, finding.observed) == (RAIL0, status, observed)
 
 
-def test_two_managers_are_told_how_to_let_go() -> None:
+def test_two_managers_are_reported_with_the_steps() -> None:
     remedy = managed(["NetworkManager", "ifupdown", "systemd-networkd", "connman"]).remedy
     for words in (
         "`nmcli device set ens1 managed no` until the next boot",

@@ -187,7 +187,7 @@ def test_headers_that_a_newer_kernel_has_taken_along_are_one_error() -> None:
     )
 
 
-def test_of_a_stack_that_was_not_read_nothing_is_told() -> None:
+def test_of_a_stack_that_was_not_read_nothing_is_reported() -> None:
     with pytest.raises(FactsError, match="stack: not read"):
         check_kernels("node1", DOCA, from_dict({"stack": None}))
 
@@ -235,7 +235,7 @@ def test_secure_boot_is_no_error_where_it_hinders_nothing(
     assert ("mokutil" in found[2]) is (status == "warning")
 
 
-def test_facts_of_before_tell_nothing_and_stop_nobody() -> None:
+def test_facts_of_before_report_nothing_and_stop_nobody() -> None:
     tree = lab_facts()
     for key in ("kernels", "newest", "headers", "secure_boot", "dkms"):
         tree["stack"].pop(key, None)

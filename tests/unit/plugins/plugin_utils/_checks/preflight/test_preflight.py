@@ -230,7 +230,7 @@ def test_no_active_firewall() -> None:
     assert (finding.status, finding.observed) == ("ok", "none of firewalld.service, ufw.service is active")
 
 
-def test_an_active_firewall_is_told_what_must_pass() -> None:
+def test_an_active_firewall_is_reported_with_what_must_pass() -> None:
     finding = firewall({"firewalld.service": {"active": True, "enabled": True}}, soft=True)
     assert (finding.status, finding.observed) == ("warning", "firewalld.service active")
     for words in (

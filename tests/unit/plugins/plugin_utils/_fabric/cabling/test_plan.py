@@ -58,7 +58,7 @@ def test_ranges_are_cables_one_by_one() -> None:
     ],
     ids=range(15),
 )
-def test_what_is_wrong_is_told_with_its_line_and_the_nearest_name(old: str, new: str, words: str) -> None:
+def test_what_is_wrong_is_reported_with_its_line_and_the_nearest_name(old: str, new: str, words: str) -> None:
     with pytest.raises(ParseError) as raised:
         parse_plan(PLAN.replace(old, new), ["node1", "node17"])
     assert words in str(raised.value)

@@ -46,7 +46,7 @@ def shuffled(graph: Graph, seed: int) -> Graph:
     return replace(graph, nodes=dict(chance.sample(nodes, len(nodes))), links=chance.sample(graph.links, len(graph.links)))
 
 
-def test_tiers_are_told_by_the_hosts() -> None:
+def test_tiers_are_reported_by_the_hosts() -> None:
     graph = fabric(8, spines=3)
     assert Ways(graph).tiers() == [[guid("leaf", number) for number in range(4)], [guid("spine", number) for number in range(3)]]
     assert Ways(graph).tiers_between(guid("leaf", 0), guid("leaf", 3)) == [[guid("spine", number) for number in range(3)]]
@@ -70,7 +70,7 @@ def test_a_link_that_is_not_up_is_marked(state: str | None, words: str | None) -
     assert bool(found) is bool(words)
 
 
-def test_what_a_link_could_be_is_said() -> None:
+def test_what_a_link_could_be_is_reported() -> None:
     graph = fabric(4)
     node = graph.nodes[hca(0, 1)]
     slower = replace(node, ports={1: replace(node.ports[1], could_be=(4, "XDR"))})
@@ -171,14 +171,14 @@ def test_hosts_alike_have_the_rails_once() -> None:
     assert "rate_gbps: 400" in text
 
 
-def test_a_host_whose_cards_are_in_another_order_is_told_by_the_leaves() -> None:
+def test_a_host_whose_cards_are_in_another_order_is_reported_by_the_leaves() -> None:
     known = {f"node{host + 1}": facts(host, order=(1, 0) if host == 5 else (0, 1)) for host in range(40)}
     found = rails_of(proposed([fabric(40, per_leaf=20)], known))
     assert found["node6"] == [("rail0", "0000:28:00.0"), ("rail1", "0000:18:00.0")]
     assert found["node7"] == [("rail0", "0000:18:00.0"), ("rail1", "0000:28:00.0")]
 
 
-def test_rails_on_one_leaf_are_told_by_the_order_of_cards() -> None:
+def test_rails_on_one_leaf_are_reported_by_the_order_of_cards() -> None:
     found = rails_of(proposed([fabric(8, plan="shared")], {f"node{host + 1}": facts(host) for host in range(8)}))
     assert found["node6"] == [("rail0", "0000:18:00.0"), ("rail1", "0000:28:00.0")]
 

@@ -44,7 +44,7 @@ def tiers(fabric: Fabric, planned: dict[str, str] | None = None) -> dict[str, st
 
 
 @pytest.mark.parametrize("fabric", [leafspine(), rail(), three_tiers()], ids=["leafspine", "rail", "three"])
-def test_tiers_are_told_by_hops_from_hosts(fabric: Fabric) -> None:
+def test_tiers_are_reported_by_hops_from_hosts(fabric: Fabric) -> None:
     found = tiers(fabric)
     assert found == {name: name.rstrip("0123456789") for name, its in fabric.nodes.items() if its["kind"] == "switch"}
 

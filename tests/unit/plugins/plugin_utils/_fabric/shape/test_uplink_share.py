@@ -118,7 +118,7 @@ def not_there(graph: Graph) -> Graph:
 
 
 @pytest.mark.parametrize("change", [partial, no_rates, no_way, not_there])
-def test_what_the_graph_does_not_tell_is_not_made_up(change: object) -> None:
+def test_what_the_graph_does_not_report_is_not_made_up(change: object) -> None:
     fabric = leafspine()
     assert callable(change)
     assert allowed_shares(change(fabric.graph()), {"rail0": halves(fabric, 32)}) == {"rail0": None}

@@ -154,7 +154,7 @@ def test_members_have_one_form() -> None:
     assert members_of({"members": "all", "membership": "full"}) is None
 
 
-def test_hosts_that_the_inventory_lacks_are_told_with_the_nearest() -> None:
+def test_hosts_that_the_inventory_lacks_are_reported_with_the_nearest() -> None:
     known = intent({"hosts": ["n1", "nn2"]}, {"a": {"key": 1, "members": ["n1", "gpu7", GUID]}})
     found = [*member_problems(known["partitions"], HOSTS), *manager_host_problems(known["fabric"]["planes"], HOSTS)]
     assert [(path, message) for path, message, _expected in found] == [
@@ -191,7 +191,7 @@ def test_connected_mode_carries_more() -> None:
     assert intent(rail=connected)["rails"][0]["mtu_bytes"] is None
 
 
-def test_the_default_partition_is_said_once() -> None:
+def test_the_default_partition_is_given_once() -> None:
     named = {"ground": {"key": 0x7FFF, "members": "all"}}
     assert intent({"hosts": ["n1"]}, named)
     (problem,) = problems(manager={"hosts": ["n1"], "default_membership": "limited"}, partitions=named)

@@ -104,7 +104,7 @@ def test_without_rdma_roce_nccl_is_free() -> None:
     assert problems(nccl={"variables": {"NCCL_IB_TC": 41}}) == []
 
 
-def test_all_of_them_are_told_at_once() -> None:
+def test_all_of_them_are_reported_at_once() -> None:
     found = problems(roce={"priority": 0, "cnp_priority": 0, "pfc": False, "ecn": False}, nccl={"variables": {"NCCL_IB_TC": 41}})
     assert [problem.where for problem in found] == [
         "rdma_roce.priority", "rdma_roce.cnp_priority", "rdma_roce.ecn", "rdma_roce.cnp_priority", "rdma_nccl.variables.NCCL_IB_TC",

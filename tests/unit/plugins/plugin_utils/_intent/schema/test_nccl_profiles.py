@@ -55,7 +55,7 @@ def test_what_a_profile_sets(nccl: dict[str, Any], more: dict[str, str]) -> None
     assert nccl_variables(lab_intent(nccl=nccl), from_dict(lab_facts())) == {**BASE, **more}
 
 
-def test_an_nccl_that_does_not_know_a_variable_is_not_told_it() -> None:
+def test_an_nccl_that_does_not_know_a_variable_is_not_passed_it() -> None:
     """The intent refuses a mesh with this one; here only that nothing is written which NCCL would not say a word about."""
     intent = lab_intent(nccl={"profile": "mesh"})
     intent["nccl"]["version"] = "2.29.7"

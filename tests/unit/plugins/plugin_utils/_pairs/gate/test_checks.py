@@ -104,7 +104,7 @@ def test_more_than_is_possible_is_an_error_though_the_median_is_well() -> None:
     assert finding.remedy.startswith("Something else was measured")
 
 
-def test_a_limit_that_nobody_can_tell_is_not_ok() -> None:
+def test_a_limit_that_nobody_can_read_is_not_ok() -> None:
     finding = checked(NO_RATE, figure(1.0))
     assert (finding.status, finding.expected) == (UNKNOWN, "a limit to compare with: mlx5_0/1 reports no rate")
 
@@ -127,7 +127,7 @@ def test_software_is_held_against_its_fleet_and_the_floor(ratio: float, floor_gb
     assert "Soft-RoCE has no line rate" in finding.expected
 
 
-def test_what_software_must_reach_is_told() -> None:
+def test_what_software_must_reach_is_reported() -> None:
     expected = "at least 0.05 Gb/s (Soft-RoCE has no line rate: compared with the fleet's level)"
     assert checked(SOFT, figure(0.9, level=0.2)).expected == expected
 
@@ -172,7 +172,7 @@ def test_a_port_that_verdicts_name_has_the_gravest_of_them(statuses: list[str], 
     )
 
 
-def test_what_is_impossible_is_said_whatever_the_verdict() -> None:
+def test_what_is_impossible_is_reported_whatever_the_verdict() -> None:
     finding = checked(of=figure(1.0), verdicts=(judged(WARNING),), too_fast=1)
     assert (finding.status, "above the possible maximum" in finding.observed) == (ERROR, True)
 
@@ -234,7 +234,7 @@ def test_counters_that_cannot_be_compared_are_not_none() -> None:
     assert (software.status, software.remedy) == (NOT_APPLICABLE, "")
 
 
-def test_what_software_counts_is_told_and_not_judged() -> None:
+def test_what_software_counts_is_reported_and_not_judged() -> None:
     finding = errors({"symbol_error": 500}, software=True)
     assert (finding.status, finding.remedy) == (NOT_APPLICABLE, "")
     assert finding.observed == "symbol_error 500 in 61 s of load; a software device resends what a busy CPU drops"

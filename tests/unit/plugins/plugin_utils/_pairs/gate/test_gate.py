@@ -681,7 +681,7 @@ def test_latency_of_cards(first: RunFolder, usec: float, status: str) -> None:
     assert first.read_json("pairs/summary.json")["rails"][0]["median_usec"] == usec
 
 
-def test_latency_of_software_is_told_and_not_judged(first: RunFolder) -> None:
+def test_latency_of_software_is_reported_and_not_judged(first: RunFolder) -> None:
     soft = fleet(latency_command="ib_write_lat")
     swept(first, soft, steady, usec=210.0)
     found = of(judged(first, soft), "node1", "rail0", "pair.latency")
@@ -1022,7 +1022,7 @@ def infiniband_by_a_forwarded_port(of: Known) -> None:
     of["node3"]["facts"]["session"] = {"address": "127.0.0.1", "netdev": "lo"}
 
 
-def test_a_host_that_nobody_can_meet_is_told_so(second: RunFolder) -> None:
+def test_a_host_that_nobody_can_meet_is_reported_so(second: RunFolder) -> None:
     findings = judged(second, fleet(infiniband_by_a_forwarded_port))
     seen = {(found.status, found.subject, found.observed, found.remedy) for found in findings["node3"]}
     assert seen == {("unknown", rail, NOWHERE, REACH) for rail in ("rail0", "rail1")}

@@ -136,7 +136,7 @@ def test_counters_that_cannot_be_compared_are_unknown(of_rail: dict[str, Any] | 
     ],
     ids=["virtio", "ice", "one way"],
 )
-def test_what_is_not_told_is_not_judged(of_rail: dict[str, Any], why: str) -> None:
+def test_what_is_not_reported_is_not_judged(of_rail: dict[str, Any], why: str) -> None:
     found = judged(of_rail)
     assert (found.status, found.observed[: len(why)]) == ("not_applicable", why)
 

@@ -57,7 +57,7 @@ def run(tmp_path: Path) -> Run:
     return Run(tmp_path)
 
 
-def test_nothing_was_measured_so_nothing_is_said(run: Run) -> None:
+def test_nothing_was_measured_so_nothing_is_reported(run: Run) -> None:
     run.wrote("graphs", run.before, BEGUN)
     assert judge_load(run.folder, KNOWN) == []
 
@@ -86,7 +86,7 @@ def test_a_cable_that_does_not_bear_the_load_is_an_error(run: Run) -> None:
     assert changed.expected == "the fabric before the load"
 
 
-def test_a_link_that_gets_slower_under_load_is_told(run: Run) -> None:
+def test_a_link_that_gets_slower_under_load_is_reported(run: Run) -> None:
     run.load({})
     run.after.slow(("leaf1", 9))
     assert [each.observed for each in run.judged() if each.status == "warning" and each.check == "fabric.under_load"] == [

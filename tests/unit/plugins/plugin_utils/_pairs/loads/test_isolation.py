@@ -73,7 +73,7 @@ def test_that_nobody_answers_is_well(tmp_path: Path) -> None:
     [("rail0", "each with its own key"), (SHARED, "in partition 0xffff, as limited members")],
     ids=["own keys", "default partition"],
 )
-def test_whoever_gets_through_is_named(tmp_path: Path, column: str, words: str) -> None:
+def test_a_host_that_gets_through_is_named(tmp_path: Path, column: str, words: str) -> None:
     run = two_tenants(tmp_path)
     run.part()
     (found,) = run.tried(through=[(column, "node1")]).judged("pair.isolation")
@@ -170,7 +170,7 @@ def test_of_many_partitions_each_tries_two_others(tmp_path: Path) -> None:
     assert {host for pair in own for host in pair} >= {f"node{number}" for number in (1, 18)}
 
 
-def test_partitions_that_cannot_be_measured_are_told_at_the_port(tmp_path: Path) -> None:
+def test_partitions_that_cannot_be_measured_are_reported_at_the_port(tmp_path: Path) -> None:
     run = two_tenants(tmp_path, node4=(0x7FFF, 0x0002))
     found = {(each.host, each.status): each for each in run.judged("pair.bandwidth")}
     assert found["node4", "unknown"].observed == (

@@ -134,7 +134,7 @@ def test_counters_that_are_not_there_are_unknown() -> None:
 
 
 @pytest.mark.parametrize("reported", [counters({}), counters({"rx_bytes": 10**9, "tx_bytes": 10**9})], ids=["virtio", "bytes alone"])
-def test_counters_that_are_not_told_say_nothing(reported: Brief) -> None:
+def test_counters_that_are_not_reported_say_nothing(reported: Brief) -> None:
     found = judged(reported)
     assert (found.status, "the drivers report neither pause frames by priority nor CNPs" in found.observed) == ("not_applicable", True)
 

@@ -39,7 +39,7 @@ def test_the_first_host_of_each_rail_is_the_target_of_the_others() -> None:
     assert funnels(["rail0"], HOSTS, EVERYBODY, 2) == [Funnel("rail0", "node1", ("node2", "node3"))]
 
 
-def test_whom_something_is_said_against_takes_no_part_and_a_rail_needs_three_hosts() -> None:
+def test_a_host_with_a_finding_takes_no_part_and_a_rail_needs_three_hosts() -> None:
     good = {"rail0": ["node4", "node3", "node2"], "rail1": ["node2", "node4"]}
     assert funnels(RAILS, HOSTS, good, 8) == [Funnel("rail0", "node2", ("node3", "node4"))]
     assert funnels(RAILS, HOSTS, {}, 8) == []
@@ -83,5 +83,5 @@ def test_it_is_marked_and_goes_one_way_and_bandwidth_is_all_that_is_measured() -
 
 
 @pytest.mark.parametrize("command", ["ib_write_bw", "ib_read_bw"])
-def test_a_plan_tells_what_it_was_made_of(command: str) -> None:
+def test_a_plan_reports_what_it_was_made_of(command: str) -> None:
     assert planned_funnels(plan(TWO, command=command)) == TWO

@@ -90,7 +90,7 @@ def test_with_reads_the_results_are_found_too(tmp_path: Path) -> None:
     assert [each.status for each in run.load().judged()] == ["ok"]
 
 
-def test_why_a_rail_was_not_measured_is_told_of_its_plane(tmp_path: Path) -> None:
+def test_why_a_rail_was_not_measured_is_reported_of_its_plane(tmp_path: Path) -> None:
     run = FabricRun(tmp_path / "R1", leafspine(1, 2, 6)).sweep()
     run.plan()
     (found,) = run.judged()
@@ -99,7 +99,7 @@ def test_why_a_rail_was_not_measured_is_told_of_its_plane(tmp_path: Path) -> Non
     )  # fmt: skip
 
 
-def test_where_no_plane_has_a_graph_it_is_told_of_the_first_host(tmp_path: Path) -> None:
+def test_where_no_plane_has_a_graph_it_is_reported_of_the_first_host(tmp_path: Path) -> None:
     run = FabricRun(tmp_path / "R1", rail(hosts=4, rails=2), graph=False).sweep()
     run.plan()
     assert [(each.host, each.subject, each.status, each.observed) for each in run.judged()] == [
@@ -108,7 +108,7 @@ def test_where_no_plane_has_a_graph_it_is_told_of_the_first_host(tmp_path: Path)
     assert run.folder.planes_of("pairs") == []
 
 
-def test_nothing_is_said_where_nothing_was_measured_in_this_run(tmp_path: Path) -> None:
+def test_nothing_is_reported_where_nothing_was_measured_in_this_run(tmp_path: Path) -> None:
     assert FabricRun(tmp_path / "R1", leafspine(2, 2, 4, 2)).judged() == []
     swept = FabricRun(tmp_path / "R2", leafspine(2, 2, 4, 2)).sweep()
     assert swept.judged() == []

@@ -161,7 +161,7 @@ def test_a_rail_that_all_hosts_have_got_is_measured_alone() -> None:
     assert chosen(rails, [(host, "rail2") for host in rails]) == Choice(tuple(rails), on("rail2"), {"kind": "full"})
 
 
-def test_a_rail_that_one_host_alone_has_does_not_measure_the_fleet_anew() -> None:
+def test_a_rail_that_one_host_alone_has_does_not_measure_the_fleet_again() -> None:
     rails = {**hosts(64), "node65": ("rail0", "rail1", "storage")}
     unproven = [("node65", rail) for rail in rails["node65"]]
     choice = sure(chosen(rails, unproven))
@@ -246,7 +246,7 @@ def test_nobody_outside_to_meet_is_nothing_to_measure(outside: Rails) -> None:
     assert chosen(hosts(1), both(1), outside=outside) is None
 
 
-def test_anew_measures_everybody_whatever_is_proven_and_whoever_is_outside() -> None:
+def test_remeasuring_takes_every_host_whatever_is_proven_or_outside() -> None:
     choice = chosen(hosts(4), [], remeasure=True, outside=hosts(9, first=5))
     assert choice == Choice(tuple(hosts(4)), on("rail0", "rail1"), {"kind": "full"})
 
@@ -289,7 +289,7 @@ def situations(draw: st.DrawFn) -> tuple[dict[str, list[str]], list[tuple[str, s
 
 
 @given(situations(), st.sampled_from(["full", "ring", "sample"]), st.integers(2, 5), st.booleans())
-def test_whoever_is_unproven_and_can_be_measured_is_measured_with_two_where_there_are_two(
+def test_what_is_unproven_and_can_be_measured_is_measured_with_two_where_there_are_two(
     situation: tuple[dict[str, list[str]], list[tuple[str, str]], dict[str, list[str]]], schedule: str, most: int, remeasure: bool
 ) -> None:
     inside, unproven, outside = situation

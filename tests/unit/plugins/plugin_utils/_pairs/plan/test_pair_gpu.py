@@ -146,5 +146,5 @@ def test_what_is_bad_is_not_proven(tmp_path: Path) -> None:
     assert set(run.folder.read_json("../proofs/pairs.json")["endpoints"]) == {"node1", "node2", "node4"}
 
 
-def test_nothing_is_said_where_it_was_not_asked_for(tmp_path: Path) -> None:
+def test_nothing_is_reported_where_it_was_not_asked_for(tmp_path: Path) -> None:
     assert FabricRun(tmp_path / "R1", leafspine(1, 1, 4)).sweep().judged("pair.gpu") == []

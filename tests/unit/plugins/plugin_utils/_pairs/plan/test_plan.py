@@ -133,7 +133,7 @@ def test_infiniband_without_an_address_meets_where_our_session_came_in_and_has_n
     ]
 
 
-def test_perftest_is_told_of_an_ipv6_address_at_both_ends() -> None:
+def test_perftest_gets_the_option_of_an_ipv6_address_at_both_ends() -> None:
     """It connects by IPv4 unless it is told otherwise, and does not take an IPv6 address then."""
     facts = {**cards("InfiniBand"), "session": {"address": "2001:db8::7", "netdev": "eno1"}}
     found = met_at({"rails": infiniband_rails()}, facts)
@@ -245,7 +245,7 @@ def test_without_latency_bandwidth_alone_is_measured() -> None:
     assert [test["name"] for test in measured_of(lab_intent(pairs={"latency_command": "none"}))] == ["bandwidth"]
 
 
-def test_of_latency_perftest_is_told_nothing_that_it_does_not_take() -> None:
+def test_of_latency_perftest_gets_no_option_that_it_does_not_take() -> None:
     """-q, -b and --report_gbits are not for latency tests."""
     plan = plan_of(bidirectional=True)
     commands = [perftest_argv(test, plan["profiles"][0], 18515, "192.168.100.1") for test in plan["tests"]]
@@ -349,7 +349,7 @@ def test_the_fingerprint_of_any_other_plan_is_another(other: dict[str, Any]) -> 
     assert fingerprint(plan_of(**other)) != fingerprint(plan_of())
 
 
-def test_the_fingerprint_of_a_sample_tells_the_seed() -> None:
+def test_the_fingerprint_of_a_sample_gives_the_seed() -> None:
     seeds = [{"kind": "sample", "partners": 2, "seed": seed} for seed in (None, 1, 2)]
     assert len({fingerprint(plan_of(schedule=each)) for each in seeds}) == 3
 
@@ -397,7 +397,7 @@ def test_a_port_that_reaches_nobody_like_itself_is_not_measured() -> None:
     assert list(met_at(intent, in_tables({"0": 0x7FFF}, {"0": 0x7FFF, "1": 0x8001}))) == ["rail1"]
 
 
-def test_perftest_is_told_of_another_entry_than_the_first() -> None:
+def test_perftest_gets_another_entry_than_the_first() -> None:
     test = measured_of(lab_intent())[0]
     common = {"device": "mlx5_0", "port": 1, "gid_index": None}
     commands = [perftest_argv(test, {**common, "pkey": 1, "pkey_index": index}, 18515, None) for index in (None, 0, 3)]

@@ -52,7 +52,7 @@ def test_a_later_run_goes_on_with_it(seconds: float) -> None:
 
 
 @pytest.mark.parametrize("seconds", [LIMIT + KEPT_SECONDS + 1, -1.0], ids=["too old", "of the future"])
-def test_what_cannot_be_running_any_more_is_begun_anew_and_remembered(home: Path, seconds: float) -> None:
+def test_what_cannot_be_running_any_more_is_begun_again_and_remembered(home: Path, seconds: float) -> None:
     first = begun(MARK, "s1", NOW, LIMIT)
     second = begun(MARK, "s2", NOW + seconds, LIMIT)
     assert (second.sweep, second.at) == ("s2", NOW + seconds)
@@ -87,7 +87,7 @@ def test_nothing_but_a_fingerprint_names_a_file(home: Path, mark: str) -> None:
 @pytest.mark.parametrize(
     "content", ["", "{", "[]", "null", '{"sweep": "s1"}', json.dumps({"sweep": "s1", "token": "x", "seed": 1, "at": NOW, "more": 1})]
 )
-def test_a_file_that_is_no_state_is_written_anew(home: Path, content: str) -> None:
+def test_a_file_that_is_no_state_is_written_again(home: Path, content: str) -> None:
     begun(MARK, "s1", NOW, LIMIT)
     (file,) = files(home)
     file.write_text(content)

@@ -39,7 +39,7 @@ def test_a_fleet_that_is_slow_everywhere_is_suspected_port_by_port(tmp_path: Pat
     assert low(tmp_path, lambda rail, server, client: gbps) == expected
 
 
-def test_whom_a_verdict_names_is_not_suspected_twice(tmp_path: Path) -> None:
+def test_a_host_that_a_verdict_names_is_not_suspected_twice(tmp_path: Path) -> None:
     assert low(tmp_path, slow(("rail0", "node2"), by=0.5, otherwise=of_cards)) == set()
 
 

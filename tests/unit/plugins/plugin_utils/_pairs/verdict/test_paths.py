@@ -55,7 +55,7 @@ def test_without_tables_the_spines_are_one_element() -> None:
     assert [paths.alternatives(each) for each in (GROUP, "leaf0")] == [2, 1]
 
 
-def test_tables_tell_the_spine_and_the_cables() -> None:
+def test_tables_report_the_spine_and_the_cables() -> None:
     graph = fabric(8)
     paths = FabricPaths(graph, all_ends(8), tables(graph, 8))
     assert paths.elements(0, 1, 4)[4:] == (f"cable leaf2/{UPLINK + 1} to spine1/3", "spine1", f"cable leaf0/{UPLINK + 1} to spine1/1")
@@ -63,7 +63,7 @@ def test_tables_tell_the_spine_and_the_cables() -> None:
     assert {"spine0", "spine1"} <= set(both)
 
 
-def test_tables_that_lead_astray_tell_nothing() -> None:
+def test_tables_that_lead_astray_report_nothing() -> None:
     graph = fabric(8)
     wrong = tables(graph, 8)
     for spine in range(2):
@@ -81,7 +81,7 @@ def test_who_is_not_in_the_graph_crosses_nothing() -> None:
     assert FabricPaths(replace(fabric(8), links=[]), all_ends(8)).elements(0, 0, 4) == ()
 
 
-def test_switches_of_one_name_are_told_apart() -> None:
+def test_switches_of_one_name_are_distinguished() -> None:
     graph = fabric(8)
     other = replace(graph.nodes[guid("leaf", 2)], name="leaf0")
     paths = FabricPaths(replace(graph, nodes={**graph.nodes, other.guid: other}), all_ends(8))
@@ -135,7 +135,7 @@ def test_a_bad_nic_is_not_taken_for_a_spine() -> None:
     assert (found.kind, found.host, found.rail) == ("nic", 5, 0)
 
 
-def test_elements_that_cannot_be_told_apart_are_named_together() -> None:
+def test_elements_that_cannot_be_distinguished_are_named_together() -> None:
     paths = FabricPaths(fabric(24, per_leaf=12, spines=1), all_ends(24))
     (found,) = localise(measured("uplinks of leaf0", paths), paths=paths)
     assert found.element == "uplinks of leaf0 or uplinks of leaf2"

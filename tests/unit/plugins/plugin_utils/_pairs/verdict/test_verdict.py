@@ -295,7 +295,7 @@ ALL_RECEIVES2 = ("direction", 2, None, "receives", None)
     ids=["sends", "receives", "sends on all rails", "receives on all rails", "both"],
 )
 @pytest.mark.parametrize("size", [(8, 4), (32, 8)])
-def test_no_direction_can_be_told_where_data_goes_both_ways_at_once(
+def test_no_direction_can_be_named_where_data_goes_both_ways_at_once(
     fault: Callable[..., Fault], reported: Named, both_ways: Named, left: float | None, size: tuple[int, int]
 ) -> None:
     """Whoever is bad only as server or as client is bad: of which direction, nothing tells."""

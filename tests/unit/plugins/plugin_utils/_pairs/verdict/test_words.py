@@ -73,7 +73,7 @@ def test_a_nic_that_fails_says_why() -> None:
     assert describe(verdict, lab(None))[0].endswith("partners failed, with node1, node3, node4")
 
 
-def test_a_slow_one_among_those_that_failed_is_not_said_to_have_failed() -> None:
+def test_a_slow_one_among_those_that_failed_is_not_reported_to_have_failed() -> None:
     matrix = lab(None)
     slow = next(at for at in range(len(matrix)) if matrix.ratio[at] != matrix.ratio[at])
     ratio = array("d", matrix.ratio)
