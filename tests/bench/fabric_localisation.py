@@ -98,7 +98,7 @@ def _truth(verdict: Verdict) -> Truth:
 
 
 def meant(fabric: FabricSweep) -> dict[Truth, str]:
-    """Each fault as it can be told → of what kind it is: without tables, of a spine it can only be told that it is one of them."""
+    """Each fault as it can be named → its kind: without tables, a spine can only be named as one of them."""
     spines = [f"spine{number}" for number in range(fabric.spines)]
     more = f" and {len(spines) - 4} more" if len(spines) > 4 else ""
     group = FabricTruth("path", element=f"one of {', '.join(spines[:4])}{more}")

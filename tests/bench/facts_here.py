@@ -4,7 +4,7 @@
 
 python facts_here.py cpu ROOT: {"cpu_ms"} of the sysfs subset of a captured tree, without the start of Python.
 python facts_here.py plain: {"facts_s", "same_s", "processes", "plain_s", "plain"} of this host: everything, what the commands that people
-type tell (devices, ports, PCIe, interfaces, optics), and those commands.
+type report (devices, ports, PCIe, interfaces, optics), and those commands.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def _ended(fleet: runners.Fleet, hosts: Sequence[int], seconds: float) -> bool:
 
 
 def judged(folder: Path, plan: dict[str, Any], records: Sequence[Mapping[str, Any]], culprit_rails: int) -> Swept:
-    """What was lost, and whom the product's own verdicts name."""
+    """What was lost, and the hosts that the product's own verdicts name."""
     hosts, name = len(plan["hosts"]), plan["hosts"][CULPRIT] if culprit_rails else None
     failed = [record for record in records if record["error"] or record["exit_code"]]
     kinds = Counter(record["error"]["class"] if record["error"] else "exit code" for record in failed)

@@ -4,7 +4,7 @@
 
 Run `python -m tests.bench.small_localisation [development | held-out | FIRST-LAST] [usual | wide | cards]`. Each fleet is swept, its
 suspects are measured again, and the gate judges, all with the product's own plans and files. A healthy port that is accused with its bad
-partner is a false accusation, unless there are two hosts: then nobody can tell.
+partner is a false accusation, unless there are two hosts: then the cause is unknown.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def judge_small(fleet: SmallFleet, path: Path) -> Judgement:
 
 
 def _is_true(fleet: SmallFleet, where: tuple[int, int]) -> bool:
-    """Whether a port is bad; of two hosts nobody can tell which it is."""
+    """Whether a port is bad; of two hosts it is unknown which it is."""
     return where in fleet.faults or (fleet.hosts == 2 and any(bad == where[0] for bad, _host in fleet.faults))
 
 

@@ -27,7 +27,7 @@ PART = re.compile(
 
 
 def unnamed(address: str) -> Gpu:
-    """One of the POWER9 machine: of its files, the capture has a few that tell nothing of it."""
+    """One of the POWER9 machine: of its files, the capture has a few that show nothing of it."""
     return Gpu(address, None, None, None, PciFunction(address, *[None] * 8))
 
 

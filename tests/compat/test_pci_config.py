@@ -192,7 +192,7 @@ def test_the_words_that_are_tuned_are_those_that_are_read(name: str) -> None:
     assert tuned == len(DECODED.get(name, ASUS))
 
 
-#: Captured by a user without privileges: 64 bytes a function, enough to tell bridges.
+#: Captured by a user without privileges: 64 bytes a function, enough to recognize bridges.
 HEADERS = {
     "hwloc-2pa-pcidomain32bits.tar.bz2": (9, 0),
     "hwloc-32em64t-mlx4-mic-nvme-dax.tar.bz2": (137, 9),

@@ -4,7 +4,7 @@
 
 """Distances on the PCI trees of real machines, read where they lie.
 
-No capture has both a machine's tree and what `nvidia-smi topo -m` says of it, so the expected words were told from the trees
+No capture has both a machine's tree and what `nvidia-smi topo -m` says of it, so the expected words were derived from the trees
 by the legend that it prints.
 """
 

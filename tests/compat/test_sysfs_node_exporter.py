@@ -31,7 +31,7 @@ from tests.compat.test_sysfs_unpacking import (
 
 NODE_EXPORTER = "node_exporter-sys.ttar"
 X4 = {"speed_gtps": 8.0, "width": 4}
-#: The archive tells PCI links, though of no RDMA device. Its configuration spaces are text, and have lost bytes.
+#: The archive has PCI links, though of no RDMA device. Its configuration spaces are text, and have lost bytes.
 FUNCTIONS: dict[str, dict[str, Any]] = {
     # Slower than it could be, as it stands behind a slower port.
     "pci0000:00/0000:00:02.1/0000:01:00.0": {
@@ -128,7 +128,7 @@ def test_bonds_and_an_interface_without_its_device_are_left_out(facts: dict[str,
 
 def test_a_dell_server_without_gpus(facts: dict[str, Any]) -> None:
     assert part_of(facts, NO_GPU) == NO_GPU
-    # No processors were captured: the firmware's "Dell Inc.", "PowerEdge R6515" tells.
+    # No processors were captured: the firmware's "Dell Inc.", "PowerEdge R6515" shows it.
     assert facts["iommu"]["virtual_machine"] is False
 
 

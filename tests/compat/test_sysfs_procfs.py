@@ -33,7 +33,7 @@ from tests.compat.test_sysfs_unpacking import (
 PROCFS = "procfs-fixtures.ttar"
 X4 = {"speed_gtps": 8.0, "width": 4}
 X8 = {"speed_gtps": 8.0, "width": 8}
-#: The archive tells PCI links, though of no RDMA device. Its configuration spaces are text, and have lost bytes.
+#: The archive has PCI links, though of no RDMA device. Its configuration spaces are text, and have lost bytes.
 FUNCTIONS: dict[str, dict[str, Any]] = {
     "pci0000:00/0000:00:02.1/0000:01:00.0": {
         "vendor_id": "0xc0a9",
@@ -162,7 +162,7 @@ def test_connectx_5_with_hardware_counters(facts: dict[str, Any]) -> None:
         "rx_write_requests": 742114,
     }
     port = {
-        # The file says "4: ACTIVE", which is no physical state; it is told as it stands.
+        # The file says "4: ACTIVE", which is no physical state; it is reported as it stands.
         "physical_state": "ACTIVE",
         "rate_gbps": 25.0,
         "width": 1,

@@ -100,7 +100,7 @@ FUNCTION: dict[str, Any] = {
     "mrrs_bytes": None,
     "hops": [],
 }
-# What the kernels of these captures do not tell: dev_port and carrier_down_count are younger than most of them.
+# What the kernels of these captures do not report: dev_port and carrier_down_count are younger than most of them.
 ETHERNET: dict[str, Any] = {
     "mac": None,
     "mtu_bytes": 1500,

@@ -198,7 +198,7 @@ def test_sabotage(run: Run) -> None:
     run(f"echo 1 > {folder}/refuse")
     assert run(f"mlnx_qos -i {NIC} --pfc 0,0,0,1,0,0,0,0; echo $?") == "Netlink error: Bad value. see dmesg.\n1\n"
     assert run(f"dcb app add {DCB} dscp-prio 26:3 2>/dev/null; echo $?") == "1\n"
-    # What reads before it writes (pfc, ets, buffer) says nothing of a refusal and ends with 0 in iproute2 6.1 (mended in 6.2).
+    # What reads before it writes (pfc, ets, buffer) says nothing of a refusal and ends with 0 in iproute2 6.1 (fixed in 6.2).
     assert run(f"dcb pfc set {DCB} prio-pfc 3:on; echo $?") == "0\n"
     assert shown(run, "pfc")["prio_pfc"] == [False] * 8
     run(f"echo 0 > {folder}/refuse")

@@ -30,7 +30,7 @@ while read -r version python; do
         install_requirements "$venv" tests/requirements-hosts.txt
         echo "$wanted" > "$venv/made"
     fi
-    # The runner's tests wait for real processes most of their time: the oldest and the newest Python tell.
+    # The runner's tests wait for real processes most of their time: the oldest and the newest Python suffice.
     [[ $version == "${host_pythons[0]}" || $version == "${host_pythons[-1]}" ]] && less=() ||
         less=(--ignore tests/unit/plugins/module_utils/_pairs/runner/test_main.py)
     (

@@ -4,7 +4,7 @@
 
 First come the scenarios whose code has changed since they last passed, then those that have waited longest. tests/ci/scenarios.json
 says what code a scenario covers, how many minutes it takes, and when it last passed. A scenario that passes at a clean commit gets
-its record rewritten; whoever ran it commits that. Needs the standard library of Python 3.9 alone.
+its record rewritten; commit that after the run. Needs the standard library of Python 3.9 alone.
 """
 
 from __future__ import annotations

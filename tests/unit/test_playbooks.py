@@ -199,7 +199,7 @@ NAME = re.compile(r"(?<![\w./-])rdma_[a-z0-9_]+\b(?!\.ya?ml|\.py|/)")
 
 
 def used_in(*patterns: str) -> dict[str, str]:
-    """Name → the first file that has it, comments in YAML included: they tell users of variables."""
+    """Name → the first file that has it, comments in YAML included: they name variables to users."""
     files = [file for pattern in patterns for file in sorted(ROOT.glob(pattern))]
     return {name: str(file.relative_to(ROOT)) for file in reversed(files) for name in NAME.findall(file.read_text(encoding="utf-8"))}
 

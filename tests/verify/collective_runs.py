@@ -27,7 +27,7 @@ def brief(site: Site) -> list[tuple[str, str, str]]:
 
 
 def run(site: Site, lab: Lab, faults: dict[str, dict[str, Any]], *words: str) -> tuple[int, str]:
-    """The stage with faults of hosts: host → what its stand-in is told."""
+    """The stage with faults of hosts: host → the settings of its stand-in."""
     for node in lab.plan.nodes:
         nccl_hosts.set_state(lab, node, **faults.get(node.name, {}))
     done = site.run("collectives", *words)

@@ -66,7 +66,7 @@ KINDS = (
 )  # fmt: skip
 
 
-#: What happens to one interface: networkd mends the others in passing when one of them is mended, so each is on a node of its own.
+#: What happens to one interface: networkd fixes the others in passing when one of them is fixed, so each is on a node of its own.
 APART = ("MTU", "address", "interface down")
 
 

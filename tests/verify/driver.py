@@ -45,7 +45,7 @@ class Hosts:
             files.chmod(path, mode)
 
     def reboot(self, name: str) -> None:
-        """Until it answers again, booted anew."""
+        """Until it answers again, rebooted."""
         node, before = self.lab.plan.node(name), self.run(name, BOOT_ID)
         remote.execute(node, self.lab.folder, "systemctl reboot")
         deadline = time.monotonic() + REBOOT_SECONDS

@@ -16,7 +16,7 @@ from tests.verify.drifts import KINDS, command
 from tests.verify.patience import until
 from tests.verify.site import Site
 
-#: A run that has something to mend takes longer than that.
+#: A run that has something to fix takes longer than that.
 LONGEST_SECONDS = 22.0
 #: Packages take a minute to come back on an emulated CPU, and dpkg must not be killed for a test's sake.
 DRIFTS = [kind for kind in KINDS if kind.name != "package removed"]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Drift: a node that differs is named, to the line, and mended by the site run; one that does not is left alone."""
+"""Drift: a node that differs is named, to the line, and fixed by the site run; one that does not is left alone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_drift_names_exactly_what_was_done_and_changes_nothing(lab: Lab, site: S
 def test_the_site_run_fixes_exactly_that(site: Site, expected: set[Line]) -> None:
     done = site.run()
     assert done.returncode == 0, done.stdout
-    # A package comes by ansible.builtin.apt, which tells no difference of its own; it is a finding until it is there.
+    # A package comes by ansible.builtin.apt, which reports no difference of its own; it is a finding until it is there.
     assert named(site.lines("changes.jsonl")) == {line for line in expected if not line[2].startswith("driver.package")}
     assert site.drift() == []
     assert site.json("summary.json")["outcome"] == "clean"

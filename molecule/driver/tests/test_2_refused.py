@@ -51,5 +51,5 @@ def test_nothing_is_touched(driver: Driver, hosts: Hosts, prepare: Callable[[Hos
 def test_a_bundle_for_another_distribution_is_reported_by_its_installer(driver: Driver, hosts: Hosts) -> None:
     before = hosts.driver("node1")
     done = driver.run({**hosts.bundle("other", "24.10-1.1.4.0", "ubuntu22.04"), "version": "24.10-1.1.4.0"}, limit="node1")
-    assert done.returncode == 0, "the wished version is there already: which bundle it would come from does not matter"
+    assert done.returncode == 0, "the requested version is there already: which bundle it would come from does not matter"
     assert hosts.driver("node1") == before

@@ -40,7 +40,7 @@ def lose(node: str) -> tuple[Do, Do]:
     return lambda name: faults.console(name, f'Error "{node}" 100'), lambda name: faults.console(name, f'Error "{node}" 0')
 
 
-#: What is done to the fabric, whether there is a plan of its cables, and what is told of it.
+#: What is done to the fabric, whether there is a plan of its cables, and what is reported of it.
 FAULTS: dict[str, tuple[tuple[Do, Do], bool, Brief]] = {
     "a host's cable": (cut("node17 mlx5_3"), True, [("node17", "fabric.cabling", ERROR, "node17 mlx5_3")]),
     "an uplink": (cut("leaf1/40"), True, [(SPINES, "fabric.cabling", ERROR, "leaf1 port 40 to spine8 port 1")]),

@@ -235,7 +235,7 @@ def lid(host: str) -> int:
 
 
 def managers() -> list[str]:
-    """State and priority of each opensm, as its own host tells them."""
+    """State and priority of each opensm, as its own host reports them."""
     return [on(host, f"sminfo -C mlx5_0 {lid(host)}").partition("priority ")[2] for host in TWO]
 
 
@@ -283,7 +283,7 @@ def test_the_second_one_takes_over_and_the_gate_says_who_is_missing(site: Site) 
 
 
 def test_a_service_that_its_condition_keeps_from_starting_is_reported_at_once(site: Site) -> None:
-    """Also starts them anew: the first one first, since ibsim does not let a master hand over (docs/lab.md)."""
+    """Also restarts them: the first one first, since ibsim does not let a master hand over (docs/lab.md)."""
     on("node2", "systemctl stop 'opensm@*'")
     on("node2", f"mount -t tmpfs -o ro tmpfs {MAD}")
     try:

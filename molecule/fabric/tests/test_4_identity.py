@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes that cannot be told apart, or are on another plane than planned: small fabrics with the real opensm and the real tools."""
+"""Nodes that cannot be distinguished, or are on another plane than planned: small fabrics with the real opensm and the real tools."""
 
 from __future__ import annotations
 

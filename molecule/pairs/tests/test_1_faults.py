@@ -36,7 +36,7 @@ def stopping(site: Site) -> set[tuple[str, str]]:
 
 
 def blamed(answer: str) -> list[str]:
-    """The verdicts that the summary tells."""
+    """The verdicts that the summary reports."""
     found = re.search(r"^To blame:\n((?:  .*\n)+)", answer, re.M)
     return [] if found is None else found.group(1).splitlines()
 

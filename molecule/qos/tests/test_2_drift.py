@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every kind of drift at once, and each alone: named to the single setting, and mended with nothing else touched."""
+"""Every kind of drift at once, and each alone: named to the single setting, and fixed with nothing else touched."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""After a reboot, and after the driver was loaded anew, the units have set everything again before anyone asks."""
+"""After a reboot, and after the driver was loaded again, the units have set everything again before anyone asks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_after_a_reboot_nothing_differs(hosts: Hosts, site: Site) -> None:
 
 
 def test_after_the_driver_was_loaded_again_nothing_differs(hosts: Hosts, site: Site) -> None:
-    # The stand-in's settings go with it; virtio_net itself carries the interfaces, which come anew with it.
+    # The stand-in's settings go with it; virtio_net itself carries the interfaces, which come back with it.
     hosts.run("node2", "modprobe -r standin_qos; modprobe standin_qos; for n in ens1 ens2; do systemctl restart rdma-qos@$n; done")
     assert site.drift() == []
 
@@ -37,7 +37,7 @@ def test_a_nic_that_is_plugged_in_again_is_set_by_its_unit_alone(hosts: Hosts, s
     entered = "systemctl show --property ActiveEnterTimestampMonotonic --value rdma-qos@ens1"
     before = hosts.run("node1", entered)
     hosts.run("node1", PLUG)
-    # Soft-RoCE is no hardware: nobody makes its device anew but its own unit, and that of the profile waits for it.
+    # Soft-RoCE is no hardware: nobody makes its device again but its own unit, and that of the profile waits for it.
     hosts.run("node1", "systemctl restart rdma-soft-links")
     for _second in range(60):
         if hosts.run("node1", "systemctl is-active rdma-qos@ens1 || true") == "active" and hosts.run("node1", entered) != before:

@@ -60,7 +60,7 @@ class Without(FakeRunner):
 
 
 class SilentPort:
-    """An EthtoolPort whose drivers tell nothing."""
+    """An EthtoolPort whose drivers report nothing."""
 
     def drvinfo(self, name: str) -> None:
         """Nothing."""

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""RoCE's quality of service as facts tell it, and a profile to compare it with."""
+"""RoCE's quality of service as facts report it, and a profile to compare it with."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def profile(**roce: Any) -> dict[str, Any]:
 
 
 def mlx5_qos(device: str = "mlx5_0", **changes: Any) -> dict[str, Any]:
-    """As much as facts can tell of an interface: what mlnx_qos and OFED's files say of one that is as the profile says."""
+    """As much as facts can report of an interface: what mlnx_qos and OFED's files say of one that is as the profile says."""
     values: dict[str, Any] = {"trust": "dscp", "dscp_to_priority": {code: code // 8 for code in range(64)}, "dcbx": "os"}
     values.update(pfc=[priority == 3 for priority in range(8)], cable_length_m=7, traffic_class=106, traffic_class_settable=True)
     values.update(priority_to_tc=[0, 0, 0, 3, 0, 0, 6, 0], tsa=["ets"] * 6 + ["strict", "ets"])
@@ -51,6 +51,6 @@ def mlx5_qos(device: str = "mlx5_0", **changes: Any) -> dict[str, Any]:
 
 
 def dcb_qos(device: str = "mlx5_0", **changes: Any) -> dict[str, Any]:
-    """The same by dcb and debugfs, which has no switches of congestion control; only what has an entry is told of DSCP."""
+    """The same by dcb and debugfs, which has no switches of congestion control; only codes with an entry are reported for DSCP."""
     values = {"backend": "dcb", "dscp_to_priority": {26: 3, 48: 6}, "ecn_np": None, "ecn_rp": None, "traffic_class": None}
     return mlx5_qos(device, **{**values, "traffic_class_settable": False, **changes})

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A host whose NICs keep what they are told: mlx5_machine with a stand-in of dcb, and the files that a profile is written to."""
+"""A host whose NICs keep what is written to them: mlx5_machine with a stand-in of dcb, and the files that a profile is written to."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ALL = ["dcbx", "trust", "dscp 26", "dscp 48", "pfc", "ets", "np cnp_dscp", "rdma
 
 @dataclass
 class DcbState:
-    """What one interface has been told."""
+    """The settings written to one interface."""
 
     pfc: list[bool] = field(default_factory=lambda: [False] * 8)
     codes: dict[int, int] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class DcbState:
 
 
 class Dcb:
-    """A stand-in of iproute2's dcb over mlx5's driver: what it is told of an interface, it tells.
+    """A stand-in of iproute2's dcb over mlx5's driver: it reports what was written to an interface.
 
     deaf: the settings that it takes without effect; refuses: the one that it refuses, of all interfaces or of one ("pfc ens1").
     """

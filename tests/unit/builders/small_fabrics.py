@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fabrics of leaves and spines whose GUIDs, LIDs and ports tell what they are of; all is counted from 0, but for hosts and ports."""
+"""Fabrics of leaves and spines whose GUIDs, LIDs and ports show what they belong to; all is counted from 0, but for hosts and ports."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def alive(pid: int) -> bool:
 class TestSite:
     @pytest.fixture
     def site(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
-        """A site whose ansible-playbook is a stand-in that leaves a folder of evidence if it is told to."""
+        """A site whose ansible-playbook is a stand-in that leaves a folder of evidence if it is configured to."""
         (tmp_path / "ansible-playbook").write_text(
             '#!/bin/sh\necho "$3"\ncase $* in *evidence*) mkdir "$RUN/1"; ln -s 1 "$RUN/latest";; esac\nexit 4\n'
         )

@@ -67,7 +67,7 @@ def measure(job: Job, chosen: argparse.Namespace) -> dict[str, Any]:
     return {"launch_hidden": None if None in hidden else all(hidden), "p2p": p2p, "collectives": collectives, "skew": late}
 
 
-def told(result: Mapping[str, Any]) -> Iterator[str]:
+def text_lines(result: Mapping[str, Any]) -> Iterator[str]:
     """The result as lines of text."""
     yield f"{result['ranks']} ranks, {result['backend']}, PyTorch {result['torch']}, started by {result['launcher']}"
     if result["launch_hidden"] is False:
@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     head = {"schema": 1, "started_epoch": round(began), "launcher": at.launcher, "torch": job.torch.__version__, "backend": job.backend}
     result = {**head, "ranks": job.ranks, "members": job.members, "dtype": "float32", **measure(job, chosen)}
     if job.rank == 0:
-        print("\n".join(told(result)), flush=True)
+        print("\n".join(text_lines(result)), flush=True)
         if chosen.output:
             partial = chosen.output.with_suffix(".partial")
             partial.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

@@ -37,7 +37,7 @@ def decide(folder: Path, driver: dict[str, Any], *arguments: str, **stack: Any) 
         {"name": "Read the intent", "rdma.cluster.intent": None},
         {"name": "Take the facts for read", "ansible.builtin.set_fact": {"rdma": tree, "cacheable": True}},
         {"name": "Decide", "rdma.cluster.driver_plan": {"reboot_allowed": True}, "register": "decided"},
-        {"name": "Tell", "ansible.builtin.debug": {"msg": "change={{ decided.plan.change }} flags={{ decided.plan.flags | join(',') }}"}},
+        {"name": "Show", "ansible.builtin.debug": {"msg": "change={{ decided.plan.change }} flags={{ decided.plan.flags | join(',') }}"}},
     ]
     (folder / "play.yml").write_text(yaml.safe_dump([{"name": "Test", "hosts": "all", "gather_facts": False, "tasks": tasks}]))
     host = {"ansible_connection": "local", "rdma_rails": lab_rails(), "rdma_driver": driver}

@@ -185,9 +185,9 @@ def test_a_changed_intent_is_no_way_to_another_plan(tmp_path: Path, injected: bo
 def test_the_plan_goes_by_the_intent_and_the_permissions_of_its_play(tmp_path: Path) -> None:
     """Also where the host is not read again, and where one task allows more."""
     limits = "open files: {{ rdma_plan.settings.limits.open_files }}"
-    report_task = {"name": "Tell", "ansible.builtin.debug": {"msg": limits}, "when": "inventory_hostname == 'node2'"}
+    report_task = {"name": "Show", "ansible.builtin.debug": {"msg": limits}, "when": "inventory_hostname == 'node2'"}
     allows = "acs: {{ rdma_plan.settings.pcie.acs }}"
-    acs = {"name": "Tell", "ansible.builtin.debug": {"msg": allows}, "when": "inventory_hostname == 'node2'"}
+    acs = {"name": "Show", "ansible.builtin.debug": {"msg": allows}, "when": "inventory_hostname == 'node2'"}
     permit = {"pcie_acs_write_allowed": True}
     first = {**stage("host", [OBSERVE, report_task, acs, {**acs, "vars": permit}]), "vars": {"rdma_stage": "host", **PLAN}}
     second = {**first, "vars": {**first["vars"], "rdma_host": {"open_files": 4096, "pcie": {"acs": "bare_metal"}}}}

@@ -29,7 +29,7 @@ def reads(folder: Path, *arguments: dict[str, Any] | None, **variables: Any) -> 
     tasks: list[dict[str, Any]] = [{"name": "Read the intent", "rdma.cluster.intent": None}]
     for number, each in enumerate(arguments):
         tasks.append({"name": "Read", "rdma.cluster.observe": each, "register": f"read{number}"})
-        tasks.append({"name": "Tell", "ansible.builtin.debug": {"var": f"read{number}.read"}})
+        tasks.append({"name": "Show", "ansible.builtin.debug": {"var": f"read{number}.read"}})
     (folder / "play.yml").write_text(yaml.safe_dump([{"name": "Test", "hosts": "all", "gather_facts": False, "tasks": tasks}]))
     host = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "rdma_rails": lab_rails(), **variables}
     (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": {"node1": host}}}))

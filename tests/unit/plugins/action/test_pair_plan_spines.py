@@ -25,7 +25,7 @@ def small() -> Fabric:
 
 
 def named(run: FabricRun, rail_name: str = "rail0") -> list[list[tuple[str, str]]]:
-    """Who sends to whom at once, and alone."""
+    """Sender and receiver, at once and alone."""
     plan = run.folder.read_json("pairs/spines/plan.json")
     return [[(plan["hosts"][one], plan["hosts"][other]) for one, other in turn] for turn in planned_rounds(plan)[rail_name]]
 

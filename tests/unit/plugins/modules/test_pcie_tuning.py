@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The module as Ansible runs it, on a tree of its own: told in check mode, written, left alone, and refused."""
+"""The module as Ansible runs it, on a tree of its own: reported in check mode, written, left alone, and refused."""
 
 from __future__ import annotations
 

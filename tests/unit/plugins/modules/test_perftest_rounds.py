@@ -99,7 +99,7 @@ def test_what_is_collected_has_the_shape_that_is_documented(
     (tmp_path / "a" / "results.jsonl").write_text('{"finished": true, "reason": null}\n')
     host = Host(**{"systemctl is-active rdma-pairs-a.service": "inactive\n"})
     code, result = call(capsys, monkeypatch, host, state="collected", sweep="a")
-    result.pop("invocation", None)  # What the module was told; ansible-core 2.21 leaves it out.
+    result.pop("invocation", None)  # The module's arguments; ansible-core 2.21 leaves it out.
     assert code == 0
     assert result == {
         "changed": False,

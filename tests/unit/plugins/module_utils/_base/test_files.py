@@ -123,7 +123,7 @@ COMPARISONS = [
     pytest.param(FILE, {"/etc/nccl.conf": {"sha256": "00", "mode": 0o644}}, True, id="another content"),
     pytest.param(FILE, {}, True, id="not there"),
     pytest.param(FILE, None, True, id="nothing known"),
-    pytest.param(GONE, {}, False, id="gone as it shall be"),
+    pytest.param(GONE, {}, False, id="gone as planned"),
     pytest.param(GONE, {"/etc/nccl.conf": {"sha256": SHA256, "mode": 0o644, "owner": "0:0"}}, True, id="still there"),
     pytest.param(GONE, None, True, id="gone or not is not known"),
 ]

@@ -26,7 +26,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._collectives.install 
 from tests.unit.builders.fakes import FakeRunner
 
 HEADER = '#pragma once\n#define NCCL_TESTS_VERSION "2.19.6"\n'
-#: A makefile that tells what it was given, in the place of nccl-tests' own.
+#: A makefile that prints what it was given, in the place of nccl-tests' own.
 MAKEFILE = (
     "all:\n\tmkdir -p build\n\techo $(MPI) $(MPI_HOME) $(CUDA_HOME) '$(NVCC_GENCODE)' > build/all_reduce_perf\n\tchmod +x build/*_perf\n"
 )

@@ -130,7 +130,7 @@ TWO_HOSTS = Expected(2, {"node1": "gpu1.example.org", "node2": "gpu2"})
         (replace(TEST, ranks=ranks("gpu1", "gpu7")), TWO_HOSTS, "error", "2 ranks, ranks on gpu7, none on gpu2"),
         (None, TWO_GPUS, "ok", "2 ranks on 1 host"),
     ],
-    ids=["no MPI", "too few", "log tells", "both differ", "placed", "one host", "another host", "log alone"],
+    ids=["no MPI", "too few", "by the log", "both differ", "placed", "one host", "another host", "log alone"],
 )
 def test_ranks(test: NcclTestsResult | None, expected: Expected, status: str, observed: str) -> None:
     finding = check_ranks(replace(CLEAN, test=test), expected)

@@ -136,7 +136,7 @@ def test_a_row_that_the_log_has_torn_apart_is_put_together(at: int) -> None:
 
 @pytest.mark.parametrize("at", [51, 57, 76, 80, 110])
 def test_a_row_that_was_torn_within_a_cell_is_left_out(at: int) -> None:
-    """Two processes that write into one pipe: nobody can tell where the number went on."""
+    """Two processes that write into one pipe: it is unknown where the number went on."""
     log = "vm:1355:1378 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/direct pointer\n"
     result = parse_nccl_tests(CLEAN.replace(ROW, f"{ROW[:at]}{log}{ROW[at:]}"))
     assert (result.rows, result.elided) == (parse_nccl_tests(CLEAN).rows[1:], True)

@@ -36,7 +36,7 @@ NONE, OTHER, LOST = Look("none"), Look("other", argv=("/x/mlnxofedinstall", "--a
 
 
 class PlayedUnit(BuildUnit):
-    """A unit whose phases are told in advance."""
+    """A unit whose phases are given in advance."""
 
     def __init__(self, job: Job, looks: list[Look]) -> None:
         super().__init__(job, FakeRunner([]))
@@ -243,7 +243,7 @@ def test_check_mode_reports_and_touches_nothing(host: Host) -> None:
 
 
 def uninstaller(host: Host, looks: Sequence[Look], versions: Sequence[str | None]) -> OfedUninstaller:
-    """On a host whose ofed_info tells these versions, one at each look."""
+    """On a host whose ofed_info prints these versions, one at each look."""
     host.looks[:] = looks
     left = list(versions)
 

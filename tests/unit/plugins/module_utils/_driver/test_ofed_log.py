@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Logs in the forms that mlnxofedinstall, DKMS, dpkg, rpm and gcc write: which lines tell why, and which logs they name."""
+"""Logs in the forms that mlnxofedinstall, DKMS, dpkg, rpm and gcc write: which lines show why, and which logs they name."""
 
 from __future__ import annotations
 

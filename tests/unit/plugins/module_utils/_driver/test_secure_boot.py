@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Secure Boot and lockdown, as efivarfs and securityfs tell them."""
+"""Secure Boot and lockdown, as efivarfs and securityfs report them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ LOCKDOWN = "sys/kernel/security/lockdown"
     ("files", "expected"),
     [
         pytest.param({}, [], id="BIOS, and a kernel without securityfs"),
-        pytest.param({SECURE_BOOT: b"\x06\0\0\0\x01", LOCKDOWN: b"[none] integrity\n"}, [], id="both are told"),
+        pytest.param({SECURE_BOOT: b"\x06\0\0\0\x01", LOCKDOWN: b"[none] integrity\n"}, [], id="both are reported"),
         pytest.param({"sys/firmware/efi/fw_platform_size": b"64\n"}, ["secure_boot"], id="variables not mounted"),
         pytest.param({"sys/kernel/security/lsm": b"capability\n"}, [], id="a kernel without lockdown"),
         pytest.param({"sys/kernel/security": None}, ["lockdown"], id="securityfs not mounted"),

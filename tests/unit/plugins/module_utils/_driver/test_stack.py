@@ -98,7 +98,7 @@ def ofed_machine(root: Path) -> SysRoot:
 
 @pytest.mark.parametrize(("ethernet", "rdma"), sorted(DRIVERS.values()))
 def test_what_a_rail_s_driver_must_have_loaded_is_looked_at(tmp_path: Path, ethernet: str, rdma: str) -> None:
-    """Both are read, though an Ethernet driver holds no module of RDMA, and a tree of a capture may tell no holders."""
+    """Both are read, though an Ethernet driver holds no module of RDMA, and a tree of a capture may show no holders."""
     loaded = (f"/sys/module/{name}/srcversion: {name.upper()}" for name in (ethernet, rdma))
     tree = SysRoot(str(write_tree(tmp_path, "\n".join(loaded))))
     assert read_stack(tree, None).modules == {name: Module(None, name.upper(), []) for name in (ethernet, rdma)}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The ports of subnet managers, as saquery told them over ibsim with two managers."""
+"""The ports of subnet managers, as saquery reported them over ibsim with two managers."""
 
 from __future__ import annotations
 

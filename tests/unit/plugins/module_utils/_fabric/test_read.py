@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reading a fabric: each reason for which it is not whole is told by its name."""
+"""Reading a fabric: each reason for which it is not whole is reported by its name."""
 
 from __future__ import annotations
 

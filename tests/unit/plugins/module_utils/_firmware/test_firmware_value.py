@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Values of firmware settings: printed, wished and written."""
+"""Values of firmware settings: printed, requested and written."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ KIB = 1024
 
 def test_a_whole_file() -> None:
     assert parse_meminfo(TEXT) == Memory(65780112 * KIB, 32100100 * KIB, 12345 * KIB, 4194304 * KIB, 1000 * 2048 * KIB)
-    # Before Linux 4.20 only huge pages of the default size are told.
+    # Before Linux 4.20 only huge pages of the default size are reported.
     assert parse_meminfo(TEXT.replace("Hugetlb:         4194304 kB\n", "")).huge_bytes == 1024 * 2048 * KIB
 
 

@@ -193,12 +193,12 @@ BOOTS = [
     pytest.param(
         r"/etc/sysctl.d/a.conf: net.ipv4.conf.*.rp_filter=1\nnet.ipv4.*.all.rp_filter=2\nnet.ipv4.conf.*.rp_filter=1",
         BootValue("2", "/etc/sysctl.d/a.conf"),
-        id="a pattern said again stays where it was",
+        id="a pattern repeated stays where it was",
     ),
     pytest.param(
         r"/etc/sysctl.d/a.conf: net.ipv4.conf.*.rp_filter=0\nnet.ipv4.*.all.rp_filter=2\nnet.ipv4.conf.*.rp_filter=1",
         BootValue("1", "/etc/sysctl.d/a.conf"),
-        id="a pattern said anew moves to the end",
+        id="a pattern set again moves to the end",
     ),
     pytest.param(
         r"/etc/sysctl.d/a.conf: nonsense\nnet.ipv4.conf.all.rp_filter=1", BootValue("1", "/etc/sysctl.d/a.conf"), id="nonsense before it"

@@ -63,7 +63,7 @@ dhcp4.managed=no
         pytest.param(LINK.replace("configured", "failed"), True, id="failed"),
         pytest.param(LINK.replace("\n", "\r\n"), True, id="CRLF"),
         pytest.param(UNMANAGED, False, id="no file for it"),
-        pytest.param(LINK.replace("configured", "unmanaged"), False, id="told to leave it alone"),
+        pytest.param(LINK.replace("configured", "unmanaged"), False, id="configured to leave it alone"),
         pytest.param(LINK.replace("/etc/systemd/network/60-rdma-rail0.network", ""), False, id="an empty file name"),
         pytest.param("ADMIN_STATE=pending\n", False, id="not looked at yet"),
     ],
@@ -84,7 +84,7 @@ def test_the_file_that_networkd_uses(tmp_path: Path) -> None:
     [
         pytest.param(DEVICE, True, id="managed"),
         pytest.param(DEVICE.replace("=true", "=1"), True, id="a number"),
-        pytest.param(DEVICE.replace("=true", "=false"), False, id="told to leave it alone"),
+        pytest.param(DEVICE.replace("=true", "=false"), False, id="configured to leave it alone"),
         pytest.param(DEVICE.replace("managed=true\n", ""), False, id="not decided"),
         pytest.param("[dhcp4]\nmanaged=true\n", False, id="another section"),
         pytest.param("# x\n\n[device]\n managed = true\r\n", True, id="blanks and comments"),

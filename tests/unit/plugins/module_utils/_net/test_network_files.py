@@ -94,7 +94,7 @@ def test_of_several_drop_ins_the_last_name_counts_and_etc_hides_the_others(tmp_p
     assert found.mtu == BootSetting("4000", f"/{DROP_IN}/20-b.conf:2")
 
 
-#: [Match] of a file before ours → whether it applies; None if that cannot be told.
+#: [Match] of a file before ours → whether it applies; None if that is unknown.
 MATCHES = {
     "Name=ens1": True,
     "Name=ens*": True,

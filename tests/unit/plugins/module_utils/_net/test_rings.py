@@ -25,7 +25,7 @@ RAIL1 = RailRings("rail1", {"mac": "52:54:00:1A:01:01"}, "ens2", None, 512)
 
 
 class Driver(SilentPort, FakeRunner):
-    """A stand-in of a driver and of ethtool, which sets what it is told in the form that ethtool takes; rounds: to a power of two."""
+    """A stand-in of a driver and of ethtool, which sets what it is given in the form that ethtool takes; rounds: to a power of two."""
 
     def __init__(self, *, rounds: bool = False) -> None:
         FakeRunner.__init__(self, [])
@@ -60,7 +60,7 @@ def test_only_what_differs_is_set(rules: Path, sys: SysRoot) -> None:
     result = ensure_rings([RAIL0, RAIL1], runner=driver, port=driver, sys=sys, refused="", check_mode=False)
     assert driver.ran == [("ethtool", "-G", "ens1", "rx", "256", "tx", "1024"), ("ethtool", "-G", "ens2", "tx", "512")]
     assert result.live_words == {"ens1": ("rx 256, tx 256", "rx 256, tx 1024"), "ens2": ("tx 256", "tx 512")}
-    # rx of ens1 is as it shall be, and has no line.
+    # rx of ens1 is as planned, and has no line.
     assert [(diff["after_header"], diff["before"], diff["after"]) for diff in result.diffs[1:]] == [
         ("tx ring of ens1", "256\n", "1024\n"),
         ("tx ring of ens2", "256\n", "512\n"),

@@ -22,7 +22,7 @@ PORT = "/sys/class/infiniband/mlx5_0/ports/1"
 
 
 class Port(SilentPort):
-    """The driver of ens1f0np0 tells of damaged symbols, of packets, which are no error, and maybe of more."""
+    """The driver of ens1f0np0 reports damaged symbols, of packets, which are no error, and maybe of more."""
 
     def __init__(self, symbols: int, more: dict[str, int] | None = None) -> None:
         self._statistics = {"rx_symbol_err_phy": symbols, "rx_packets": 10**6 * symbols, **(more or {})}

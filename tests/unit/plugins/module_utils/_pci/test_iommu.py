@@ -30,7 +30,7 @@ MODES = {
     "mixed": (UNIT + groups("DMA", "identity", "DMA"), True, "mixed"),
     "groups of virtual machines aside": (UNIT + groups("identity", "unmanaged", "blocked"), True, "passthrough"),
     "nothing but virtual machines'": (groups("unmanaged", "unknown"), True, None),
-    "kernel that does not tell": ("/sys/kernel/iommu_groups/0/devices/x: \n", True, None),
+    "kernel that does not report": ("/sys/kernel/iommu_groups/0/devices/x: \n", True, None),
 }
 
 

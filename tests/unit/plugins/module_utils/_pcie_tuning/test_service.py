@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The PCIe service: one file, applied by the module and at boot by the same code; what is done, told, and refused."""
+"""The PCIe service: one file, applied by the module and at boot by the same code; what is done, reported, and refused."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A profile written on an interface: by a stand-in of dcb that keeps what it is told, and files in a tree."""
+"""A profile written on an interface: by a stand-in of dcb that keeps what is written, and files in a tree."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ BY_DCB = DcbSettings(
 
 
 def read(*calls: Call, missing: tuple[str, ...] = (), is_mlx5: bool = True) -> tuple[DcbSettings, list[str]]:
-    """What is told, and what is warned of, where exactly these commands run."""
+    """What is reported, and the warnings, where exactly these commands run."""
     runner, warnings = Without(missing, list(calls)), list[str]()
     settings = read_dcb_settings(runner, "eth1", warnings, is_mlx5=is_mlx5)
     assert len(runner.ran) <= 5

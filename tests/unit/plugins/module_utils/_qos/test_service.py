@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The RoCE profile on a host's NICs, now and at boot: installed, mended, told, and removed, with stand-ins of dcb and systemd."""
+"""The RoCE profile on a host's NICs, now and at boot: installed, fixed, reported, and removed, with stand-ins of dcb and systemd."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_a_file_that_makes_no_sense_is_reported_with_its_path(tmp_path: Path) ->
             RdmaCm("IB/RoCE v1", 0),
         ),
     ],
-    ids=["nobody has asked", "another port", "Linux 4.10", "told"],
+    ids=["nobody has asked", "another port", "Linux 4.10", "reported"],
 )
 def test_rdma_cm(tmp_path: Path, tree: str, found: RdmaCm | None) -> None:
     before = sorted(write_tree(tmp_path, tree).rglob("*"))

@@ -277,7 +277,7 @@ def test_a_cut_output_is_refused_or_reports_nothing_wrong(end: int) -> None:
         for number, port in cut.ports.items():
             reported = {key: value for key, value in dataclasses.asdict(port).items() if value is not None and key != "gids"}
             assert reported.items() <= dataclasses.asdict(whole.ports[number]).items()
-            # Where the text ends behind a GID, its type is not told, which older versions never do.
+            # Where the text ends behind a GID, its type is not reported, as older versions never do.
             for gid, known in zip(port.gids or [], whole.ports[number].gids or []):
                 assert gid in (known, dataclasses.replace(known, type=None))
 

@@ -18,7 +18,7 @@ from tests.unit.builders.hosts import lab_facts, lab_rails
 
 
 def made(cls: Any, reported: Mapping[str, Any]) -> Any:
-    """A dataclass of what is told of it; the rest is None."""
+    """A dataclass of the given fields; the rest is None."""
     return cls(**{field.name: reported.get(field.name) for field in fields(cls)})
 
 

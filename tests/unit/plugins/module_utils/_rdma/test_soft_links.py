@@ -41,7 +41,7 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def state(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
-    """Whether the links are as they shall be, look by look."""
+    """Whether the links are as planned, look by look."""
     looks: dict[str, Any] = {"right": [False, True]}
     monkeypatch.setattr(soft_links_runner, "is_right", lambda link: looks["right"].pop(0))
     return looks

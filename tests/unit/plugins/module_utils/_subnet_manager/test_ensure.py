@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""opensm on a host: files, service and signal, and nothing where all is as it shall be."""
+"""opensm on a host: files, service and signal, and nothing where all is as planned."""
 
 from __future__ import annotations
 

@@ -129,12 +129,12 @@ class Combination:
         return f"{self.check}-{self.source.words}-{self.way}"
 
 
-#: What is known to be blind and not mended yet: each entry has to go with its mending. Check → its sources.
+#: What is known to be blind and not fixed yet: the fix of an entry removes it. Check → its sources.
 STILL_BLIND: dict[str, str] = {}
 
 
 def combinations() -> Iterator[Combination]:
-    """Of everything that a host alone tells."""
+    """Of everything that a host alone reports."""
     for check, declared in all_checks().items():
         for source in declared.sources:
             if source.kind not in (NOTHING, RESULT):
@@ -192,7 +192,7 @@ def test_every_check_says_where_it_reads() -> None:
 
 def _marked(each: Combination) -> Any:
     blind = STILL_BLIND.get(each.check) == each.source.words
-    return pytest.param(each, id=str(each), marks=[pytest.mark.xfail(reason="not mended yet", strict=True)] if blind else [])
+    return pytest.param(each, id=str(each), marks=[pytest.mark.xfail(reason="not fixed yet", strict=True)] if blind else [])
 
 
 @pytest.mark.parametrize("each", [*map(_marked, combinations())])

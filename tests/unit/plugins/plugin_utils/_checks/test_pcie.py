@@ -246,7 +246,7 @@ def test_links_in_words(speed_gtps: float, words: str) -> None:
 @pytest.mark.parametrize("stage", ["preflight", "link"])
 @pytest.mark.parametrize("own", [None, 32.0], ids=["VF", "PF"])
 def test_bridges_of_a_virtual_machine_are_not_judged(stage: str, own: float | None) -> None:
-    """Above a VF, which tells no link, QEMU's root port says 2.5 GT/s x1."""
+    """Above a VF, which reports no link, QEMU's root port says 2.5 GT/s x1."""
     facts = uplink(DOWNSTREAM, 2.5, 1)
     first_pci(facts).update(speed_gtps=own, width=own and 16)
     rate_gbps = 400 if stage == "preflight" else None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What all checks on links, counters, PCIe and modules have in common, and that facts which tell less do not upset them."""
+"""What all checks on links, counters, PCIe and modules have in common, and that facts which report less do not upset them."""
 
 from __future__ import annotations
 

@@ -623,7 +623,7 @@ def test_the_mtu_of_a_nic_that_the_job_does_not_use_is_no_cause(link_layer: str,
 @pytest.mark.parametrize(
     ("name", "names"),
     [("node1", {}), ("node1.example.org", {}), ("trainer-0", {"trainer-0": "node1"}), ("gpu-17", {})],
-    ids=["inventory", "domain", "told", "hostname"],
+    ids=["inventory", "domain", "reported", "hostname"],
 )
 def test_who_is_meant_by_a_name_of_the_log(name: str, names: dict[str, str]) -> None:
     diagnosis = found(WARN.format(name.partition(".")[0], LOCKED), fleet(by_path("boot", "hostname", value="gpu-17.cluster"), names=names))

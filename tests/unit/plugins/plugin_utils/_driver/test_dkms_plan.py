@@ -26,7 +26,7 @@ BOOTS = [
     pytest.param({"headers": {KERNEL: True}}, None, f"install linux-headers-{NEWER}", id="no headers"),
     pytest.param({"driver_files": STOCK_NEXT, "dkms": [built(), built(NEWER)]}, None, f"depmod -a {NEWER}", id="depmod prefers its own"),
     pytest.param({"driver_files": STOCK_NEXT, "dkms": []}, None, "DKMS does not have it", id="no DKMS"),
-    pytest.param({"dkms": []}, None, "which mlx5_core", id="nothing tells"),
+    pytest.param({"dkms": []}, None, "which mlx5_core", id="unknown"),
 ]
 
 

@@ -18,7 +18,7 @@ STOCK, ADD_ON = "/lib/modules/6.1.0-9/kernel/drivers/mlx5_core.ko", "/lib/module
 
 
 def commands(folder: Path, *, before: str, after: str) -> Path:
-    """Stand-ins on a PATH: modinfo tells another file once dkms has run; all note how they were called."""
+    """Stand-ins on a PATH: modinfo reports another file once dkms has run; all note how they were called."""
     for name, body in {
         "modinfo": f"[ -e {folder}/built ] && echo {after} || echo {before}",
         "dkms": f"touch {folder}/built",

@@ -44,7 +44,7 @@ def test_a_boot_that_nobody_has_signed_the_driver_for_is_withheld() -> None:
     found = decide(driver(), installed(modules=OLD, secure_boot=True))
     assert found["reload"]["live"] is False
     assert "unsigned modules: ib_core" in found["reboot"]["withheld"]
-    assert (found["reboot"]["needed"], found["reboot"]["drainable"]) == (False, False), "a reboot does not mend it"
+    assert (found["reboot"]["needed"], found["reboot"]["drainable"]) == (False, False), "a reboot does not fix it"
     busy = decide(driver(), {**installed(modules={**OLD, **KO2IBLND}, secure_boot=True), "load": BUSY})["reboot"]
     assert (busy["needed"], busy["drainable"]) == (True, False), "nor does a drained host"
 

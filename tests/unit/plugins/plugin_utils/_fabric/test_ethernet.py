@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Ethernet planes of what hosts were told by LLDP."""
+"""Ethernet planes of what hosts received by LLDP."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def replaced_switch(fabric: Fabric) -> None:
     fabric.nodes["spine2"]["guid"] = "0x00000000000000aa"
 
 
-#: fault → (check, status, host, subject, words of what was seen); with a plan, and by the rails alone (None: nothing tells it).
+#: fault → (check, status, host, subject, words of what was seen); with a plan, and by the rails alone (None: nothing shows it).
 Brief = tuple[str, str, str, str, str]
 PLANE = "plane default"
 SWAPPED_HOSTS = "swapped: node3 mlx5_1 is on leaf2 port 5, planned leaf2 port 3; node5 mlx5_1 is on leaf2 port 3, planned leaf2 port 5"
@@ -504,7 +504,7 @@ def test_without_rails_in_the_intent_names_of_devices_warn() -> None:
 
 @pytest.mark.parametrize("leaves", [2, 3, 4])
 def test_exchanged_uplinks_to_two_spines_are_one_error_and_no_other_number_of_uplinks(leaves: int) -> None:
-    """Of two spines no majority tells what a leaf has to each: five to one and three to the other are not five to both."""
+    """Of two spines no majority shows what a leaf has to each: five to one and three to the other are not five to both."""
     clean, fabric = leafspine(leaves, 2, 8, 4), leafspine(leaves, 2, 8, 4)
     fabric.swap(("leaf1", 9), ("leaf2", 13))
     (found,) = troubles(fabric, clean, plan=False, ratio=None)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What runs tell of each other: counters as rates, load over spines, and change."""
+"""What runs show of each other: counters as rates, load over spines, and change."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_slower_and_faster_are_distinguished() -> None:
     after.slow(UPLINK, 4, "HDR")
     found = of("fabric.change", judge(after.graph(), Asked(before=before.graph(), before_run="1")))
     assert {each.status for each in found if each.observed.endswith("faster")} == {"ok"}
-    assert not any(each.observed.endswith("slower") for each in found), "fabric.link tells those already"
+    assert not any(each.observed.endswith("slower") for each in found), "fabric.link reports those already"
 
 
 def test_an_earlier_run_that_was_not_complete_reports_nothing() -> None:

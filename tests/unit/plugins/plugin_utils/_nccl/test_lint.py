@@ -148,7 +148,7 @@ def test_a_host_as_the_facts_report_it() -> None:
 
 
 def test_what_the_intent_has_is_reported_once_and_corrected_there() -> None:
-    """It stands in two files of ours, which every run of the stage writes anew."""
+    """It stands in two files of ours, which every run of the stage rewrites."""
     intent = lab_intent(nccl={"socket_ifname": "bond9", "variables": {"NCCL_IB_SL": 99, "NCCL_DEBUG": "WARNING"}})
     assert stops(intent, after_the_stage(intent)) == [
         (
@@ -227,7 +227,7 @@ def test_every_variable_has_a_place_in_the_intent(profile: str, version: str | N
     ],
 )
 def test_an_interface_that_is_no_nic_may_be_named(interfaces: dict[str, Any] | None, found: list[str]) -> None:
-    """A bond, VLAN or bridge is no NIC of the facts; older facts tell of NICs alone."""
+    """A bond, VLAN or bridge is no NIC of the facts; older facts have NICs alone."""
     intent = lab_intent(nccl={"socket_ifname": "bond0"})
     assert [each[1] for each in rules(host_problems(intent, from_dict({**after_the_stage(intent), "interfaces": interfaces})))] == found
 

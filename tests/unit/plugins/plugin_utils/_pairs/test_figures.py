@@ -150,7 +150,7 @@ def test_what_is_above_the_ceiling_of_both_ends_counts_at_both() -> None:
 
 
 def test_a_good_port_that_met_one_which_is_not_what_it_should_be_is_not_too_fast() -> None:
-    """c tells 50 Gb/s and does more: a and b, of 100, have done nothing impossible."""
+    """c reports 50 Gb/s and does more: a and b, of 100, have done nothing impossible."""
     matrix = matrix_of((0, A, C, 90.0), (0, C, B, 90.0), (0, A, B, 97.0))
     assert too_fast(matrix, CEILINGS | {(0, C): 50.0}) == {(0, C): 2}
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The schedules: who meets whom, nobody twice in a round, and both ends agree."""
+"""The schedules: the pairs of each round, no host twice in a round, and both ends agree."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a role has something to do: nothing on a converged host, and the role that mends it for each single drift."""
+"""Whether a role has something to do: nothing on a converged host, and the role that fixes it for each single drift."""
 
 from __future__ import annotations
 

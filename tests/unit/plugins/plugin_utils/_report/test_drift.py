@@ -99,7 +99,7 @@ NOTHING = [
     pytest.param({"changed": True, "diff": {"before": "a\n"}}, id="half a diff"),
     pytest.param({"changed": True, "results": [{"changed": False}, {"changed": True}]}, id="a loop without diffs"),
     pytest.param({}, id="nothing said"),
-    # ansible.builtin.apt; the finding driver.package tells which are missing.
+    # ansible.builtin.apt; the finding driver.package names which are missing.
     pytest.param({"changed": True, "diff": {"prepared": "The following NEW packages will be installed:\n  perftest"}}, id="words only"),
 ]
 
@@ -127,7 +127,7 @@ def finding(check: str, host: str = "node1", status: str = "error", silenced_by:
 
 
 def change(stage: str, host: str = "node1") -> Difference:
-    return Difference(host, stage, "subject", "was", "shall")
+    return Difference(host, stage, "subject", "was", "planned")
 
 
 @pytest.mark.parametrize("status", ["error", "unknown"])
@@ -143,7 +143,7 @@ EXPLAINED = [
     ("network.gid", change("nccl"), False),
     ("network.gid", change("network", "node2"), False),
     ("driver.device", change("driver"), True),
-    # A cable is not mended by what the build does to files.
+    # A cable is not fixed by what the build does to files.
     ("driver.nic", change("driver"), False),
     ("link.state", change("driver"), True),
     ("link.state", change("network"), False),

@@ -23,7 +23,7 @@ CHANGE = Difference("node1", "host", "live sysctl", "a = 0", "a = 1")
 
 
 def finding(stage: str = "link", host: str = "node1", status: str = "ok", **more: Any) -> Finding:
-    return Finding(stage, f"{stage}.check", host, "rail 0", status, "seen", "wished", "Look." if status != "ok" else "", **more)
+    return Finding(stage, f"{stage}.check", host, "rail 0", status, "seen", "requested", "Look." if status != "ok" else "", **more)
 
 
 def ended(
@@ -94,7 +94,7 @@ def test_in_check_mode_drift_is_what_tasks_and_gates_say(tmp_path: Path) -> None
     end = ended(tmp_path, [BAD, finding("host", status="ok")], [CHANGE], check_mode=True)
     end.write()
     lines = [json.loads(line) for line in (end.folder.path / "drift.jsonl").read_text().splitlines()]
-    assert lines == [CHANGE.to_dict(), Difference("node1", "link", "link.check: rail 0", "seen", "wished").to_dict()]
+    assert lines == [CHANGE.to_dict(), Difference("node1", "link", "link.check: rail 0", "seen", "requested").to_dict()]
     assert end.summary()["drift"] == 2
     text = (end.folder.path / "summary.txt").read_text()
     assert text.startswith("Drift: 2 differences\nhost   stage  subject")

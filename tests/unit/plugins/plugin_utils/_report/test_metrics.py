@@ -26,7 +26,7 @@ def finding(host: str, status: str, check: str = "link.state", stage: str = "lin
 
 
 def read(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
-    """Name and labels → value. Every line is a comment or a sample, families are whole, and nothing is told twice."""
+    """Name and labels → value. Every line is a comment or a sample, families are whole, and nothing is reported twice."""
     found: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
     families: list[str] = []
     for line in text.splitlines():

@@ -33,7 +33,7 @@ def facts(**changes: Any) -> dict[str, Any]:
 
 def test_a_host_that_has_it_all_is_left_alone() -> None:
     assert qos_differs(INTENT, from_dict(facts())) is False
-    assert qos_differs(lab_intent(), from_dict(lab_facts())) is False, "without rdma_roce nothing is wished"
+    assert qos_differs(lab_intent(), from_dict(lab_facts())) is False, "without rdma_roce nothing is requested"
 
 
 @pytest.mark.parametrize("changes", [{"trust": "pcp", "dscp_to_priority": {}}, {"rdma_cm": None}, {"np": {"cnp_dscp": 46}}])

@@ -4,7 +4,7 @@
 
 """The files of switches, against golden ones that were read by hand beside NVIDIA's user guide (Cumulus Linux 5.16).
 
-Nothing of them was run on a switch. To write them anew after a change that is meant: RDMA_TEST_GOLDEN=write.
+Nothing of them was run on a switch. To write them again after a change that is meant: RDMA_TEST_GOLDEN=write.
 """
 
 from __future__ import annotations

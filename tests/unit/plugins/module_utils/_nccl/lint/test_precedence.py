@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which source of NCCL's variables counts for whom."""
+"""Which source of NCCL's variables counts for which user."""
 
 from __future__ import annotations
 

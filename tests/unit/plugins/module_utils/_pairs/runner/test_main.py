@@ -257,7 +257,7 @@ def test_a_host_that_never_starts_costs_its_own_pairs_only(fleet: Fleet, dead: s
 
 @pytest.mark.parametrize("fleet", [(4, 1)], indirect=True)
 def test_a_host_that_cannot_be_reached_costs_one_connect_timeout(fleet: Fleet, blackhole: Any) -> None:
-    """Who was told that it is dead tries it for a short time only."""
+    """A host that hears that it is dead tries it for a short time only."""
     fleet.plan["start_deadline_seconds"] = 1
     blackhole(f"{fleet.prefix}.4")
     begun = time.monotonic()
@@ -280,7 +280,7 @@ def test_a_host_that_cannot_be_reached_costs_one_connect_timeout(fleet: Fleet, b
 def test_a_false_rumour_stops_no_measurement(fleet: Fleet) -> None:
     """node3 answers on rail0 only: on rail1 its port is another's, who takes no connections.
 
-    node2 has found it dead there when they meet on rail0 again, and has told node1.
+    node2 has found it dead there when they meet on rail0 again, and has informed node1.
     """
     serving_2, serving_1, between = [[2, 1]], [[2, 0]], [[0, 1]]
     on_rails = [[serving_2, *[between] * 4, serving_1, serving_2], [serving_2, between, serving_2, between]]
@@ -586,7 +586,7 @@ def test_resume_of_what_is_complete_measures_nothing_and_ends_soon(fleet: Fleet)
 
 
 def test_resume_where_the_server_lost_its_record(fleet: Fleet) -> None:
-    """The client has the value: nobody measures, whoever of the two is late."""
+    """The client has the value: nobody measures, whichever of the two is late."""
     lost, kept = "node2", "node1"
     fleet.run()
     before, text = fleet.records(kept), fleet.results_file(kept).read_bytes()
@@ -717,7 +717,7 @@ def test_a_full_disk_costs_no_partner_anything(fleet: Fleet) -> None:
 
 
 def test_resume_where_the_client_lost_its_record(fleet: Fleet) -> None:
-    """Its value is measured again, whoever of the two is late, although the server has a good record, and nobody waits for a deadline."""
+    """Its value is measured again, whichever of the two is late, although the server has a good record, and nobody waits for a deadline."""
     begun = time.monotonic()
     fleet.run()
     usual = time.monotonic() - begun
@@ -1023,7 +1023,7 @@ def heard_before(fleet: Fleet, stack: ExitStack, rail: int, *, port_of: int, non
 
 
 def test_calls_of_before_a_runner_was_resumed_change_nothing(fleet: Fleet) -> None:
-    """Whoever has heard node1's calls of before sends them again, before it is there."""
+    """A host that has heard node1's calls of before sends them again, before it is there."""
     fleet.arguments = ("--resume",)
     with ExitStack() as stack:
         fleet.start("node2")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What facts tell of PCIe: MRRS, and which bridges redirect."""
+"""What facts report of PCIe: MRRS, and which bridges redirect."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ ACS = [
     pytest.param(
         intent(acs="bare_metal"), {"model": "NVIDIA GB200"}, "error", "rdma_host.pcie.acs of node1 to auto", id="planned on Grace"
     ),
-    pytest.param(intent(), {"model": None}, "unknown", "Set rdma_host.pcie.acs", id="nothing tells"),
+    pytest.param(intent(), {"model": None}, "unknown", "Set rdma_host.pcie.acs", id="unknown platform"),
 ]
 
 
@@ -217,7 +217,7 @@ BOOT = [
     pytest.param({"units": {UNIT: {"active": False, "enabled": True}}}, "error", "did not run or failed", id="failed"),
     pytest.param({"units": {}}, "error", "not enabled; did not run or failed", id="no unit"),
     pytest.param({"units": None}, "unknown", "systemd or the files could not be read", id="not asked"),
-    pytest.param({"files": None}, "unknown", "systemd or the files could not be read", id="no files told"),
+    pytest.param({"files": None}, "unknown", "systemd or the files could not be read", id="no files reported"),
 ]
 
 

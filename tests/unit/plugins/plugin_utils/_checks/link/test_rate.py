@@ -43,7 +43,7 @@ def judged(found: dict[str, Finding]) -> tuple[str, str]:
         pytest.param((800, 8, "NDR"), 800, "ok", "ok", id="eight lanes"),
         pytest.param((56, 4, "FDR"), 56, "ok", "ok", id="FDR"),
         pytest.param((56.25, 4, "FDR"), 56, "ok", "ok", id="FDR unrounded"),
-        pytest.param((100, 4, "EDR"), 100, "ok", "not_applicable", id="EDR and no lanes told"),
+        pytest.param((100, 4, "EDR"), 100, "ok", "not_applicable", id="EDR and no lanes reported"),
         pytest.param((40, 4, "FDR10"), 40, "ok", "ok", id="FDR10"),
         pytest.param((41.25, 4, "FDR10"), 40, "warning", "ok", id="beyond the tolerance"),
         pytest.param((100, 4, "EDR"), 200, "error", "not_applicable", id="200 came up at 100"),

@@ -175,7 +175,7 @@ def managed(managers: Any, **ipv4: list[str] | None) -> Finding:
         (None, {}, "unknown", "not in the facts"),
         (["NetworkManager", "ifupdown"], {}, "error", "NetworkManager, ifupdown all claim ens1"),
     ],
-    ids=["one", "none", "none and no address", "not told", "two"],
+    ids=["one", "none", "none and no address", "not reported", "two"],
 )
 def test_who_manages_a_rail(managers: Any, ipv4: dict[str, Any], status: str, observed: str) -> None:
     finding = managed(managers, **ipv4)

@@ -16,7 +16,7 @@ from tests.unit.builders.fabrics import Fabric, leafspine, rail
 
 
 def pairs(fabric: Fabric, *between: tuple[int, int], device: int = 0) -> list[Pair]:
-    """Who sends to whom, by the numbers of hosts."""
+    """Sender and receiver, by the numbers of hosts."""
     return [((fabric.guid(f"node{one} mlx5_{device}"), 1), (fabric.guid(f"node{other} mlx5_{device}"), 1)) for one, other in between]
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Planes, partitions and IP over InfiniBand that contradict themselves: each is told by its path, and what is sound is not."""
+"""Planes, partitions and IP over InfiniBand that contradict themselves: each is reported by its path, and what is sound is not."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Contradictions in rdma_roce, and between it and what NCCL is told."""
+"""Contradictions in rdma_roce, and between it and NCCL's settings."""
 
 from __future__ import annotations
 

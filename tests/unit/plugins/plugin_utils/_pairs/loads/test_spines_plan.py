@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who meets whom across spines, and that all pairs begin the round that counts at once."""
+"""The pairs across spines, and that all pairs begin the round that counts at once."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_all_pairs_begin_the_round_that_counts_at_once(count: int, more: int) ->
 
 @pytest.mark.parametrize("count", range(2, 34))
 def test_no_result_can_be_taken_for_another_round_s(count: int) -> None:
-    """Results know who sent to whom, and not when."""
+    """Results have sender and receiver, but no time."""
     *before, together, alone = exchanged([(number, number + count) for number in range(count)], count)
     met = [tuple(pair) for turn in (*before, together) for pair in turn]
     assert tuple(alone[0]) not in met

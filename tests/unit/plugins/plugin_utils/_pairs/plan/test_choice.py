@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who is measured with whom: first runs, new hosts, meshes, parts of a fleet."""
+"""Which hosts are measured with each other: first runs, new hosts, meshes, parts of a fleet."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def both(*numbers: int) -> list[tuple[str, str]]:
 
 
 def partners(choice: Choice, rails: Rails, outside: Rails | None = None) -> dict[tuple[str, str], set[str]]:
-    """(host, rail) → whom it meets there, by the very plan that would be swept."""
+    """(host, rail) → its partners there, by the very plan that would be swept."""
     schedule = dict(choice.schedule)
     if schedule["kind"] == "sample" and schedule["seed"] is None:
         schedule["seed"] = 4711

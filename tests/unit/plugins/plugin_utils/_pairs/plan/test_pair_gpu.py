@@ -67,7 +67,7 @@ def test_a_gpu_whose_distance_is_not_known_is_the_last() -> None:
         ({"gpudirect": {"path": "none"}}, with_gpus(NEAR)),
         ({}, {}),
     ],
-    ids=["no GPU", "no path", "not asked for", "not told"],
+    ids=["no GPU", "no path", "not asked for", "not reported"],
 )
 def test_without_a_path_there_is_no_gpu(intent: dict[str, Any], facts: dict[str, Any]) -> None:
     assert near(rails("mlx5_0"), intent, facts) == {}

@@ -134,7 +134,7 @@ def test_infiniband_without_an_address_meets_where_our_session_came_in_and_has_n
 
 
 def test_perftest_gets_the_option_of_an_ipv6_address_at_both_ends() -> None:
-    """It connects by IPv4 unless it is told otherwise, and does not take an IPv6 address then."""
+    """It connects by IPv4 unless an option says otherwise, and does not take an IPv6 address then."""
     facts = {**cards("InfiniBand"), "session": {"address": "2001:db8::7", "netdev": "eno1"}}
     found = met_at({"rails": infiniband_rails()}, facts)
     assert [of["address"] for of in found.values()] == ["2001:db8::7"] * 2

@@ -26,7 +26,7 @@ Met = Callable[[str, str, str, str], set[Meeting]]
 
 
 def matrix_of(rails: dict[int, str] | None = None, hosts: str = "abcde") -> Matrix:
-    """rails: number → its hosts, everybody of whom met everybody."""
+    """rails: number → its hosts, which have all met each other."""
     members = dict.fromkeys(range(3), hosts) if rails is None else rails
     places = {host: at for at, host in enumerate(HOSTS)}
     met = [(rail, places[one], places[other], 1.0) for rail, of in members.items() for at, one in enumerate(of) for other in of[at + 1 :]]

@@ -173,7 +173,7 @@ def test_a_third_of_the_hosts_is_bad() -> None:
     ],
 )
 def test_few_hosts(hosts: int, rails: int, fault: Fault, verdict: Named, left: float | None) -> None:
-    """fault tells where; what is left there is the test's."""
+    """fault shows where; what is left there is the test's."""
 
     def there(rail: int, server: int, client: int) -> float | None:
         return 1.0 if fault(rail, server, client) == 1.0 else left
@@ -298,7 +298,7 @@ ALL_RECEIVES2 = ("direction", 2, None, "receives", None)
 def test_no_direction_can_be_named_where_data_goes_both_ways_at_once(
     fault: Callable[..., Fault], reported: Named, both_ways: Named, left: float | None, size: tuple[int, int]
 ) -> None:
-    """Whoever is bad only as server or as client is bad: of which direction, nothing tells."""
+    """A port that is bad only as server or as client is bad: nothing shows the direction."""
     matrix = measured(full(*size), fault(reported[2], 2, left))
     assert named(localise(matrix)) == {reported}
     assert named(localise(dataclasses.replace(matrix, is_bidirectional=True))) == {both_ways}
