@@ -242,7 +242,7 @@ def test_dcb_gets_the_same_commands_as_from_ours() -> None:
 CONVERGED = mlnx_qos_texts.DSCP.replace("30,29,28,27,25", "30,29,28,27,26,25").replace("prio:5 dscp:26,47", "prio:5 dscp:47")
 NO_HOST = dcb_texts.FIRMWARE_DCBX
 STATES = {
-    "mlnx_qos": {"plain_settings": (CONVERGED, mlnx_qos_texts.PCP)},
+    "mlnx_qos": {"plain_told": (CONVERGED, mlnx_qos_texts.PCP)},
     "dcb": {
         "plain_dcbx": (dcb_texts.DCBX, NO_HOST),
         "plain_codes": (dcb_texts.APP, dcb_texts.NO_APP),
