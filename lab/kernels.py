@@ -17,7 +17,7 @@ META_PACKAGES = {"debian": ("linux-image-amd64", "linux-headers-amd64"), "ubuntu
 BROKEN = frozenset({"linux-image-6.1.0-55-amd64"})
 #: "linux-image-6.1.0-55-amd64" (Debian 12), "linux-image-6.12.115+deb13.1-amd64" (Debian 13), "linux-image-6.8.0-90-generic" (Ubuntu).
 _NAME = re.compile(
-    r"linux-image-(?P<version>(?P<series>[0-9]+\.[0-9]+\.)[0-9]+(-[0-9]+)?(?P<origin>\+[a-z]+)?[0-9.]*)-(?P<flavour>[a-z][a-z0-9]*)"
+    r"linux-image-(?P<version>(?P<series>[0-9]+\.[0-9]+\.)[0-9]+(-[0-9]+)?(?P<origin>\+[a-z]+)?[0-9.]*)-(?P<flavor>[a-z][a-z0-9]*)"
 )
 
 
@@ -26,7 +26,7 @@ def image_packages(distribution_name: str) -> list[str]:
     meta = META_PACKAGES[distribution_name][0]
     newest = _newest(run(["apt-cache", "depends", "--important", meta]), meta)
     name = _parsed(newest)
-    pattern = f"^linux-image-{re.escape(name['series'])}[0-9].*-{re.escape(name['flavour'])}$"
+    pattern = f"^linux-image-{re.escape(name['series'])}[0-9].*-{re.escape(name['flavor'])}$"
     chosen = second_newest(newest, run(["apt-cache", "search", "--names-only", pattern]))
     # Ubuntu keeps most modules in a second package, rdma_rxe among them.
     return [chosen, chosen.replace("-image-", "-modules-extra-")] if distribution_name == "ubuntu" else [chosen]
@@ -35,7 +35,7 @@ def image_packages(distribution_name: str) -> list[str]:
 def second_newest(newest: str, found: str) -> str:
     """Of the kernel packages that `apt-cache search` lists ("NAME - summary", a line each), the one before `newest`.
 
-    Only kernels of the same series ("6.1."), origin ("+deb") and flavour count, and numbers are compared as numbers: 6.1.0-9 comes before
+    Only kernels of the same series ("6.1."), origin ("+deb") and flavor count, and numbers are compared as numbers: 6.1.0-9 comes before
     6.1.0-10. One that is known to be broken does not count.
     """
     limit = _parsed(newest)
@@ -54,7 +54,7 @@ def _parsed(package: str) -> re.Match[str]:
 
 def _kind(name: re.Match[str]) -> tuple[str, str | None, str]:
     """What kernels share that differ in their age only: ("6.12.", "+deb", "amd64")."""
-    return name["series"], name["origin"], name["flavour"]
+    return name["series"], name["origin"], name["flavor"]
 
 
 def _numbers(name: re.Match[str]) -> list[int]:

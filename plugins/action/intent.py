@@ -14,7 +14,7 @@ from ansible.errors import AnsibleError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import IntentError, IntentProblem, findings
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import OURS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import run_id
@@ -37,7 +37,7 @@ class ActionModule(RunAction):
         try:
             self._lock()
             self.note_settings()
-            intent = normalise(self._given())
+            intent = normalize(self._given())
         except LockedError as error:
             return {**begun, "failed": True, "msg": str(error)}
         except IntentError as error:

@@ -39,7 +39,7 @@ class ActionModule(RunAction):
         none = ports_file()
         return {
             "problems": [],
-            "flavour": plan.flavour,
+            "flavor": plan.flavor,
             "starts_at_install": plan.starts_at_install,
             "instances": plan.instances,
             "sharp": plan.sharp,

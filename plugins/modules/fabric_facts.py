@@ -106,7 +106,7 @@ EXAMPLES = r"""
   rdma.cluster.fabric_facts:
     source: lldp
     name: "{{ inventory_hostname }}"
-  register: neighbours
+  register: neighbors
 """
 
 RETURN = r"""

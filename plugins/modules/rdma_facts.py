@@ -590,7 +590,7 @@ ansible_facts:
           returned: success
         time:
           description:
-            - Whether the clock is C(synchronised). C(chrony) is its data about the clock, with C(source), C(offset_seconds) and C(sources),
+            - Whether the clock is C(synchronized). C(chrony) is its data about the clock, with C(source), C(offset_seconds) and C(sources),
               and V(null) if it does not run. C(chrony_unread) is why a running chrony does not answer. C(hardware_clocks) are the
               interfaces with a clock.
             - C(clock_seconds) is the host's time at the reading. C(clocksource) has the C(current) and C(available) clock sources of the

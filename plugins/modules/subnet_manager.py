@@ -33,7 +33,7 @@ attributes:
   diff_mode:
     support: full
 options:
-  flavour:
+  flavor:
     description: The vendor of opensm, which determines the names of its services.
     type: str
     choices: [debian, rhel, ofed]
@@ -142,7 +142,7 @@ options:
 EXAMPLES = r"""
 - name: Run the subnet managers of this host
   rdma.cluster.subnet_manager:
-    flavour: "{{ managers.flavour }}"
+    flavor: "{{ managers.flavor }}"
     instances: "{{ managers.instances }}"
 """
 
@@ -187,7 +187,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import A
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.ensure import EFFECTS, ManagerHost, ensure_managers
 from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.guard import Fleet
-from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.service import FLAVOURS, Instance
+from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.service import FLAVORS, Instance
 
 INSTANCE = {
     **{name: {"type": "str", "required": True} for name in ("plane", "guid", "device", "number", "config", "partitions")},
@@ -204,7 +204,7 @@ INSTANCE = {
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "flavour": {"type": "str", "choices": list(FLAVOURS), "required": True},
+            "flavor": {"type": "str", "choices": list(FLAVORS), "required": True},
             "instances": {"type": "list", "elements": "dict", "required": True, "options": INSTANCE},
             "sharp": {"type": "bool", "default": False},
             "ports": {"type": "dict", "default": {}},
@@ -217,7 +217,7 @@ def main() -> None:
     try:
         result = ensure_managers(
             [Instance(**each) for each in options["instances"]],
-            options["flavour"],
+            options["flavor"],
             ManagerHost(SysRoot(), SubprocessRunner()),
             sharp=options["sharp"],
             fleet=Fleet(options["ports"], options["busy"]),

@@ -49,7 +49,7 @@ problems:
   type: list
   elements: str
   returned: always
-flavour:
+flavor:
   description: The vendor of opensm, V(debian), V(rhel) or V(ofed).
   type: str
   returned: success

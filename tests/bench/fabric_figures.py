@@ -13,11 +13,11 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.judge import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.links.counters import LIMITS
 from tests.bench import fabric_parse
 from tests.bench.bars import Line, figure
-from tests.bench.fabric_localisation import compare
+from tests.bench.fabric_localization import compare
 from tests.simulator.fabrics import HELD_OUT_SEEDS
 from tests.unit.builders.fabrics import rail
 
-LOCALISATION = ("python", "-m", "tests.bench.fabric_localisation", "held-out")
+LOCALIZATION = ("python", "-m", "tests.bench.fabric_localization", "held-out")
 FABRIC = ("python", "-m", "tests.bench.figures", "fabric")
 RUNS = 3
 
@@ -47,7 +47,7 @@ def fabric(folder: Path) -> Iterator[Line]:
     """Reading such a fabric, in a process of its own, judging it, and naming what of simulated fabrics is wrong."""
     yield from fabric_parse.parse(folder)
     yield figure("fabric_findings_s_2048", findings_s(), FABRIC, note="2048 HCAs, 96 switches, plan, earlier graph and counters")
-    localised = compare(HELD_OUT_SEEDS).method
-    note = f"{localised.faults} leaves, spines, uplinks and endpoints in {len(HELD_OUT_SEEDS)} simulated sweeps"
-    yield figure("fabric_localisation_precision", localised.precision, LOCALISATION, note=note)
-    yield figure("fabric_localisation_recall", localised.recall, LOCALISATION, note=note)
+    localized = compare(HELD_OUT_SEEDS).method
+    note = f"{localized.faults} leaves, spines, uplinks and endpoints in {len(HELD_OUT_SEEDS)} simulated sweeps"
+    yield figure("fabric_localization_precision", localized.precision, LOCALIZATION, note=note)
+    yield figure("fabric_localization_recall", localized.recall, LOCALIZATION, note=note)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import digest
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import under_way
 from tests.unit.builders.hosts import lab_facts
@@ -90,6 +90,6 @@ def write_run(folder: RunFolder, count: int) -> float:
         host, tree = name(number), facts(number)
         folder.write_json(f"facts/{host}.json", tree)
         folder.write_json(f"digests/{host}.json", digest(tree))
-        folder.write_json(f"intent/{host}.json", normalise({"rdma_rails": rails(number)}))
+        folder.write_json(f"intent/{host}.json", normalize({"rdma_rails": rails(number)}))
         folder.write_findings("preflight", host, [under_way("preflight", host)])
     return sum(file.stat().st_size for file in (folder.path / "facts").iterdir()) / count / 1024

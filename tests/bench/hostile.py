@@ -19,7 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import 
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.perftest import meeting_seconds
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.schedule import round_count
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Matrix
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import localise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import localize
 from tests.bench import runners, strangers
 from tests.bench.bars import Line, figure
 from tests.bench.strangers import Stranger
@@ -185,7 +185,7 @@ def _named(folder: Path, plan: dict[str, Any], records: Sequence[Mapping[str, An
         file.write_text("".join(f"{result.to_line()}\n" for result in results), encoding="ascii")
     matrix = Matrix.read([(plan, files)], plan["tests"][0]["name"])
     matrix = matrix.with_limits([[RATE_GBPS] * len(plan["hosts"])] * RAILS)
-    return tuple(dict.fromkeys(verdict.kind if verdict.host is None else plan["hosts"][verdict.host] for verdict in localise(matrix)))
+    return tuple(dict.fromkeys(verdict.kind if verdict.host is None else plan["hosts"][verdict.host] for verdict in localize(matrix)))
 
 
 def hostile(

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.bench import lab_sweep, runners
 from tests.bench.bars import Line, figure, rounded
-from tests.bench.localisation import Compared, compare, verdict_1024x8
+from tests.bench.localization import Compared, compare, verdict_1024x8
 from tests.bench.verdict_fleet import DEAD_NIC, SLOW_HOST, SLOW_NIC
 from tests.simulator.sweeps import DEVELOPMENT_KINDS, HELD_OUT_KINDS, HELD_OUT_SEEDS
 
@@ -19,7 +19,7 @@ HOSTS = 64
 SEQUENTIAL_PAIRS = 16
 PAIRS = ("python", "-m", "tests.bench.figures", "pairs")
 VERDICTS = ("python", "-m", "tests.bench.figures", "verdicts")
-LOCALISATION = ("python", "-m", "tests.bench.localisation", "held-out")
+LOCALIZATION = ("python", "-m", "tests.bench.localization", "held-out")
 DEAD_HOST_KINDS = frozenset({"dead", "refused", "timeout", "exit code"})
 """What becomes of a measurement whose partner is not there, or goes in its middle."""
 
@@ -83,13 +83,13 @@ def lab(artifacts: Path) -> Line:
 
 def verdicts(_folder: Path) -> Iterator[Line]:
     """The method on sweeps that it was not developed on, and a large fleet's files, which lie in a folder of their own."""
-    yield from localisation(
+    yield from localization(
         {"kinds developed on": compare(HELD_OUT_SEEDS, DEVELOPMENT_KINDS), "other kinds": compare(HELD_OUT_SEEDS, HELD_OUT_KINDS)}
     )
     yield from large_fleet(verdict_1024x8(), hosts=1024, rails=8)
 
 
-def localisation(parts: Mapping[str, Compared]) -> Iterator[Line]:
+def localization(parts: Mapping[str, Compared]) -> Iterator[Line]:
     """Precision and recall of the part where the method is worst; baseline: the threshold's of that part."""
     for name in ("precision", "recall"):
         reached = {words: getattr(part.method, name) for words, part in parts.items()}
@@ -97,7 +97,7 @@ def localisation(parts: Mapping[str, Compared]) -> Iterator[Line]:
         note = ", ".join(f"{words} {rounded(value):g}" for words, value in reached.items())
         baseline = getattr(parts[worst].baseline, name)
         note += f"; threshold {rounded(baseline):g}"
-        yield figure(f"localisation_{name}", reached[worst], LOCALISATION, baseline=baseline, note=note)
+        yield figure(f"localization_{name}", reached[worst], LOCALIZATION, baseline=baseline, note=note)
 
 
 def large_fleet(answer: Mapping[str, Any], hosts: int, rails: int) -> Iterator[Line]:

@@ -56,7 +56,7 @@ def rerun(folder: Path) -> Iterator[Line]:
 
 
 def in_turns(forms: Mapping[str, Form], folder: Path, turns: int = TURNS) -> tuple[dict[str, list[Cost]], str]:
-    """What each run of each form cost, so that all of them had the same neighbours; nothing, and why, if one of them is unfit."""
+    """What each run of each form cost, so that all of them had the same neighbors; nothing, and why, if one of them is unfit."""
     costs: dict[str, list[Cost]] = {name: [] for name in forms}
     for _turn in range(turns):
         for name, form in forms.items():

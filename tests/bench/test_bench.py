@@ -13,9 +13,9 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.fleet_checks import FLEET_CHECKS
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from tests.bench import bars, fabric_parse, figures, fleet, nccl_log, pair_figures, watch
-from tests.bench.localisation import Compared
+from tests.bench.localization import Compared
 from tests.bench.runners import Measured
 from tests.simulator.score import Score
 from tests.unit.builders.known import known_of
@@ -48,7 +48,7 @@ def test_a_fleet_is_of_real_size_and_passes_the_gate() -> None:
     hosts = {fleet.name(number): fleet.facts(number) for number in (1, 2, 1000)}
     assert all(len(json.dumps(tree, indent=1)) >= 60_000 for tree in hosts.values())
     known = {
-        host: {"intent": normalise({"rdma_rails": fleet.rails(number)}), "facts": comparable(hosts[host])}
+        host: {"intent": normalize({"rdma_rails": fleet.rails(number)}), "facts": comparable(hosts[host])}
         for number, host in zip((1, 2, 1000), hosts, strict=True)
     }
     findings = [finding for found in FLEET_CHECKS["preflight"](known_of(known)).values() for finding in found]
@@ -62,11 +62,11 @@ def test_a_fleet_is_of_real_size_and_passes_the_gate() -> None:
         ("gate_fleet_s_1000", 10.0, False),
         ("gate_fleet_s_1000", 10.0001, True),
         ("gate_fleet_s_1000", None, True),
-        ("localisation_recall", 0.98, False),
-        ("localisation_recall", 1.0, False),
-        ("localisation_recall", 0.97999, True),
-        ("localisation_recall", 0.0, True),
-        ("localisation_recall", None, True),
+        ("localization_recall", 0.98, False),
+        ("localization_recall", 1.0, False),
+        ("localization_recall", 0.97999, True),
+        ("localization_recall", 0.0, True),
+        ("localization_recall", None, True),
     ],
 )
 def test_a_bar(metric: str, value: float | None, is_missed: bool) -> None:
@@ -84,9 +84,9 @@ def test_what_is_skipped_for_a_reason_is_no_miss_and_is_shown() -> None:
 
 
 def test_a_table_shows_which_way_a_bar_holds_and_what_belongs_to_a_figure() -> None:
-    lines = [bars.figure("localisation_recall", 0.9, ["x"], note="others 0.95"), bars.figure("result_bytes", 33.0, ["x"])]
+    lines = [bars.figure("localization_recall", 0.9, ["x"], note="others 0.95"), bars.figure("result_bytes", 33.0, ["x"])]
     answer = [" ".join(row.split()) for row in bars.table(lines).splitlines()[1:]]
-    assert answer == ["localisation_recall 0.9 share ≥ 0.98 MISSED; others 0.95", "result_bytes 33 bytes ≤ 120"]
+    assert answer == ["localization_recall 0.9 share ≥ 0.98 MISSED; others 0.95", "result_bytes 33 bytes ≤ 120"]
     assert [line["baseline"] for line in lines] == [0.98, 120.0]
 
 
@@ -94,8 +94,8 @@ ISSUE_BARS = {
     "pairs_overhead_64": "≤ 1.1",
     "pairs_overhead_64_dead_host": "≤ 1.1",
     "pairs_overhead_lab": "≤ 1.25",
-    "localisation_precision": "≥ 0.98",
-    "localisation_recall": "≥ 0.98",
+    "localization_precision": "≥ 0.98",
+    "localization_recall": "≥ 0.98",
     "verdict_seconds_1024x8": "≤ 60",
     "verdict_peak_mib_1024x8": "≤ 2048",
     "result_bytes": "≤ 120",
@@ -174,12 +174,12 @@ def test_sweeps_of_a_few_runners(tmp_path: Path) -> None:
     assert faster["baseline"] == 1.0
 
 
-def test_localisation_is_that_of_the_part_where_it_is_worst() -> None:
+def test_localization_is_that_of_the_part_where_it_is_worst() -> None:
     parts = {
         "developed": Compared(Score(98, 100, 99), Score(1, 100, 99)),
         "other": Compared(Score(99, 100, 110), Score(2, 100, 10)),
     }
-    precision, recall = pair_figures.localisation(parts)
+    precision, recall = pair_figures.localization(parts)
     assert (precision["value"], precision["baseline"], bars.missed(precision)) == (0.98, 0.01, False)
     assert precision["note"] == "developed 0.98, other 0.99; threshold 0.01"
     assert (recall["value"], recall["baseline"], bars.missed(recall)) == (0.9, 0.2, True)

@@ -13,7 +13,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import make_schedule
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import localise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import localize
 from tests.bench.watch import peak_mib
 from tests.simulator.sweeps import EFFICIENCY, EXPECTED_GBPS, NOISE
 
@@ -64,7 +64,7 @@ def judge(folder: Path) -> dict[str, Any]:
     matrix = Matrix.read([(plan, {host: folder / f"{host}.jsonl" for host in plan["hosts"]})], "bandwidth")
     matrix = matrix.with_limits([[EXPECTED_GBPS] * len(matrix.hosts)] * len(matrix.rails))
     read = time.monotonic() - begun
-    verdicts = [[each.kind, each.rail, each.host, each.failed] for each in localise(matrix)]
+    verdicts = [[each.kind, each.rail, each.host, each.failed] for each in localize(matrix)]
     seconds = time.monotonic() - begun
     cpu = time.process_time() - cpu
     times = {"seconds": seconds, "read_seconds": read, "cpu_seconds": cpu}

@@ -12,7 +12,7 @@ export ANSIBLE_INJECT_FACT_VARS=false
 export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0="$root"
 # Without it, every start of Ansible compiles Ansible again.
 unset PYTHONDONTWRITEBYTECODE
-# A log file has no use for colours and links.
+# A log file has no use for colors and links.
 [[ -t 1 ]] || export NO_COLOR=1
 # The Pythons that a host may have.
 # shellcheck disable=SC2034

@@ -82,7 +82,7 @@ def test_a_host_that_is_lost_leaves_the_reason(tmp_path: Path) -> None:
     assert finding["observed"] == "task 'Fail' failed: no room on the disk"
 
 
-def test_colour_only_on_a_terminal(tmp_path: Path) -> None:
+def test_color_only_on_a_terminal(tmp_path: Path) -> None:
     write_inventory(tmp_path, STOP, ERROR)
     (tmp_path / "play.yml").write_text(json.dumps([stage("link", [FACTS, GATE])]))
     environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".venv/collections"), "TERM": "xterm"}

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from lab import cluster, remote
 from lab.plan import Rail
 from tests.unit.builders.trees import write_tree
@@ -258,7 +258,7 @@ class Fleet:
     def lie(self, answers: dict[str, Any], folder: Path) -> None:
         host = yaml.safe_load(self.lab.folder.inventory.read_text())["all"]
         given = {name: value for name, value in {**host["vars"], **host["hosts"][LIAR]}.items() if name.startswith("rdma_")}
-        intent = normalise({**given, "rdma_gate": {"policy": "report"}})
+        intent = normalize({**given, "rdma_gate": {"policy": "report"}})
         text = json.dumps(answers).replace(FOLDER, str(folder)).replace(SUM, hashlib.sha256(SECRET.encode()).hexdigest())
         text = text.replace(f'"{INTENT}"', json.dumps({"=": intent}))
         (self.root(LIAR) / "opt/liar/lie.json").write_text(text)

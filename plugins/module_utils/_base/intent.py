@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The normalised intent of a host, as plugin_utils/_intent/read.py makes it from an inventory: docs/intent.md explains each key."""
+"""The normalized intent of a host, as plugin_utils/_intent/read.py makes it from an inventory: docs/intent.md explains each key."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ _MOST_BYTES = 32 * 2**20
 
 @dataclass(frozen=True)
 class Ran:
-    """A finished run, and its judgement."""
+    """A finished run, and its judgment."""
 
     outcome: Outcome
     seconds: float

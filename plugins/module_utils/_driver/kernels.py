@@ -33,7 +33,7 @@ def version_key(release: str) -> VersionKey:
     return tuple(((*map(_rank, text), _NUMBER if number else _END), *_size(number)) for text, number in _RUNS.findall(release))
 
 
-def flavour(release: str) -> tuple[str, ...]:
+def flavor(release: str) -> tuple[str, ...]:
     """Return a release without its version: "6.1.0-9-cloud-amd64" → cloud, amd64; "5.14.0-427.13.1.el9_4.x86_64+rt" → x86, rt.
 
     Updates follow each other within one flavor; kernels of another (cloud, rt, 64k, aws) are installed next to them.
@@ -47,7 +47,7 @@ def newest(kernels: Sequence[str], running: str | None) -> str | None:
     """Return the newest of the kernels with the running one's flavor, None if there is none."""
     if running is None:
         return None
-    return max((release for release in kernels if flavour(release) == flavour(running)), key=version_key, default=None)
+    return max((release for release in kernels if flavor(release) == flavor(running)), key=version_key, default=None)
 
 
 def read_kernels(sys: SysRoot) -> list[str]:

@@ -130,7 +130,7 @@ class Graph:
         return {end: other for link in self.links for end, other in ((link.a, link.b), (link.b, link.a))}
 
     @cached_property
-    def _neighbours(self) -> dict[str, list[str]]:
+    def _neighbors(self) -> dict[str, list[str]]:
         found: dict[str, set[str]] = defaultdict(set)
         for (guid, _port), (other, _other_port) in self._peers.items():
             found[guid].add(other)
@@ -140,16 +140,16 @@ class Graph:
         """Return the other end of the cable in a port."""
         return self._peers.get((guid, port))
 
-    def neighbours(self, guid: str) -> list[str]:
+    def neighbors(self, guid: str) -> list[str]:
         """Return the GUIDs of the nodes at the other ends of a node's links, each once and in order."""
-        return self._neighbours.get(guid, [])
+        return self._neighbors.get(guid, [])
 
     def leaves(self) -> list[Node]:
         """Return the switches with hosts on them."""
         return [
             node
             for node in self.nodes.values()
-            if node.kind == SWITCH and any(self.nodes[other].kind == HOST for other in self.neighbours(node.guid))
+            if node.kind == SWITCH and any(self.nodes[other].kind == HOST for other in self.neighbors(node.guid))
         ]
 
     def hosts(self) -> dict[str, list[Node]]:

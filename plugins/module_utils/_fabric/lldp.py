@@ -20,7 +20,7 @@ _FORM = "expected what `lldpcli show neighbors -f json` prints"
 
 
 @dataclass(frozen=True)
-class Neighbour:
+class Neighbor:
     """The system at the other end of one of our interfaces.
 
     chassis_id and port_id have the form of their types ("mac", "ifname", "ifalias", "local"…); system: its own name; capabilities:
@@ -42,7 +42,7 @@ class Neighbour:
     via: str | None
 
 
-def parse_lldpcli(text: str) -> list[Neighbour]:
+def parse_lldpcli(text: str) -> list[Neighbor]:
     """Return the neighbors, [] without any. Raises ParseError for text that is not JSON of these forms, also for truncated text."""
     try:
         data = json.loads(text)
@@ -50,7 +50,7 @@ def parse_lldpcli(text: str) -> list[Neighbour]:
         raise ParseError(f"not JSON: {text[:200]!r}, {_FORM}: {exc}") from exc
     if not isinstance(data, dict) or "lldp" not in data:
         raise ParseError(f"no object with 'lldp': {text[:200]!r}, {_FORM}")
-    return [_neighbour(name, entry) for part in _items(data["lldp"]) for name, entry in _interfaces(_table(part).get("interface"))]
+    return [_neighbor(name, entry) for part in _items(data["lldp"]) for name, entry in _interfaces(_table(part).get("interface"))]
 
 
 def _items(value: Any) -> list[Any]:
@@ -104,14 +104,14 @@ def _chassis(value: Any) -> tuple[str | None, dict[str, Any]]:
     return _value(item, "name"), item
 
 
-def _neighbour(interface: str, entry: dict[str, Any]) -> Neighbour:
+def _neighbor(interface: str, entry: dict[str, Any]) -> Neighbor:
     system, chassis = _chassis(entry.get("chassis"))
     port = _table((_items(entry.get("port")) or [{}])[0])
     capabilities = [item for item in _items(chassis.get("capability")) if isinstance(item, dict)]
     vlans = [item for item in _items(entry.get("vlan")) if isinstance(item, dict) and item.get("pvid") in (True, "yes")]
     vlan = str(vlans[0].get("vlan-id", "")) if vlans else ""
     addresses = (item.get("value") if isinstance(item, dict) else item for item in _items(chassis.get("mgmt-ip")))
-    return Neighbour(
+    return Neighbor(
         interface=interface,
         chassis_type=_type(chassis, "id"),
         chassis_id=_value(chassis, "id"),
@@ -133,7 +133,7 @@ _MAC = re.compile(r"(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}")
 _PROTOCOL = "LLDP"
 
 
-def lldp_graph(plane: str, views: Mapping[str, Sequence[Neighbour]], switches: Collection[str] = ()) -> Graph:
+def lldp_graph(plane: str, views: Mapping[str, Sequence[Neighbor]], switches: Collection[str] = ()) -> Graph:
     """Build the graph. views: system → its neighbors; switches: the systems that are switches.
 
     A switch is identified by its chassis id, a host's interface by "node17 ens1f0np0"; both ends of a link may see each other.
@@ -156,7 +156,7 @@ def lldp_graph(plane: str, views: Mapping[str, Sequence[Neighbour]], switches: C
     return Graph(plane, ordered, [links[key] for key in sorted(links)], SOURCE, not problems, problems)
 
 
-def _is_switch(near: Neighbour, views: Mapping[str, Sequence[Neighbour]], switches: Collection[str]) -> bool:
+def _is_switch(near: Neighbor, views: Mapping[str, Sequence[Neighbor]], switches: Collection[str]) -> bool:
     if near.system in views:
         return near.system in switches
     capabilities = near.capabilities
@@ -164,9 +164,9 @@ def _is_switch(near: Neighbour, views: Mapping[str, Sequence[Neighbour]], switch
     return bool(capabilities.get("Bridge") or (capabilities.get("Router") and not capabilities.get("Station")))
 
 
-def _single(system: str, seen: Sequence[Neighbour], problems: list[str]) -> list[Neighbour]:
+def _single(system: str, seen: Sequence[Neighbor], problems: list[str]) -> list[Neighbor]:
     """Return the single neighbor of each interface. An interface with several is a problem, because a cable has two ends."""
-    by_interface: dict[str, list[Neighbour]] = {}
+    by_interface: dict[str, list[Neighbor]] = {}
     for near in seen:
         by_interface.setdefault(near.interface, []).append(near)
     found = []

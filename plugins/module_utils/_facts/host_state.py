@@ -21,7 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import (
     read_chrony,
     read_clocksource,
     read_hardware_clocks,
-    read_synchronised,
+    read_synchronized,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._host.limit_sources import LimitSource, service_source
 from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import SERVICE as LOGIND
@@ -111,13 +111,13 @@ class Boot:
 
 @dataclass(frozen=True)
 class Time:
-    """Whether the kernel considers its clock synchronised, None if not read; chrony's report, None if it does not run.
+    """Whether the kernel considers its clock synchronized, None if not read; chrony's report, None if it does not run.
 
     hardware_clocks: interface → the clock of its NIC, for those that have one. chrony_unread: why a running chrony does not answer.
     clock_seconds: the time of day, since 1970; None for a captured tree. clocksource: the clock source of the kernel.
     """
 
-    synchronised: bool | None
+    synchronized: bool | None
     chrony: Chrony | None = None
     hardware_clocks: dict[str, str] = field(default_factory=dict)
     chrony_unread: str | None = None
@@ -147,7 +147,7 @@ def read_boot(sys: SysRoot) -> Boot:
 def read_time(sys: SysRoot, runner: Runner | None) -> Time:
     clock_seconds = time.time() if runner is not None else None
     chrony, unread = read_chrony(sys, runner)
-    return Time(read_synchronised(runner), chrony, read_hardware_clocks(sys), unread, clock_seconds, read_clocksource(sys))
+    return Time(read_synchronized(runner), chrony, read_hardware_clocks(sys), unread, clock_seconds, read_clocksource(sys))
 
 
 def read_nccl_files(sys: SysRoot, files: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -129,7 +129,7 @@ def _advice(why: str) -> str:
     if "not found" in why:
         return "It comes with NVIDIA's driver since 470: install the driver's modules for this kernel."
     if "Key was rejected" in why or "Required key" in why:
-        return "Secure Boot is on, and nobody enrolled has signed it: enrol the key that DKMS signs with, and build it again."
+        return "Secure Boot is on, and nobody enrolled has signed it: enroll the key that DKMS signs with, and build it again."
     return "See what dmesg says of it, or use DMA-BUF (rdma_gpudirect.path: dmabuf)."
 
 

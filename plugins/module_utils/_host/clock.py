@@ -37,7 +37,7 @@ class Chrony:
     States: "*" selected, "+" combined with it, "-" not used, "?" not reached, "x" disagrees with most, "~" varies too much.
     """
 
-    synchronised: bool
+    synchronized: bool
     source: str | None
     stratum: int | None
     offset_seconds: float | None
@@ -52,13 +52,13 @@ def parse_chrony(text: str) -> Chrony:
         raise ParseError(
             f"not chronyc's line of tracking: {','.join(tracking)[:200]!r}, expected 14 values, the last of {', '.join(LEAPS)}"
         )
-    synchronised = tracking[-1] != LEAPS[-1]
+    synchronized = tracking[-1] != LEAPS[-1]
     return Chrony(
-        synchronised=synchronised,
-        source=(tracking[1] or tracking[0]) if synchronised else None,
-        stratum=int(_number(tracking[2], tracking)) if synchronised else None,
+        synchronized=synchronized,
+        source=(tracking[1] or tracking[0]) if synchronized else None,
+        stratum=int(_number(tracking[2], tracking)) if synchronized else None,
         # A negative correction slows a clock that is ahead.
-        offset_seconds=0.0 - _number(tracking[4], tracking) if synchronised else None,
+        offset_seconds=0.0 - _number(tracking[4], tracking) if synchronized else None,
         sources=dict(_source(line) for line in lines[1:]),
     )
 
@@ -136,15 +136,15 @@ def clock_status() -> int | None:
     return timex.status if result >= 0 else None
 
 
-def is_synchronised(status: int) -> bool:
+def is_synchronized(status: int) -> bool:
     """Return whether adjtimex(2) shows a synchronized clock. Without corrections the kernel sets the bit after some hours."""
     return not status & STA_UNSYNC
 
 
-def read_synchronised(runner: Runner | None, ask: Callable[[], int | None] = clock_status) -> bool | None:
+def read_synchronized(runner: Runner | None, ask: Callable[[], int | None] = clock_status) -> bool | None:
     """Return the state of the running system; None for a captured tree, which has no clock. No process is started."""
     status = ask() if runner is not None else None
-    return None if status is None else is_synchronised(status)
+    return None if status is None else is_synchronized(status)
 
 
 def time_files(servers: Sequence[str]) -> list[ManagedFile]:

@@ -122,7 +122,7 @@ class Writer:
 
 def path_of(key: str) -> str:
     """Return the path of a key below /proc/sys. Raises ParseError for a pattern, and for a path outside /proc/sys."""
-    path = normalise(key)
+    path = normalize(key)
     if not PATH.fullmatch(path) or ".." in path.split("/"):
         raise ParseError(f"not the name of a kernel setting: {key!r}, expected the form 'net.ipv4.conf.all.rp_filter'")
     return path
@@ -133,7 +133,7 @@ def spelling(path: str) -> str:
     return path if "." in path else path.replace("/", ".")
 
 
-def normalise(key: str) -> str:
+def normalize(key: str) -> str:
     """Return a key or pattern as a path: if its first separator is a dot, dots and slashes change places."""
     separator = re.search(r"[./]", key)
     if separator is not None and separator[0] == ".":
@@ -153,7 +153,7 @@ def parse_sysctl_conf(text: str) -> list[Assignment]:
         excludes = not equals and key.startswith("-")
         if not stripped or stripped[0] in "#;" or not (equals or excludes):
             continue
-        path = normalise((key[1:] if key.startswith("-") else key).strip(" \t\r"))
+        path = normalize((key[1:] if key.startswith("-") else key).strip(" \t\r"))
         found.append(Assignment(path, value.strip(" \t\r") if equals else None, number))
     return found
 

@@ -17,7 +17,7 @@ _ANY_ADDRESS = re.compile(r"([0-9a-fA-F]{1,8}):([0-9a-fA-F]{2})[:.]([0-9a-fA-F]{
 _HOST_BRIDGE = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
 _GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6, 128.0: 7}
 _8B10B, _128B130B, _FLIT = 8 / 10, 128 / 130, 242 / 256
-# The payload's share of a link's bytes, after headers and acknowledgements, with 256 bytes of payload in a packet.
+# The payload's share of a link's bytes, after headers and acknowledgments, with 256 bytes of payload in a packet.
 _PAYLOAD_SHARE = 0.91
 
 

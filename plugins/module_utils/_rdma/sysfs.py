@@ -94,7 +94,7 @@ def parse_guid(text: str) -> str | None:
 
 
 def parse_gid(text: str) -> GidAddress:
-    """Parse ports/N/gids/I, normalised; "0000:...:ffff:0a0a:0102" (or "::ffff:10.10.1.2") has the IPv4 address 10.10.1.2."""
+    """Parse ports/N/gids/I, normalized; "0000:...:ffff:0a0a:0102" (or "::ffff:10.10.1.2") has the IPv4 address 10.10.1.2."""
     try:
         address = ipaddress.IPv6Address(text.strip())
     except ValueError as exc:

@@ -32,7 +32,7 @@ PORT_SETTINGS = UPDATABLE - _QUIET
 
 
 def render_conf(plane: str, manager: Mapping[str, Any], keys: Mapping[str, str | None], partitions_path: str) -> str:
-    """Return the file. manager: planes.NAME.subnet_manager of the normalised intent; keys: any of KEYS, in hexadecimal."""
+    """Return the file. manager: planes.NAME.subnet_manager of the normalized intent; keys: any of KEYS, in hexadecimal."""
     lines = [f"# Managed by rdma.cluster: the subnet manager of plane {plane}, the same on all hosts that run it."]
     values = settings(manager, keys, partitions_path)
     return "\n".join([*lines, *(f"{name} {value}" for name, value in values.items())]) + "\n"

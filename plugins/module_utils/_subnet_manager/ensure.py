@@ -128,9 +128,9 @@ class _Host:
     """The subnet managers of a host, in one run. allowed: the effects of EFFECTS that the user allows."""
 
     def __init__(
-        self, flavour: str, host: ManagerHost, fleet: Fleet, allowed: Sequence[str], *, sharp: bool = False, check_mode: bool
+        self, flavor: str, host: ManagerHost, fleet: Fleet, allowed: Sequence[str], *, sharp: bool = False, check_mode: bool
     ) -> None:
-        self.flavour, self.host, self.fleet, self.allowed = flavour, host, fleet, allowed
+        self.flavor, self.host, self.fleet, self.allowed = flavor, host, fleet, allowed
         self.sharp, self.check_mode = sharp, check_mode
         self.result = ManagerResult()
 
@@ -152,7 +152,7 @@ class _Host:
 
     def plan(self, instance: Instance) -> _Plan | None:
         """Return what to do for one instance; None if it must not be touched. A converged instance does not read the fabric."""
-        unit = instance.unit(self.flavour)
+        unit = instance.unit(self.flavor)
         paths = (instance.config_path, instance.partitions_path, drop_in_path(unit))
         there = Texts(*(self.host.sys.read(path) for path in paths))
         service = read_service(self.host.runner, unit)
@@ -161,7 +161,7 @@ class _Host:
             instance = replace(instance, partitions=with_default_of(instance.partitions, there.partitions))
         instance = self._port_settings_allowed(instance, service, there)
         step, reasons = next_step(service, sums, there, _planned(instance))
-        differs = bool(ensure_files(instance_files(instance, self.flavour), check_mode=True))
+        differs = bool(ensure_files(instance_files(instance, self.flavor), check_mode=True))
         if differs or step not in (NOTHING, RESTART) or (step == RESTART and RESTARTS in self.allowed):
             guarded = self._guarded(instance, service, there)
             if guarded is None:
@@ -239,12 +239,12 @@ class _Host:
 
     def _runs_elsewhere(self, instance: Instance, service: Service) -> bool:
         """Return whether the distribution's single unit runs an opensm that is not ours on another or an unknown port."""
-        if self.flavour == "debian":
+        if self.flavor == "debian":
             return False
         guid = running_guid(service, self.host.sys)
         if guid == instance.guid:
             return False
-        unit = instance.unit(self.flavour)
+        unit = instance.unit(self.flavor)
         port = f"on port {guid}" if guid is not None else "on a port that its command line and its file do not give"
         return self.withhold(
             TAKEOVER,
@@ -267,15 +267,15 @@ class _Host:
     def apply(self, plans: Sequence[_Plan], held: Sequence[Instance]) -> None:
         """Stop units that no longer run our files, write the files, then apply the services. held: instances that must not be touched."""
         result, host = self.result, self.host
-        gone = self._stale_units([*(plan.unit for plan in plans), *(each.unit(self.flavour) for each in held)])
+        gone = self._stale_units([*(plan.unit for plan in plans), *(each.unit(self.flavor) for each in held)])
         kept = {*(plan.instance.plane for plan in plans), *(each.plane for each in held)}
         stopped = [
             (unit, plane) for unit, plane, active in gone if not active or not self._withhold_stop(unit, plane, "runs with our files")
         ]
         kept |= {plane for unit, plane, _active in gone if (unit, plane) not in stopped}
-        left = [each.unit(self.flavour) for each in held if host.sys.read(drop_in_path(each.unit(self.flavour)))]
+        left = [each.unit(self.flavor) for each in held if host.sys.read(drop_in_path(each.unit(self.flavor)))]
         left += [unit for unit, plane, _active in gone if (unit, plane) not in stopped]
-        wanted = [file for plan in plans for file in instance_files(plan.instance, self.flavour)]
+        wanted = [file for plan in plans for file in instance_files(plan.instance, self.flavor)]
         at_start = [*(plan.unit for plan in plans), *left]
         wanted += [at_boot(at_start) if at_start else ManagedFile(at_boot_path(), None)]
         if (host.sys.read(PORTS_FILE) or "").startswith(MARK):
@@ -332,13 +332,13 @@ class _Host:
 
     def report_foreign(self, ours: Sequence[str]) -> None:
         """Report the running units of opensm that are not ours; they may manage other planes."""
-        argv = ["systemctl", "list-units", "--plain", "--no-legend", "--state=active", *PATTERNS[self.flavour]]
+        argv = ["systemctl", "list-units", "--plain", "--no-legend", "--state=active", *PATTERNS[self.flavor]]
         running = [line.split()[0] for line in run_checked(self.host.runner, *argv).splitlines() if line.strip()]
         self.result.foreign = [unit for unit in running if unit not in ours and plane_of(self.host.sys.read(drop_in_path(unit))) is None]
 
     def _enable_single(self, units: Sequence[str], stopped: Sequence[str]) -> None:
         """Enable the distribution's single service for opensm at boot, if it has one; Debian's instances are wanted by our own file."""
-        if self.flavour == "debian":
+        if self.flavor == "debian":
             return
         for unit, enabled in (*((unit, True) for unit in units), *((unit, False) for unit in stopped)):
             self.enable(unit, enabled=enabled)
@@ -355,10 +355,10 @@ class _Host:
 
 
 def ensure_managers(
-    instances: Sequence[Instance], flavour: str, host: ManagerHost, *, fleet: Fleet, allowed: Sequence[str], sharp: bool, check_mode: bool
+    instances: Sequence[Instance], flavor: str, host: ManagerHost, *, fleet: Fleet, allowed: Sequence[str], sharp: bool, check_mode: bool
 ) -> ManagerResult:
     """Make this host run these subnet managers, as far as that is allowed. Raises ApplyError for a change that failed."""
-    here = _Host(flavour, host, fleet, allowed, sharp=sharp, check_mode=check_mode)
+    here = _Host(flavor, host, fleet, allowed, sharp=sharp, check_mode=check_mode)
     here.report_foreign([])
     plans = [plan for plan in map(here.plan, instances) if plan is not None]
     planned = {plan.instance.plane for plan in plans}

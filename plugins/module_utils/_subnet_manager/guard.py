@@ -142,12 +142,12 @@ class Guard:
             return f"this port has no LID, but {managed}: a subnet manager has configured the fabric"
         end = own.end
         path = ["-D", "portinfo", f"0,{own.number}", "0" if end.kind == "switch" else str(end.port)]
-        neighbour = self.tools.run("smpquery", path, parse_portinfo)
+        neighbor = self.tools.run("smpquery", path, parse_portinfo)
         name = end.description or end.guid
-        if neighbour is None:
+        if neighbor is None:
             return f"the port of {name!r}, to which this port is linked, could not be read: {'; '.join(self.tools.problems[before:])}"
-        if neighbour.sm_lid is not None and neighbour.sm_lid != dead_lid:
-            return f"{name!r}, to which this port is linked, has a master at LID {neighbour.sm_lid}"
+        if neighbor.sm_lid is not None and neighbor.sm_lid != dead_lid:
+            return f"{name!r}, to which this port is linked, has a master at LID {neighbor.sm_lid}"
         return None
 
     def _state(self) -> str | None:

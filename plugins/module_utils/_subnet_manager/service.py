@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import keys_path
 
-FLAVOURS = ("debian", "rhel", "ofed")
+FLAVORS = ("debian", "rhel", "ofed")
 #: The unit that runs opensm on a port.
 UNITS = {"debian": "opensm@{guid}.service", "rhel": "opensm.service", "ofed": "opensmd.service"}
 #: The units that may run an opensm; Debian's opensm.service runs none itself.
@@ -62,8 +62,8 @@ class Instance:
     unconfigured: Sequence[str] = ()
     default_given: bool = True
 
-    def unit(self, flavour: str) -> str:
-        return UNITS[flavour].format(guid=self.guid)
+    def unit(self, flavor: str) -> str:
+        return UNITS[flavor].format(guid=self.guid)
 
     @property
     def config_path(self) -> str:
@@ -137,11 +137,11 @@ def keys_file(instance: Instance) -> ManagedFile:
     return ManagedFile(keys_path(instance.plane), instance.diags, 0o600)
 
 
-def instance_files(instance: Instance, flavour: str) -> list[ManagedFile]:
+def instance_files(instance: Instance, flavor: str) -> list[ManagedFile]:
     """Return the files of one instance. Only root can read those with keys."""
     return [
         ManagedFile(instance.config_path, instance.config, 0o600),
         ManagedFile(instance.partitions_path, instance.partitions),
         keys_file(instance),
-        ManagedFile(drop_in_path(instance.unit(flavour)), drop_in(instance)),
+        ManagedFile(drop_in_path(instance.unit(flavor)), drop_in(instance)),
     ]

@@ -115,7 +115,7 @@ def memory_path(plane: str) -> str:
 
 
 def memory_text(service: Service, texts: Texts) -> str:
-    """Return the record to keep after opensm was started or signalled."""
+    """Return the record to keep after opensm was started or signaled."""
     return json.dumps({"invocation": service.invocation, **texts.sums}) + "\n"
 
 

@@ -24,7 +24,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned impor
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.secure_boot import Mok
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.kernel import enrolment, key_trouble
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.kernel import enrollment, key_trouble
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.preflight import OLDEST_KERNEL
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.supplies import RHEL_LIKE, architecture, doca
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
@@ -149,7 +149,7 @@ def _secure_boot(host: str, stack: Stack) -> Iterator[str]:
         return
     _status, what = key_trouble(mok)
     yield (
-        f"Secure Boot is {what}: the kernel would reject modules built on the host. {enrolment(host, stack)} "
+        f"Secure Boot is {what}: the kernel would reject modules built on the host. {enrollment(host, stack)} "
         "On the RHEL family, DOCA before 3.2 without kernel support has modules signed by NVIDIA."
     )
 

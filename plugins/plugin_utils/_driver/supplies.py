@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import DEBIAN, PACKAGES, RPM, Distribution
-from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernels import flavour
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernels import flavor
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import (
     DOCA,
     INBOX,
@@ -147,8 +147,8 @@ def kernel_packages(stack: Stack) -> list[str]:
         return list(KERNELS_RPM)
     if stack.kernel is None:
         return []
-    name = "-".join(flavour(stack.kernel))
+    name = "-".join(flavor(stack.kernel))
     if stack.distribution.id != "ubuntu":
         return [f"linux-image-{name}", f"linux-headers-{name}"]
-    flavours = [name, f"{name}-hwe-{stack.distribution.version_id}"]
-    return [f"{kind}-{each}" for each in flavours for kind in ("linux", "linux-image", "linux-headers")]
+    flavors = [name, f"{name}-hwe-{stack.distribution.version_id}"]
+    return [f"{kind}-{each}" for each in flavors for kind in ("linux", "linux-image", "linux-headers")]

@@ -68,13 +68,13 @@ def _entered(cpu: Cpu) -> list[str]:
 
 def clock(time: Time | None) -> Item:
     """Whether the clock is synchronized, and chrony's source."""
-    if time is None or time.synchronised is None:
+    if time is None or time.synchronized is None:
         return Item("clock", NOT_READ)
-    words, chrony = ["synchronized with a time server" if time.synchronised else "not synchronized with a time server"], time.chrony
+    words, chrony = ["synchronized with a time server" if time.synchronized else "not synchronized with a time server"], time.chrony
     if chrony and chrony.source:
         offset = f", {abs(chrony.offset_seconds) * 1e6:.0f} µs off" if chrony.offset_seconds is not None else ""
         words.append(f"chrony follows {chrony.source}{offset}")
-    return Item("clock", ", ".join(words), not time.synchronised)
+    return Item("clock", ", ".join(words), not time.synchronized)
 
 
 def open_files(intent: Intent | None, limits_facts: Limits | None) -> Item:

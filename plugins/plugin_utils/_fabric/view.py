@@ -195,17 +195,17 @@ def rate_of(link: Link) -> Rate | None:
 
 def tiers_of(pairs: Iterable[tuple[End, End]], view: View, others: Mapping[str, str]) -> dict[str, str]:
     """Return the tiers for some links, each given in both directions. others: switches that are not in the graph, with their names."""
-    neighbours: dict[str, set[str]] = {guid: set() for guid in (*view.switches, *others)}
+    neighbors: dict[str, set[str]] = {guid: set() for guid in (*view.switches, *others)}
     hosts: Counter[str] = Counter()
     for (guid, _number), (other, _port) in pairs:
-        if guid not in neighbours:
+        if guid not in neighbors:
             continue
-        if other in neighbours:
-            neighbours[guid].add(other)
+        if other in neighbors:
+            neighbors[guid].add(other)
         elif other not in view.nodes or view.is_host(other):
             hosts[guid] += 1
-    names = {guid: others.get(guid) or view.nodes[guid].name for guid in neighbours}
-    return tiers({guid: sorted(found) for guid, found in neighbours.items()}, hosts, names, view.planned_tiers)
+    names = {guid: others.get(guid) or view.nodes[guid].name for guid in neighbors}
+    return tiers({guid: sorted(found) for guid, found in neighbors.items()}, hosts, names, view.planned_tiers)
 
 
 def rest_of(node: Node) -> str:

@@ -24,7 +24,7 @@ TYPE_WORDS = {str: "a string", int: "an integer", float: "a number", bool: "true
 TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
-def normalise(variables: Mapping[str, Any]) -> Intent:
+def normalize(variables: Mapping[str, Any]) -> Intent:
     """Return the normalized intent of one host, complete with defaults: {"rails": [...], "fabric": {...}, "driver": {...}, ...}.
 
     variables: the host's variables whose names begin with rdma_, templated. The result has a key for each section of the schema. Raises

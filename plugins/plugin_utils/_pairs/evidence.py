@@ -38,7 +38,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.crossi
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.judged import Judged, judged
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.probes import Probe, answering, answering_elsewhere, parse_probes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.recorded import RecordedVerdicts, digest
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import Verdict, beside_proven, localise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import Verdict, beside_proven, localize
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.words import Places
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder, if_sound
 
@@ -232,14 +232,14 @@ class Evidence:
         recorded = if_sound(self.folder.path / name, RecordedVerdicts.from_dict)
         if recorded is not None and recorded.inputs == inputs:
             return recorded
-        matrix, found = self.bandwidth, self._localised(settings, proofs)
+        matrix, found = self.bandwidth, self._localized(settings, proofs)
         stopping = [each.verdict for each in judged(found, matrix, settings, software=self.software) if each.is_suspect]
         computed = RecordedVerdicts(inputs, matrix.hosts, matrix.rails, len(matrix), self._endpoints, found, stopping)
         self.folder.write_json(name, computed.to_dict())
         return computed
 
-    def _localised(self, settings: Mapping[str, Any], proofs: Proofs) -> list[Verdict]:
-        found = localise(self.bandwidth, paths=self.paths)
+    def _localized(self, settings: Mapping[str, Any], proofs: Proofs) -> list[Verdict]:
+        found = localize(self.bandwidth, paths=self.paths)
         if self.plan["schedule"]["kind"] == "against":
             least_ratio = settings["software_fail_below"] if self.software else settings["fail_below"]
             found = beside_proven(found, self.bandwidth, self.plan["schedule"]["new"], least_ratio, self._proven_share(proofs))

@@ -41,7 +41,7 @@ IPV6_MORE_BYTES = 20
 VLAN_BYTES = 4
 #: The share of payload in payload_gbps. Dividing by it gives the rate after line coding.
 PCIE_PAYLOAD_SHARE = 0.91
-#: Both directions at once reach less than twice one direction: acknowledgements, and reads and writes that share PCIe.
+#: Both directions at once reach less than twice one direction: acknowledgments, and reads and writes that share PCIe.
 BIDIRECTIONAL, BIDIRECTIONAL_CEILING = 1.9, 2.0
 #: The tolerance for the clocks of two hosts, which perftest uses for its rates.
 CLOCK_TOLERANCE = 0.01

@@ -42,8 +42,8 @@ MULTI_RAIL = {
     "net.ipv4.conf.all.arp_announce": "2",
     "net.ipv4.conf.all.rp_filter": "2",
 }
-#: Linux's own gc_thresh2 of IPv4, and the upper limit of neighbour_settings.
-KERNEL_GC_THRESH2, MAX_NEIGHBOURS = 512, 65536
+#: Linux's own gc_thresh2 of IPv4, and the upper limit of neighbor_settings.
+KERNEL_GC_THRESH2, MAX_NEIGHBORS = 512, 65536
 
 
 def sysctl_settings(intent: Intent) -> dict[str, str]:
@@ -54,7 +54,7 @@ def sysctl_settings(intent: Intent) -> dict[str, str]:
     addressed = [rail for rail in intent["rails"] if rail["link_layer"] == "roce" and rail["address"]]
     arp = MULTI_RAIL if len(addressed) > 1 or intent["fabric"]["shared_subnet"] else {}
     requested = {spelling(path_of(key)): " ".join(str(value).split()) for key, value in intent["host"]["sysctl"].items()}
-    return {**arp, **neighbour_settings(intent), **requested}
+    return {**arp, **neighbor_settings(intent), **requested}
 
 
 def sysctl_differs(intent: Intent, facts: Facts) -> bool:
@@ -65,7 +65,7 @@ def sysctl_differs(intent: Intent, facts: Facts) -> bool:
     )
 
 
-def neighbour_settings(intent: Intent) -> dict[str, str]:
+def neighbor_settings(intent: Intent) -> dict[str, str]:
     """The sizes of the kernel's IPv4 neighbor table, if the defaults are too small for the subnets of the rails; else empty.
 
     All interfaces share the table. Each rail may learn every host of its subnet, so there are at most n = Σ (2^(32 - prefix) - 2)
@@ -73,15 +73,15 @@ def neighbour_settings(intent: Intent) -> dict[str, str]:
     Below gc_thresh1, it removes nothing.
 
     If n reaches gc_thresh2, gc_thresh1 becomes the power of two with room for all entries; the others become twice and four times that.
-    Only existing entries use memory. Switches do not support more than MAX_NEIGHBOURS entries either.
+    Only existing entries use memory. Switches do not support more than MAX_NEIGHBORS entries either.
 
-    Source: neigh_alloc and neigh_periodic_work in net/core/neighbour.c, defaults in net/ipv4/arp.c of Linux.
+    Source: neigh_alloc and neigh_periodic_work in net/core/neighbor.c, defaults in net/ipv4/arp.c of Linux.
     """
     networks = [ipaddress.IPv4Interface(rail["address"]).network for rail in intent["rails"] if rail["address"]]
-    neighbours = min(sum(max(network.num_addresses - 2, 1) for network in networks), MAX_NEIGHBOURS)
-    if neighbours < KERNEL_GC_THRESH2:
+    neighbors = min(sum(max(network.num_addresses - 2, 1) for network in networks), MAX_NEIGHBORS)
+    if neighbors < KERNEL_GC_THRESH2:
         return {}
-    room = 1 << (neighbours - 1).bit_length()
+    room = 1 << (neighbors - 1).bit_length()
     return {f"net.ipv4.neigh.default.gc_thresh{number}": str(room << (number - 1)) for number in (1, 2, 3)}
 
 

@@ -58,13 +58,13 @@ class PlanePort:
 
 @dataclass
 class ManagerPlan:
-    """flavour: of _subnet_manager.service.FLAVOURS. instances: in the shape of the module. problems: why it is impossible, as sentences.
+    """flavor: of _subnet_manager.service.FLAVORS. instances: in the shape of the module. problems: why it is impossible, as sentences.
 
     starts_at_install: whether the distribution's package may start opensm at installation. With a vendor's stack the flavor is the
     vendor's, but the package may still be the distribution's.
     """
 
-    flavour: str
+    flavor: str
     starts_at_install: bool = True
     instances: list[dict[str, Any]] = field(default_factory=list)
     sharp: bool = False
@@ -83,8 +83,8 @@ def plan_managers(
     intent = fleet[host].intent
     if intent is None:
         raise ValueError(f"{host} has no intent")
-    flavour, family = _flavour(intent, fleet[host].facts)
-    plan = ManagerPlan(flavour, starts_at_install=family != RPM)
+    flavor, family = _flavor(intent, fleet[host].facts)
+    plan = ManagerPlan(flavor, starts_at_install=family != RPM)
     planes = {
         name: plane["subnet_manager"]
         for name, plane in intent["fabric"]["planes"].items()
@@ -96,7 +96,7 @@ def plan_managers(
     plan.problems += [f"rdma_partitions.{where} {message}: {do}" for where, message, do in member_problems(intent["partitions"], inventory)]
     plan.problems += _missing_keys(intent, planes, keys)
     plan.problems += shared_guids(fleet)
-    if len(planes) > 1 and plan.flavour != "debian":
+    if len(planes) > 1 and plan.flavor != "debian":
         words = f"{host} is planned to run the subnet managers of {some(list(planes))}, but the service of its distribution runs only one"
         plan.problems.append(f"{words}: use different hosts for each plane")
     for name, manager in planes.items():
@@ -212,7 +212,7 @@ def _planes(intent: Intent) -> Mapping[str, Mapping[str, Any]]:
     return planes
 
 
-def _flavour(intent: Intent, facts: Facts | None) -> tuple[str, str | None]:
+def _flavor(intent: Intent, facts: Facts | None) -> tuple[str, str | None]:
     """Return the flavor of opensm, and the family of the distribution."""
     stack = facts.stack if facts is not None else None
     family = stack.distribution.family if stack is not None else None

@@ -28,7 +28,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.command import 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._facts import host_state
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Asked, gather, to_dict
-from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import STA_UNSYNC, read_synchronised
+from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import STA_UNSYNC, read_synchronized
 from ansible_collections.rdma.cluster.plugins.module_utils._net import ethtool_ioctl as ioctl
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import VARIABLE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.sources import (
@@ -317,12 +317,12 @@ def _own_process(damage: Damage | None) -> Iterator[set[tuple[str, str]]]:
     environment = {VARIABLE: "192.0.2.9 50022 192.0.2.1 22"} if has_session else {}
     left = {name: value for name, value in os.environ.items() if name != VARIABLE}
 
-    def synchronised(runner: Any) -> bool | None:
-        return read_synchronised(runner, lambda: 0x2001 & ~STA_UNSYNC if has_status else None)
+    def synchronized(runner: Any) -> bool | None:
+        return read_synchronized(runner, lambda: 0x2001 & ~STA_UNSYNC if has_status else None)
 
     with (
         mock.patch.dict(os.environ, {**left, **environment}, clear=True),
-        mock.patch.object(host_state, "read_synchronised", synchronised),
+        mock.patch.object(host_state, "read_synchronized", synchronized),
         mock.patch.object(host_state, "time", SimpleNamespace(time=lambda: NOW_SECONDS if has_clock else None)),
         mock.patch.object(platform, "machine", return_value="x86_64" if damage is None or not damage.of(KERNEL, "uname") else ""),
     ):

@@ -24,7 +24,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service 
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.sysfs import NP_PARAMETERS, RP_PARAMETERS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import pcie_request
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import files_to_ask, nccl_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import sysctl_settings
 from tests.unit.builders.blind_hosts import Host, read
@@ -180,7 +180,7 @@ def _finished(name: str, root: Path, text: str, variables: Mapping[str, Any], an
     """The host with the files that the collection would have written, which follow from its own facts."""
     write_tree(root, text)
     _write_bytes(root)
-    intent = normalise(variables)
+    intent = normalize(variables)
     settings = sysctl_settings(intent)
     write_tree(root, "".join(f"/proc/sys/{key.replace('.', '/')}: {value}\n" for key, value in settings.items()))
     lines = "".join(f"{key} = {value}\\n" for key, value in sorted(settings.items()))
@@ -428,7 +428,7 @@ def _gpu() -> str:
 
 
 def _nccl(version: str = "2.30.7") -> str:
-    intent = normalise(_common("roce", version))["nccl"]["install"]["tests"]
+    intent = normalize(_common("roce", version))["nccl"]["install"]["tests"]
     stamp = json.dumps({"folder": intent["folder"], "version": intent["version"], "wish": request_id(intent)})
     return f"""
         /usr/lib/x86_64-linux-gnu/libnccl.so.2 -> libnccl.so.{version}
@@ -496,7 +496,7 @@ def _answers(modules: Sequence[str], folder: str, signer: str, version: str | No
         ("systemctl", "show"): states,
         ("systemd-run",): limits_text(),
         ("busctl", "get-property"): "b false\n",
-        ("chronyc",): (FIXTURES / "chrony/4.3-synchronised.csv").read_text(encoding="utf-8"),
+        ("chronyc",): (FIXTURES / "chrony/4.3-synchronized.csv").read_text(encoding="utf-8"),
         ("ip", "-json"): json.dumps(addresses),
         ("/usr/bin/nv-fabricmanager", "--version"): "\nFabric Manager version is : 580.159.04\n\n",
         ("rdma", "-j", "resource", "show", "qp"): json.dumps(

@@ -14,7 +14,7 @@ ADDRESSES = ("0000:3d:00.0", "0000:5e:00.0")
 
 
 def card_rails(rate_gbps: float | None = 400, **changes: Any) -> list[dict[str, Any]]:
-    """The normalised rails of the host; changes: to both of them."""
+    """The normalized rails of the host; changes: to both of them."""
     return [
         {
             "name": f"rail{rail}",

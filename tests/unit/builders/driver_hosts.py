@@ -31,7 +31,7 @@ OFED_VERSION = "MLNX_OFED_LINUX-24.10-1.1.4.0"
 
 
 def driver(stack: str = "mlnx_ofed", version: str | None = "24.10-1.1.4.0", **changes: Any) -> dict[str, Any]:
-    """A normalised intent, as far as the driver stage reads it."""
+    """A normalized intent, as far as the driver stage reads it."""
     defaults = {
         "stack": stack, "version": version, "source": None, "checksum": None, "add_kernel_support": True, "with_nvmf": False,
         "without_fw_update": True, "force": True, "flags": [], "profile": "doca-ofed", "hold_kernel": False, "build_minutes": 60,

@@ -14,7 +14,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.action import gate, pair_plan
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet, measurable_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan import plan as plan_plan
@@ -49,7 +49,7 @@ def of_host(fabric: Fabric, host: str, table: Sequence[int] | None = None, **pai
                 "pci": {**link, "narrowest": link}, "ports": {"1": port},
             }  # fmt: skip
             rails.append({"name": f"rail{device[-1]}", "nic": {"pci": link["address"]}, "link_layer": "infiniband"})
-    intent = normalise({"rdma_rails": rails, "rdma_pairs": {"latency_command": "none", **pairs}})
+    intent = normalize({"rdma_rails": rails, "rdma_pairs": {"latency_command": "none", **pairs}})
     return intent, {
         **FACTS,
         "load": IDLE,

@@ -48,7 +48,7 @@ def query(tool: str = "mstconfig", device: str = CARD) -> tuple[str, ...]:
 def intent(
     rails: list[dict[str, Any]], settings: dict[str, Any] | None = None, *, link_type: bool = True, **versions: str
 ) -> dict[str, Any]:
-    """As much of a normalised intent as firmware needs."""
+    """As much of a normalized intent as firmware needs."""
     return {"rails": rails, "firmware": {"settings": settings or {}, "versions": versions, "link_type": link_type}}
 
 

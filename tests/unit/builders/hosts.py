@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, described, with_block
 from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import host_program
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import render_nccl_conf
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 
 if TYPE_CHECKING:
     from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
@@ -109,7 +109,7 @@ def all_interfaces(facts: dict[str, Any], **others: dict[str, Any]) -> dict[str,
 
 
 def lab_rails(node: int = 1) -> list[dict[str, Any]]:
-    """The normalised rails of a lab machine."""
+    """The normalized rails of a lab machine."""
     return [
         {
             "name": f"rail{rail}",
@@ -127,8 +127,8 @@ def lab_rails(node: int = 1) -> list[dict[str, Any]]:
 
 
 def lab_intent(node: int = 1, **sections: Any) -> dict[str, Any]:
-    """The whole normalised intent of a lab machine. sections: rdma_ variables beside the rails, without their prefix."""
-    return normalise({"rdma_rails": lab_rails(node), **{f"rdma_{name}": value for name, value in sections.items()}})
+    """The whole normalized intent of a lab machine. sections: rdma_ variables beside the rails, without their prefix."""
+    return normalize({"rdma_rails": lab_rails(node), **{f"rdma_{name}": value for name, value in sections.items()}})
 
 
 def run_with(folder: Path, intent: dict[str, Any], host: str = "node1") -> RunFolder:

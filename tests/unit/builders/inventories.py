@@ -14,13 +14,13 @@ from ansible.template import Templar
 from ansible.vars.manager import VariableManager
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 
 INVENTORIES = Path(__file__).parents[3] / "inventories"
 
 
 def load(name: str) -> dict[str, Intent]:
-    """The normalised intent of every host of an inventory."""
+    """The normalized intent of every host of an inventory."""
     loader = DataLoader()
     inventory = InventoryManager(loader=loader, sources=[str(INVENTORIES / name / "hosts.yml")])
     manager = VariableManager(loader=loader, inventory=inventory)
@@ -28,5 +28,5 @@ def load(name: str) -> dict[str, Intent]:
     for host in inventory.get_hosts():
         variables = manager.get_vars(host=host)
         templar = Templar(loader=loader, variables=variables)
-        intents[host.name] = normalise({key: templar.template(variables[key]) for key in variables if key.startswith("rdma_")})
+        intents[host.name] = normalize({key: templar.template(variables[key]) for key in variables if key.startswith("rdma_")})
     return intents

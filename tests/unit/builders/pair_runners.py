@@ -70,8 +70,8 @@ class Fleet:
         profile: dict[str, Any] = self.plan["profiles"][self.plan["rails"][rail]["profiles"][self.hosts.index(host)]]
         return profile
 
-    def behave(self, host: str, behaviour: str, rail: int = 0) -> None:
-        self.endpoint(host, rail)["device"] += f"_{behaviour}"
+    def behave(self, host: str, behavior: str, rail: int = 0) -> None:
+        self.endpoint(host, rail)["device"] += f"_{behavior}"
 
     def move(self, host: str, address: str | None, rail: int = 0) -> None:
         self.plan["rails"][rail]["addresses"][self.hosts.index(host)] = address

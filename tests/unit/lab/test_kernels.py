@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which kernel the image gets: the newest but one of the same flavour, by number and not by letter."""
+"""Which kernel the image gets: the newest but one of the same flavor, by number and not by letter."""
 
 from __future__ import annotations
 

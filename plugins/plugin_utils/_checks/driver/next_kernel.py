@@ -9,7 +9,7 @@ from __future__ import annotations
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import OFED
-from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernels import flavour, version_key
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernels import flavor, version_key
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state import DRIVER, ofed_state
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import INBOX, is_kept, planned_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
@@ -78,6 +78,6 @@ def next_kernels(stack: Stack) -> list[str]:
     kernel = stack.kernel
     if kernel is None:
         return []
-    alike = [each for each in stack.kernels if flavour(each) == flavour(kernel)]
+    alike = [each for each in stack.kernels if flavor(each) == flavor(kernel)]
     found = {each for each in alike if version_key(each) > version_key(kernel)}
     return sorted(found if stack.newest is None or stack.newest == kernel else {*found, stack.newest}, key=version_key)

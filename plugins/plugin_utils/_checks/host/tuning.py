@@ -179,12 +179,12 @@ def check_time(host: str, facts: Facts, limit_seconds: float | None = None) -> l
     limit_seconds: the limit instead of OFFSET_SECONDS.
     """
     time = facts.time
-    if time is None or time.synchronised is None:
+    if time is None or time.synchronized is None:
         return [_finding(host, UNKNOWN, "the clock's state was not read", f"Run `timedatectl` on {host}.")]
     chrony = time.chrony
-    if not time.synchronised:
+    if not time.synchronized:
         remedy = f"1. Run `timedatectl set-ntp true` on {host}. 2. Check `timedatectl timesync-status` or `chronyc tracking` there."
-        return [_finding(host, WARNING, _not_synchronised(chrony), remedy)]
+        return [_finding(host, WARNING, _not_synchronized(chrony), remedy)]
     if time.chrony_unread:
         observed = f"synchronized, but chrony does not report the offset: {time.chrony_unread}"
         return [_finding(host, UNKNOWN, observed, f"Run `chronyc tracking` on {host}.")]
@@ -240,7 +240,7 @@ def offset_words(seconds: float) -> str:
     return f"{abs(seconds):.6f} s {'ahead' if seconds >= 0 else 'behind'}"
 
 
-def _not_synchronised(chrony: Chrony | None) -> str:
+def _not_synchronized(chrony: Chrony | None) -> str:
     if chrony is None:
         return "not synchronized"
     return f"not synchronized; chrony has {', '.join(chrony.sources) or 'no server'} but uses none"

@@ -189,15 +189,15 @@ def _signing(host: str, intent: Intent, stack: Stack) -> tuple[str, ...]:
     unsigned = sorted(name for name, module in built.items() if module.signer is None)
     mok = stack.mok if builds_planned(intent, stack) else None
     if unsigned:
-        return ERROR, f"on; unsigned modules: {', '.join(unsigned)}", enrolment(host, stack)
+        return ERROR, f"on; unsigned modules: {', '.join(unsigned)}", enrollment(host, stack)
     if mok is not None and not mok.enrolled:
-        return (*key_trouble(mok), enrolment(host, stack))
+        return (*key_trouble(mok), enrollment(host, stack))
     if built:
         return OK, f"on; {len(built)} add-on modules are signed"
     if mok is not None:
         return OK, f"on; the key that DKMS signs with ({mok.key}) is enrolled"
     if builds_planned(intent, stack):
-        return WARNING, f"on; the modules that {planned_stack(intent)} builds must be signed", enrolment(host, stack)
+        return WARNING, f"on; the modules that {planned_stack(intent)} builds must be signed", enrollment(host, stack)
     return OK, "on; no add-on module is loaded"
 
 
@@ -211,7 +211,7 @@ def key_trouble(mok: Mok) -> tuple[str, str]:
     return ERROR, f"on; {key} is not enrolled"
 
 
-def enrolment(host: str, stack: Stack) -> str:
+def enrollment(host: str, stack: Stack) -> str:
     """The steps that make a host with Secure Boot load the modules that DKMS builds: dkms or Ubuntu's shim-signed creates the key."""
     key = stack.mok.key if stack.mok else None
     file = f"`mokutil --import {key}`" if key else "`mokutil --import /var/lib/dkms/mok.pub` (Ubuntu: /var/lib/shim-signed/mok/MOK.der)"

@@ -18,40 +18,40 @@ FEW = 2
 
 
 def tiers(
-    neighbours: Mapping[str, Iterable[str]], hosts: Mapping[str, int], names: Mapping[str, str], planned: Mapping[str, str]
+    neighbors: Mapping[str, Iterable[str]], hosts: Mapping[str, int], names: Mapping[str, str], planned: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the tier of each switch that is reachable from hosts.
 
-    neighbours: switch → connected switches. hosts: switch → its cables to hosts. names: switch → its readable name. planned: switch → its
+    neighbors: switch → connected switches. hosts: switch → its cables to hosts. names: switch → its readable name. planned: switch → its
     tier in the plan. A switch without hosts three hops away is a core switch, unless it is named like the leaves: then it is a leaf that
     has lost its hosts. A spine may have a host or two, for example one with a subnet manager.
     """
-    counts = {switch: hosts.get(switch, 0) for switch in neighbours}
+    counts = {switch: hosts.get(switch, 0) for switch in neighbors}
     leaves = {
         switch
         for switch, count in counts.items()
-        if planned.get(switch, "leaf") == "leaf" and count and not _is_spine(switch, counts, neighbours)
+        if planned.get(switch, "leaf") == "leaf" and count and not _is_spine(switch, counts, neighbors)
     }
-    leaves |= {switch for switch, tier in planned.items() if tier == "leaf" and switch in neighbours}
-    hops = hops_of(leaves, neighbours)
+    leaves |= {switch for switch, tier in planned.items() if tier == "leaf" and switch in neighbors}
+    hops = hops_of(leaves, neighbors)
     leaves |= _without_hosts(hops, names)
-    hops = hops_of(leaves, neighbours)
+    hops = hops_of(leaves, neighbors)
     found = {switch: TIERS[min(hop, len(TIERS) - 1)] for switch, hop in hops.items()}
-    return {**found, **{switch: tier for switch, tier in planned.items() if switch in neighbours}}
+    return {**found, **{switch: tier for switch, tier in planned.items() if switch in neighbors}}
 
 
-def _is_spine(switch: str, counts: Mapping[str, int], neighbours: Mapping[str, Iterable[str]]) -> bool:
-    beside = set(neighbours[switch])
+def _is_spine(switch: str, counts: Mapping[str, int], neighbors: Mapping[str, Iterable[str]]) -> bool:
+    beside = set(neighbors[switch])
     return len(beside) > 1 and all(counts.get(other, 0) >= FEW * counts[switch] for other in beside)
 
 
-def hops_of(starts: Iterable[str], neighbours: Mapping[str, Iterable[str]]) -> dict[str, int]:
+def hops_of(starts: Iterable[str], neighbors: Mapping[str, Iterable[str]]) -> dict[str, int]:
     """Return each switch reachable from `starts` → hops to the nearest of them, near ones first."""
     hops = dict.fromkeys(starts, 0)
     queue = deque(hops)
     while queue:
         switch = queue.popleft()
-        for other in neighbours[switch]:
+        for other in neighbors[switch]:
             if other not in hops:
                 hops[other] = hops[switch] + 1
                 queue.append(other)

@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.crossi
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.proof import EVIDENCE, Verdict, pairs_of, partners_of, verdict_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.scale import NORMAL, Scale, calm_scale, scale_of
 
-__all__ = ["Paths", "Verdict", "beside_proven", "localise"]
+__all__ = ["Paths", "Verdict", "beside_proven", "localize"]
 
 #: The maximum weight of one measurement, -ln of a chance: noise is never normal that far out.
 MOST_WEIGHT = 14.0
@@ -27,7 +27,7 @@ CALM = 0.75
 UNEXPLAINED = 0.05
 
 
-def localise(matrix: Matrix, *, paths: Paths | None = None, scatter: float = 0.35) -> list[Verdict]:
+def localize(matrix: Matrix, *, paths: Paths | None = None, scatter: float = 0.35) -> list[Verdict]:
     """Return the verdicts of a matrix, the largest explanation first; none if nothing is bad.
 
     scatter: the assumed relative noise (of the logarithm) if too few measurements are healthy to show it.

@@ -30,7 +30,7 @@ def play(tmp_path: Path, rails: list[dict[str, object]]) -> subprocess.Completed
     return subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False, env=environment)
 
 
-def test_a_good_intent_is_normalised_and_both_hosts_share_one_run_folder(tmp_path: Path) -> None:
+def test_a_good_intent_is_normalized_and_both_hosts_share_one_run_folder(tmp_path: Path) -> None:
     done = play(tmp_path, [{**RAIL, "address": "{{ wanted }}"}])
     assert done.returncode == 0, done.stdout + done.stderr
     assert '"mtu_bytes": null' in done.stdout

@@ -131,7 +131,7 @@ def test_one_leaf_has_nothing_across(tmp_path: Path, fabric: Fabric) -> None:
     assert refused(FabricRun(tmp_path / "R1", fabric).sweep()) == spines_plan.ONE_LEAF
 
 
-def test_neighbours_alone_report_no_uplinks(tmp_path: Path) -> None:
+def test_neighbors_alone_report_no_uplinks(tmp_path: Path) -> None:
     run = FabricRun(tmp_path / "R1", small(), graph=False)
     run.saw(leafspine(leaves=2, spines=0, hosts_per_leaf=4), source="lldp")
     assert refused(run.sweep()) == spines_plan.NO_UPLINKS

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.action import subnet_manager_plan
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 
 IDLE: dict[str, Any] = {"gpu_processes": [], "jobs": []}
 #: Host → its load; None: it has no facts in this run.
@@ -22,7 +22,7 @@ LOADS = {"idle": IDLE, "works": {**IDLE, "jobs": [{"pid": 7, "name": "slurmstepd
 def busy(monkeypatch: pytest.MonkeyPatch, *, load: bool = True) -> dict[str, str]:
     """In a play of four hosts, of which one did not answer, and one failed after it was read; a fifth host is left out by --limit."""
     action = subnet_manager_plan.ActionModule.__new__(subnet_manager_plan.ActionModule)
-    intent = normalise({"rdma_rails": [{"name": "r0", "nic": {"pci": "0000:18:00.0"}, "link_layer": "infiniband"}]})
+    intent = normalize({"rdma_rails": [{"name": "r0", "nic": {"pci": "0000:18:00.0"}, "link_layer": "infiniband"}]})
     files: dict[str, Any] = {}
     for host, its in LOADS.items():
         files[f"intent/{host}"] = intent
@@ -58,7 +58,7 @@ def test_check_mode_reports_a_plan_that_cannot_be_and_goes_on(monkeypatch: pytes
     fabric = {"planes": {"default": {"subnet_manager": {"hosts": ["node1"]}}}}
     rails = [{"name": "r0", "nic": {"pci": "0000:18:00.0"}, "link_layer": "infiniband"}]
     files: dict[str, Any] = {
-        "intent/node1": normalise({"rdma_rails": rails, "rdma_fabric": fabric}),
+        "intent/node1": normalize({"rdma_rails": rails, "rdma_fabric": fabric}),
         "facts/node1": {"devices": {}, "netdevs": {}, "files": {}, "load": IDLE},
     }
     folder = SimpleNamespace(host_file=lambda what, host: f"{what}/{host}", read_if_there=files.get)

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from ansible_collections.rdma.cluster.plugins import filter as filters
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from tests.unit.builders.cards import card_facts, card_rails, infiniband_rails
 from tests.unit.builders.hosts import lab_facts, lab_intent
 from tests.unit.builders.lazy import lazy
@@ -40,12 +40,12 @@ def partitioned() -> tuple[dict[str, Any], dict[str, Any]]:
     facts = {**lab_facts(), **card_facts("InfiniBand")}
     for device in facts["devices"].values():
         device["ports"]["1"]["pkeys"] = {"0": 0x7FFF, "1": 0x8001, "2": 0x8001}
-    return normalise({"rdma_rails": infiniband_rails(), "rdma_partitions": PARTITIONS}), facts
+    return normalize({"rdma_rails": infiniband_rails(), "rdma_partitions": PARTITIONS}), facts
 
 
 HOSTS = {
     "lab": lambda: (lab_intent(roce={}), lab_facts()),
-    "roce": lambda: (normalise({"rdma_rails": card_rails(), "rdma_roce": {}}), {**lab_facts(), **card_facts()}),
+    "roce": lambda: (normalize({"rdma_rails": card_rails(), "rdma_roce": {}}), {**lab_facts(), **card_facts()}),
     "infiniband, partitions": partitioned,
 }
 

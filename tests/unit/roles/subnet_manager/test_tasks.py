@@ -60,4 +60,4 @@ def test_the_package_is_kept_from_starting_opensm_by_the_distribution_and_not_by
     assert names.index("ansible.builtin.stat") < place < names.index("ansible.builtin.package")
     conditions = tasks("opensm")[place]["when"]
     assert "__subnet_manager_plan.starts_at_install" in conditions
-    assert not any("flavour" in each for each in conditions)
+    assert not any("flavor" in each for each in conditions)

@@ -34,7 +34,7 @@ class ActionModule(ActionBase):
             return {}
         if name == "plan_stub":
             known = {"n1": "read"} if (folder / "read-n1").exists() else {}
-            return {"flavour": "debian", "starts_at_install": False, "instances": [], "sharp": False, "busy": {}, "ports": known}
+            return {"flavor": "debian", "starts_at_install": False, "instances": [], "sharp": False, "busy": {}, "ports": known}
         if name == "run_stub":
             foreign = host == "n2" and not given["ports"]
             withheld = {kind: {} for kind in ("restart", "takeover", "partition_change", "settings_change", "stop")}

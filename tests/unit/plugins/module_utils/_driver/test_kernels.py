@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Installed kernels: their order, their flavours, and their headers."""
+"""Installed kernels: their order, their flavors, and their headers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernels import flavour, newest, read_headers, read_kernels, version_key
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernels import flavor, newest, read_headers, read_kernels, version_key
 from tests.unit.builders.trees import write_tree
 
 #: Each the oldest first.
@@ -36,7 +36,7 @@ ORDERS = {
     "tilde": ["6.1~rc1", "6.1", "6.1.1"],
     "leading zeros": ["6.8.0-0009-generic", "6.8.0-10-generic", "6.8.0-060800rc3-generic", "6.8.0-060800-generic", "6.8.0-060801-generic"],
 }
-FLAVOURS = {
+FLAVORS = {
     ("amd64",): ["6.1.0-9-amd64", "6.1.0-0.deb11.5-amd64", "6.10.11+bpo-amd64", "6.12.41+deb13+1-amd64", "6.12-rc6-amd64"],
     ("cloud", "amd64"): ["6.1.0-9-cloud-amd64", "6.12.41+deb13-cloud-amd64"],
     ("rt", "amd64"): ["6.1.0-9-rt-amd64"],
@@ -59,15 +59,15 @@ def test_the_order_of_releases(name: str) -> None:
         assert version_key(older) < version_key(newer)
 
 
-@pytest.mark.parametrize(("words", "release"), [(words, release) for words, releases in FLAVOURS.items() for release in releases])
-def test_flavour(words: tuple[str, ...], release: str) -> None:
-    assert flavour(release) == words
+@pytest.mark.parametrize(("words", "release"), [(words, release) for words, releases in FLAVORS.items() for release in releases])
+def test_flavor(words: tuple[str, ...], release: str) -> None:
+    assert flavor(release) == words
 
 
 @given(text=st.text(st.sampled_from("0123456789.-+_~²٣aelrt") | st.characters(), max_size=40))
-def test_any_name_has_a_place_and_a_flavour(text: str) -> None:
+def test_any_name_has_a_place_and_a_flavor(text: str) -> None:
     assert version_key(text) == version_key(text) != version_key(f"{text}1")
-    assert isinstance(flavour(text), tuple)
+    assert isinstance(flavor(text), tuple)
 
 
 def test_a_number_may_be_long() -> None:
@@ -78,9 +78,9 @@ def test_a_number_may_be_long() -> None:
     ("kernels", "running", "expected"),
     [
         pytest.param(ORDERS["Debian 12"], "6.1.0-9-amd64", "6.10.11+bpo-amd64", id="an older one runs"),
-        pytest.param(["6.1.0-9-amd64", "6.1.0-10-cloud-amd64", "6.1.0-10-rt-amd64"], "6.1.0-9-amd64", "6.1.0-9-amd64", id="other flavours"),
+        pytest.param(["6.1.0-9-amd64", "6.1.0-10-cloud-amd64", "6.1.0-10-rt-amd64"], "6.1.0-9-amd64", "6.1.0-9-amd64", id="other flavors"),
         pytest.param(["6.1.0-9-amd64"], "6.1.0-8-amd64", "6.1.0-9-amd64", id="one that was removed runs"),
-        pytest.param(["6.8.0-51-generic"], "6.8.0-1013-aws", None, id="none of its flavour"),
+        pytest.param(["6.8.0-51-generic"], "6.8.0-1013-aws", None, id="none of its flavor"),
         pytest.param(["6.8.0-51-generic"], None, None, id="not known which runs"),
         pytest.param([], "6.8.0-51-generic", None, id="none installed"),
     ],

@@ -13,7 +13,7 @@ from hypothesis import given
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import merged
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric.lldp import Neighbour, lldp_graph, parse_lldpcli, port_number, read_lldp
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.lldp import Neighbor, lldp_graph, parse_lldpcli, port_number, read_lldp
 from tests.unit.builders.fakes import FakeRunner, Without
 from tests.unit.builders.garbled import garbled, read_or_refused
 
@@ -21,7 +21,7 @@ LEAF = "0c:4f:9b:c4:18:61"
 
 
 def json_form(*interfaces: tuple[str, str, str]) -> str:
-    """-f json: (interface, system, port). One neighbour is an object, several are a list, as lldpd does it."""
+    """-f json: (interface, system, port). One neighbor is an object, several are a list, as lldpd does it."""
     reported = [
         {
             name: {
@@ -65,7 +65,7 @@ JSON0 = json.dumps(
 def test_both_forms() -> None:
     (near,) = parse_lldpcli(JSON0)
     capabilities = {"Bridge": True, "Router": False}
-    assert near == Neighbour("ens1f0np0", "mac", LEAF, "leaf1", None, "ifname", "swp3", "to a host", capabilities, ["192.0.2.1"], 7, "LLDP")
+    assert near == Neighbor("ens1f0np0", "mac", LEAF, "leaf1", None, "ifname", "swp3", "to a host", capabilities, ["192.0.2.1"], 7, "LLDP")
     (other,) = parse_lldpcli(json_form(("ens1f0np0", "leaf1", "swp3")))
     assert (other.system, other.chassis_id, other.port_id, other.vlan) == ("leaf1", LEAF, "swp3", 7)
 
@@ -92,14 +92,14 @@ def test_the_graph_of_a_host_and_of_all() -> None:
 
 
 def test_both_ends_of_a_link_are_one() -> None:
-    seen_by_leaf = Neighbour("swp1", "mac", "52:54:00:00:00:01", "node1", None, "ifname", "ens1", None, {"Router": True}, [], None, "LLDP")
+    seen_by_leaf = Neighbor("swp1", "mac", "52:54:00:00:00:01", "node1", None, "ifname", "ens1", None, {"Router": True}, [], None, "LLDP")
     graph = lldp_graph("eth", {"node1": parse_lldpcli(json_form(("ens1", "leaf1", "swp1"))), "leaf1": [seen_by_leaf]}, switches={"leaf1"})
     assert len(graph.links) == 1
     assert graph.problems == []
     assert graph.nodes["node1 ens1"].kind == "host"
 
 
-def test_several_neighbours_on_one_interface_are_a_problem() -> None:
+def test_several_neighbors_on_one_interface_are_a_problem() -> None:
     graph = lldp_graph("eth", {"node1": parse_lldpcli(json_form(("ens1", "leaf1", "swp1"), ("ens1", "leaf2", "swp2")))})
     assert graph.problems == ["node1 ens1 sees 2 neighbors at once: leaf1, leaf2"]
     assert not graph.complete

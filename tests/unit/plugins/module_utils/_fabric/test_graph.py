@@ -36,7 +36,7 @@ def test_helpers() -> None:
     assert (graph.complete, graph.problems, graph.source, len(graph.nodes), len(graph.links)) == (True, [], "ibnetdiscover", 8, 8)
     assert graph.peer(LEAF1, 1) == (NODE1_MLX5_0, 1)
     assert graph.peer(LEAF2, 7) is None
-    assert graph.neighbours(LEAF2) == [SPINE1, NODE1_MLX5_1, "0xe09d730300000120"]
+    assert graph.neighbors(LEAF2) == [SPINE1, NODE1_MLX5_1, "0xe09d730300000120"]
     assert [node.name for node in graph.leaves()] == ["leaf1", "leaf2"]
     assert {name: [node.device for node in nodes] for name, nodes in graph.hosts().items()} == {
         "node1": ["mlx5_0", "mlx5_1"],

@@ -30,7 +30,7 @@ NO_LIMITS = {
     "service_sources": {"memlock": None, "nofile": None},
 }
 NO_TIME = {
-    "synchronised": None,
+    "synchronized": None,
     "chrony": None,
     "hardware_clocks": {},
     "chrony_unread": None,

@@ -174,7 +174,7 @@ def test_what_cannot_be_built_again_is_reported(tmp_path: Path, options: dict[st
     ("stderr", "answer"),
     [
         (f"modprobe: FATAL: Module nvidia_peermem not found in directory /lib/modules/{KERNEL}", "comes with NVIDIA's driver since 470"),
-        ("modprobe: ERROR: could not insert 'nvidia_peermem': Key was rejected by service", "enrol the key"),
+        ("modprobe: ERROR: could not insert 'nvidia_peermem': Key was rejected by service", "enroll the key"),
         ("modprobe: ERROR: could not insert 'nvidia_peermem': No such device", "use DMA-BUF"),
     ],
 )

@@ -20,13 +20,13 @@ from tests.unit.builders.garbled import garbled, read_or_refused
 from tests.unit.builders.trees import write_tree
 
 FIXTURES = Path(__file__).parents[3] / "fixtures/chrony"
-IN_STEP, OUT_OF_STEP = (FIXTURES.joinpath(f"4.3-{name}.csv").read_text(encoding="ascii") for name in ("synchronised", "not-synchronised"))
+IN_STEP, OUT_OF_STEP = (FIXTURES.joinpath(f"4.3-{name}.csv").read_text(encoding="ascii") for name in ("synchronized", "not-synchronized"))
 
 
 def test_a_clock_in_step() -> None:
     # The plain form of the same chronyd says "fast of NTP time" where the value is below zero.
     assert parse_chrony(IN_STEP) == Chrony(
-        synchronised=True,
+        synchronized=True,
         source="localhost",
         stratum=9,
         offset_seconds=0.000001579,

@@ -16,9 +16,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host import clock
 from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import (
     Timex,
     clock_status,
-    is_synchronised,
+    is_synchronized,
     read_hardware_clocks,
-    read_synchronised,
+    read_synchronized,
 )
 from tests.unit.builders.fakes import FakeRunner
 from tests.unit.builders.trees import write_tree
@@ -27,22 +27,22 @@ from tests.unit.builders.trees import write_tree
 # linux/timex.h: STA_PLL 1, STA_UNSYNC 0x40, STA_NANO 0x2000.
 @pytest.mark.parametrize(("status", "expected"), [(0x2001, True), (0x0001, True), (0, True), (0x40, False), (0x2041, False)])
 def test_the_bit_of_a_clock_that_is_not_in_step(status: int, expected: bool) -> None:
-    assert is_synchronised(status) is expected
-    assert read_synchronised(FakeRunner([]), lambda: status) is expected
+    assert is_synchronized(status) is expected
+    assert read_synchronized(FakeRunner([]), lambda: status) is expected
 
 
 def test_a_tree_has_no_clock() -> None:
-    assert read_synchronised(None, lambda: 0) is None
+    assert read_synchronized(None, lambda: 0) is None
 
 
 def test_a_clock_that_may_not_be_asked_is_not_known() -> None:
-    assert read_synchronised(FakeRunner([]), lambda: None) is None
+    assert read_synchronized(FakeRunner([]), lambda: None) is None
 
 
 def test_this_systems_clock_is_asked_and_not_set() -> None:
     status = clock_status()
     assert status is None or 0 <= status < 0x10000
-    assert read_synchronised(FakeRunner([])) in (None, True, False)
+    assert read_synchronized(FakeRunner([])) in (None, True, False)
 
 
 def test_where_the_kernel_writes_the_status() -> None:

@@ -437,7 +437,7 @@ def test_mlxlink() -> None:
     [
         pytest.param(MLXLINK_DAC, id="zeros"),
         pytest.param(MLXLINK_DAC.replace("0,0,0,0 [0..0]", "N/A").replace("0 [0..0]", "N/A"), id="not-available"),
-        pytest.param(MLXLINK_DAC.replace(": ", ": \x1b[32m").replace("\n", "\x1b[0m\n"), id="coloured"),
+        pytest.param(MLXLINK_DAC.replace(": ", ": \x1b[32m").replace("\n", "\x1b[0m\n"), id="colored"),
     ],
 )
 def test_mlxlink_of_a_copper_cable(text: str) -> None:

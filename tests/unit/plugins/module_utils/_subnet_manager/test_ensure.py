@@ -140,7 +140,7 @@ def ensure(
     busy: Mapping[str, str] | None = None,
     state: str | None = "ACTIVE",
     umad: bool = True,
-    flavour: str = "debian",
+    flavor: str = "debian",
     sharp: bool = False,
     ports: Mapping[str, str] | None = None,
 ) -> ManagerResult:
@@ -148,7 +148,7 @@ def ensure(
     sys.state, sys.umad = state, umad
     runner = FakeRunner(calls)
     host, fleet = ManagerHost(sys, runner), Fleet(ports or {}, busy or {})
-    return ensure_managers(instances, flavour, host, fleet=fleet, allowed=allowed, sharp=sharp, check_mode=check_mode)
+    return ensure_managers(instances, flavor, host, fleet=fleet, allowed=allowed, sharp=sharp, check_mode=check_mode)
 
 
 def withheld(result: ManagerResult) -> dict[str, dict[str, list[str]]]:
@@ -383,7 +383,7 @@ def test_the_single_unit_is_not_taken_from_the_manager_of_another_plane(tmp_path
     """An allowed takeover of plane a would end it."""
     Ports.texts = texts
     for allowed in ([], ["takeover", "restart"]):
-        done = ensure([RHEL_UNITS, running(RHEL)], INSTANCE, allowed=allowed, flavour="rhel")
+        done = ensure([RHEL_UNITS, running(RHEL)], INSTANCE, allowed=allowed, flavor="rhel")
         first, last = withheld(done)["takeover"]["a"]
         assert first.startswith(f"opensm.service runs an opensm that this role did not configure, {port}")
         assert last.startswith("refused, also if it is allowed: a takeover of plane a would stop it")
@@ -392,9 +392,9 @@ def test_the_single_unit_is_not_taken_from_the_manager_of_another_plane(tmp_path
 
 def test_the_single_unit_on_our_own_port_is_taken_over_where_that_is_allowed() -> None:
     Ports.texts = {"/proc/7/cmdline": f"/usr/sbin/opensm\0--guid\0{GUID}"}
-    assert withheld(ensure([RHEL_UNITS, running(RHEL)], INSTANCE, flavour="rhel"))["takeover"] == {"a": ["not ours"]}
+    assert withheld(ensure([RHEL_UNITS, running(RHEL)], INSTANCE, flavor="rhel"))["takeover"] == {"a": ["not ours"]}
     calls = [RHEL_UNITS, running(RHEL), RELOADED, show(RHEL, enabled="enabled"), ran("restart", RHEL), show(RHEL)]
-    assert ensure(calls, INSTANCE, allowed=["takeover"], flavour="rhel").steps[0].startswith(f"restart {RHEL}")
+    assert ensure(calls, INSTANCE, allowed=["takeover"], flavor="rhel").steps[0].startswith(f"restart {RHEL}")
 
 
 def test_sharp_am_is_stopped_only_where_this_role_enabled_it_and_a_stop_is_allowed(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_a_fabric_in_init_without_a_lid_has_no_master(tmp_path: Path) -> None:
         ([discover(NEW.replace('"S-0000000000000010"[1]', "garbled"))], "the fabric could not be read: "),
         ([discover(NEW[: NEW.index("caguid=0xa0")])], "ibnetdiscover shows no link of port mlx5_0/1"),
     ],
-    ids=["switch", "host", "neighbour", "neighbour-silent", "discovery", "timeout", "garbled", "no-link"],
+    ids=["switch", "host", "neighbor", "neighbor-silent", "discovery", "timeout", "garbled", "no-link"],
 )
 def test_a_new_port_on_a_live_fabric_does_not_say_that_there_is_no_master(tmp_path: Path, calls: list[Call], why: str) -> None:
     """The sweep of a large fabric takes longer than we wait, so that the new port stays in INIT beside a real master."""

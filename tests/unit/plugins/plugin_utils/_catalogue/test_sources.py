@@ -28,7 +28,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.fleet_checks import FLEET_CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import HOST_CHECKS
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import PRIORITY
 from tests.unit.builders.blind_hosts import GARBLED, MISSING, WAYS, Damage, Host, Reading, has_read, read
 from tests.unit.builders.blind_trees import hosts
@@ -62,7 +62,7 @@ class Fleet:
     def __init__(self, host: Host) -> None:
         self.host = host
         self.healthy: Reading = read(host)
-        self.intent = {**normalise(host.variables), "allowed": {"pcie_mrrs": True}}
+        self.intent = {**normalize(host.variables), "allowed": {"pcie_mrrs": True}}
         self.earlier = copy.deepcopy(self.healthy.facts)
         self.earlier["boot"]["uptime_seconds"] -= 3600.0
         self._others = {name: self._other(number) for number, name in enumerate(OTHERS, 2)}
@@ -80,7 +80,7 @@ class Fleet:
             for port in device["ports"].values():
                 port["lid"] = (port["lid"] or 0) + 10 * number
                 port["rocev2"] = {_address(address, number): index for address, index in port["rocev2"].items()}
-        return {"intent": normalise({**self.host.variables, "rdma_rails": rails}), "facts": comparable(facts)}
+        return {"intent": normalize({**self.host.variables, "rdma_rails": rails}), "facts": comparable(facts)}
 
     def judged(self, source: Source, way: str) -> Judged:
         """With a source taken away."""

@@ -45,7 +45,7 @@ def test_of_alltoall_each_gpu_has_its_share_of_the_nics_and_sends_most_of_its_da
     assert rate("alltoall").gbps == pytest.approx(NICS_GBPS / 2 * 7 / 6)
 
 
-def test_where_neighbours_decide_no_figure_is_invented() -> None:
+def test_where_neighbors_decide_no_figure_is_invented() -> None:
     found = rate("sendrecv")
     assert found.gbps is None
     assert "no figure is derived" in found.no_limit

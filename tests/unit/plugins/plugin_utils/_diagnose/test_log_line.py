@@ -27,7 +27,7 @@ WARNED = LocatedLine("Failed to initialize any NET plugin", "vm", 1674, 1, None,
         ("2026-11-22T18:00:00.000Z ", None),
         ("\x1b[31m", None),
     ],
-    ids=["none", "openmpi4", "openmpi4-time", "openmpi5", "srun", "srun-padded", "torchrun", "time", "colour"],
+    ids=["none", "openmpi4", "openmpi4-time", "openmpi5", "srun", "srun-padded", "torchrun", "time", "color"],
 )
 def test_what_launchers_put_before_a_line(prefix: str, rank: int | None) -> None:
     answer = read(prefix + NCCL)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.explain import explain
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import WIDTH
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from tests.unit.builders.hosts import lab_facts, lab_intent
 from tests.unit.builders.qos_hosts import dcb_qos, mlx5_qos
 
@@ -47,7 +47,7 @@ def intent(**sections: Any) -> Tree:
         }
         for rail, bus in enumerate(("3d", "5e"))
     ]
-    return normalise({"rdma_rails": rails, **{f"rdma_{name}": value for name, value in sections.items()}})
+    return normalize({"rdma_rails": rails, **{f"rdma_{name}": value for name, value in sections.items()}})
 
 
 def pci_function(address: str, bridge: str) -> Tree:
@@ -160,7 +160,7 @@ def healthy() -> Tree:
         "distances": {"0000:1b:00.0": {"mlx5_0": "PIX", "mlx5_1": "SYS"}, "0000:4f:00.0": {"mlx5_0": "SYS", "mlx5_1": "PXB"}},
         "gpudirect": {"dmabuf": {"possible": True, "why_not": []}, "peermem": {"possible": False, "why_not": ["it is not loaded"]}},
         "iommu": {"present": True, "mode": "passthrough", "virtual_machine": False},
-        "time": {"synchronised": True, "chrony": {"source": "ntp1", "offset_seconds": -0.0000123}},
+        "time": {"synchronized": True, "chrony": {"source": "ntp1", "offset_seconds": -0.0000123}},
         "cpu": {
             "driver": "intel_pstate",
             "governors": {"performance": 64},
@@ -424,7 +424,7 @@ PCI = ("devices", "mlx5_1", "pci")
             put(63, "cpu", "idle_states", "C6", "disabled"),
             "idle states C1 (1 µs), C6 (133 µs), planned at most 10 µs",
         ),
-        (put(False, "time", "synchronised"), "clock not synchronized with a time server"),
+        (put(False, "time", "synchronized"), "clock not synchronized with a time server"),
         (put({path: {"NCCL_SOCKET_IFNAME": "=eno1"} for path in NCCL_FILES}, "nccl_files"), "NCCL_IB_HCA every ACTIVE port NCCL's default"),
     ],
 )

@@ -127,7 +127,7 @@ def lldp_case(path: Path) -> Case:
     for number in (2, 3):
         folder.write_json(
             f"lldp/n{number}.json",
-            reading_of(LLDP, LLDP, f"n{number}", answer(ethernet.neighbours(f"n{number}", f"swp{number}"))).to_dict(),
+            reading_of(LLDP, LLDP, f"n{number}", answer(ethernet.neighbors(f"n{number}", f"swp{number}"))).to_dict(),
         )
 
     def use(reading: Any) -> dict[str, list[Finding]]:
@@ -135,7 +135,7 @@ def lldp_case(path: Path) -> Case:
         found = FabricGate(folder, known_of(hosts), "R1", no_plan).judge()
         return {**found.hosts, **found.planes}
 
-    return Case(LLDP, LLDP, {**answer(ethernet.neighbours("n1", "swp1")), "subnet_managers": None}, use)
+    return Case(LLDP, LLDP, {**answer(ethernet.neighbors("n1", "swp1")), "subnet_managers": None}, use)
 
 
 def manager_case(path: Path, kind: str) -> Case:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric.lldp import Neighbour, lldp_graph, parse_lldpcli
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.lldp import Neighbor, lldp_graph, parse_lldpcli
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.gate import SILENT, FabricGate, ethernet_planes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from tests.unit.builders.known import known_of
@@ -30,7 +30,7 @@ def known(count: int) -> dict[str, Any]:
     return {f"n{number}": {"intent": {"rails": [rail], "fabric": {"planes": planes}}, "facts": facts} for number in range(1, count + 1)}
 
 
-def neighbours(host: str, port: str, interface: str = "ens1", leaf: int = 1) -> Graph:
+def neighbors(host: str, port: str, interface: str = "ens1", leaf: int = 1) -> Graph:
     text = (
         f'{{"lldp": {{"interface": {{"{interface}": {{"via": "LLDP", "chassis": {{"leaf{leaf}": {{"id": {{"type": "mac", "value": '
         f'"0c:42:a1:00:00:0{leaf}"}}, "capability": {{"type": "Bridge", "enabled": true}}}}}}, "port": {{"id": {{"type": "ifname", '
@@ -63,7 +63,7 @@ def judge(folder: RunFolder, hosts: dict[str, Any], plan: str | None = None) -> 
 def test_hosts_on_one_leaf(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     for number in (1, 2):
-        read(folder, f"n{number}", neighbours(f"n{number}", f"swp{number}"))
+        read(folder, f"n{number}", neighbors(f"n{number}", f"swp{number}"))
     plane = ethernet_planes(folder, known_of(known(2)))["eth"]
     assert plane.graph is not None
     assert (plane.graph.complete, len(plane.graph.links), plane.read_at) == (True, 2, 7.0)
@@ -76,7 +76,7 @@ def test_a_mesh_of_cables_between_hosts_has_no_switch(tmp_path: Path) -> None:
     folder, hosts = RunFolder(tmp_path), known(2)
     for host, other in (("n1", "n2"), ("n2", "n1")):
         mac, able = f"52:54:00:00:00:0{other[1]}", {"Bridge": False, "Router": False, "Station": True}
-        near = Neighbour("ens1", "mac", mac, other, None, "mac", mac, "ens1", able, [], None, "LLDP")
+        near = Neighbor("ens1", "mac", mac, other, None, "mac", mac, "ens1", able, [], None, "LLDP")
         read(folder, host, lldp_graph("lldp", {host: [near]}))
     assert judge(folder, hosts)["eth"][0] == ("fabric.graph", "unknown", "found 2 HCAs, but no switch")
     for its in hosts.values():
@@ -90,7 +90,7 @@ def test_a_mesh_of_cables_between_hosts_has_no_switch(tmp_path: Path) -> None:
 def test_other_interfaces_are_none_of_the_planes(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     for number in (1, 2):
-        read(folder, f"n{number}", neighbours(f"n{number}", f"swp{number}", "eno1"))
+        read(folder, f"n{number}", neighbors(f"n{number}", f"swp{number}", "eno1"))
     plane = ethernet_planes(folder, known_of(known(2)))["eth"]
     assert (plane.graph, plane.why_not) == (None, SILENT)
     assert judge(folder, known(2))["n1"] == [("fabric.graph", "not_applicable", SILENT)]
@@ -108,7 +108,7 @@ def test_without_lldp_it_does_not_apply_and_says_why(tmp_path: Path) -> None:
 
 def test_where_some_report_and_some_do_not_the_plane_is_unknown(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    read(folder, "n1", neighbours("n1", "swp1"))
+    read(folder, "n1", neighbors("n1", "swp1"))
     read(folder, "n2", silent("lldpcli is not installed on this host: install lldpd"))
     answer = judge(folder, known(3))
     assert ("fabric.graph", "unknown", "2 hosts do not report LLDP neighbors: n2, n3") in answer["eth"]
@@ -117,10 +117,10 @@ def test_where_some_report_and_some_do_not_the_plane_is_unknown(tmp_path: Path) 
     assert answer["n3"][-1] == ("fabric.graph", "not_applicable", "its LLDP neighbors were not read")
 
 
-def test_a_plane_whose_neighbours_are_silent_is_a_warning_and_unknown_where_the_intent_needs_it(tmp_path: Path) -> None:
+def test_a_plane_whose_neighbors_are_silent_is_a_warning_and_unknown_where_the_intent_needs_it(tmp_path: Path) -> None:
     folder, hosts = RunFolder(tmp_path), known(2)
     for number in (1, 2):
-        read(folder, f"n{number}", neighbours(f"n{number}", f"swp{number}", "eno1"))
+        read(folder, f"n{number}", neighbors(f"n{number}", f"swp{number}", "eno1"))
     assert judge(folder, hosts)["eth"] == [("fabric.graph", "warning", SILENT)]
     for its in hosts.values():
         its["intent"]["fabric"]["planes"]["eth"]["plan"] = "cables.yml"
@@ -139,8 +139,8 @@ def test_without_lldp_a_planned_ratio_is_unknown(tmp_path: Path) -> None:
 
 def test_one_silent_host_among_others_is_missed(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    read(folder, "n1", neighbours("n1", "swp1"))
-    read(folder, "n2", neighbours("n2", "swp2", "eno1"))
+    read(folder, "n1", neighbors("n1", "swp1"))
+    read(folder, "n2", neighbors("n2", "swp2", "eno1"))
     assert ("fabric.cabling", "error", "n2 ens1 (rail0) is not in the fabric") in judge(folder, known(2))["n2"]
 
 
@@ -149,7 +149,7 @@ def test_one_silent_host_among_others_is_missed(tmp_path: Path) -> None:
 def test_a_plan_that_cannot_be_read_is_an_error_whichever_host_was_asked(tmp_path: Path, asked: str, text: str | None) -> None:
     folder, hosts = RunFolder(tmp_path), known(1)
     if asked != "nobody":
-        read(folder, "n1", silent("lldpcli is not installed") if asked == "no lldpd" else neighbours("n1", "swp1", AT[asked]))
+        read(folder, "n1", silent("lldpcli is not installed") if asked == "no lldpd" else neighbors("n1", "swp1", AT[asked]))
     hosts["n1"]["intent"]["fabric"]["planes"]["eth"]["plan"] = "/fleet/cables.yml"
     found = [each for each in judge(folder, hosts, plan=text)["eth"] if each[1] == "error"]
     assert [check for check, _status, _observed in found] == ["intent.value"]
@@ -183,10 +183,10 @@ def test_a_plan_of_a_plane_without_rails_is_read_too(tmp_path: Path) -> None:
 def test_a_ratio_of_leaves_whose_uplinks_nobody_reports_is_unknown(tmp_path: Path) -> None:
     folder, hosts = RunFolder(tmp_path), known(2)
     for number in (1, 2):
-        read(folder, f"n{number}", neighbours(f"n{number}", "swp1", leaf=number))
+        read(folder, f"n{number}", neighbors(f"n{number}", "swp1", leaf=number))
     assert {status for _check, status, _observed in judge(folder, hosts)["eth"]} == {"not_applicable"}
     for its in hosts.values():
         its["intent"]["fabric"]["planes"]["eth"]["ratio"] = 1.0
     assert ("fabric.ratio", "unknown", "no switches above the leaves") in judge(folder, hosts)["eth"]
-    read(folder, "n2", neighbours("n2", "swp2"))
+    read(folder, "n2", neighbors("n2", "swp2"))
     assert "unknown" not in {status for _check, status, _observed in judge(folder, hosts)["eth"]}

@@ -35,7 +35,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import k
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.intents import check_fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.fleet_checks import FLEET_CHECKS, compared
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import HOST_CHECKS, host_findings
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet, measurable_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.gate import PairGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
@@ -89,7 +89,7 @@ class Cluster:
     def __init__(self, folder: Path, host: blind_hosts.Host) -> None:
         self.raw: dict[str, Any] = json.loads(json.dumps(blind_hosts.read(host).facts))
         self.between = self.raw["time"].pop("between_seconds")
-        self.intent = normalise(host.variables)
+        self.intent = normalize(host.variables)
         self.folder = RunFolder(folder)
         self.write(self.raw)
         for name in HOSTS:

@@ -15,7 +15,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.intents import check_fleet
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from tests.unit.builders.hosts import lab_facts, lab_rails
 from tests.unit.builders.known import known_of
 
@@ -33,7 +33,7 @@ def facts_of(node: int) -> dict[str, Any]:
 
 def fleet(count: int) -> Fleet:
     """Lab machines node1, node2, ...: all is well."""
-    return {f"node{node}": {"intent": normalise({"rdma_rails": lab_rails(node)}), "facts": facts_of(node)} for node in range(1, count + 1)}
+    return {f"node{node}": {"intent": normalize({"rdma_rails": lab_rails(node)}), "facts": facts_of(node)} for node in range(1, count + 1)}
 
 
 def mesh() -> Fleet:
@@ -47,7 +47,7 @@ def mesh() -> Fleet:
     for host, cables in addresses.items():
         pairs = zip(lab_rails(), cables.items(), strict=True)
         rails = [{**rail, "name": name, "address": address} for rail, (name, address) in pairs]
-        hosts[host] = {"intent": normalise({"rdma_rails": rails, "rdma_fabric": {"topology": "mesh"}}), "facts": facts_of(int(host[-1]))}
+        hosts[host] = {"intent": normalize({"rdma_rails": rails, "rdma_fabric": {"topology": "mesh"}}), "facts": facts_of(int(host[-1]))}
     return hosts
 
 
@@ -99,7 +99,7 @@ def marked(count: int, **odd: Any) -> Fleet:
     hosts = fleet(count)
     for host, known in hosts.items():
         roce = odd if host == f"node{count}" else {}
-        known["intent"] = normalise({"rdma_rails": lab_rails(int(host[4:])), **({} if roce.get("none") else {"rdma_roce": roce})})
+        known["intent"] = normalize({"rdma_rails": lab_rails(int(host[4:])), **({} if roce.get("none") else {"rdma_roce": roce})})
     return hosts
 
 

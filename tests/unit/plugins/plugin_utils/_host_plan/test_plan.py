@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks imp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan import stored
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.plan import LINK_TOGGLE, NCCL_CONF, PCIE_MRRS, PERMITS, host_plan
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from tests.unit.builders.blind_hosts import WAYS, Damage, Host, read
 from tests.unit.builders.blind_trees import hosts
 from tests.unit.builders.cards import card_facts, card_rails
@@ -35,7 +35,7 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Host]:
 def test_a_host_of_which_any_one_source_is_lost_still_has_a_plan(machines: dict[str, Host], name: str) -> None:
     """Else its facts would be refused, and the gates could not say what of them is unknown."""
     host = machines[name]
-    intent = normalise(host.variables)
+    intent = normalize(host.variables)
     sources = {source for check in all_checks().values() for source in check.sources}
     for damage in (Damage(source, way) for source in sources for way in {*WAYS.get(source.kind, ())[:1], *WAYS.get(source.kind, ())[-1:]}):
         try:
@@ -47,7 +47,7 @@ def test_a_host_of_which_any_one_source_is_lost_still_has_a_plan(machines: dict[
 
 
 def roce() -> tuple[dict[str, Any], dict[str, Any]]:
-    return normalise({"rdma_rails": card_rails(), "rdma_roce": {}}), {**lab_facts(), **card_facts()}
+    return normalize({"rdma_rails": card_rails(), "rdma_roce": {}}), {**lab_facts(), **card_facts()}
 
 
 def test_a_permission_makes_the_plan_another_one(tmp_path: Path) -> None:

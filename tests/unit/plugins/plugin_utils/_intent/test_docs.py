@@ -14,7 +14,7 @@ import yaml
 from ansible_collections.rdma.cluster.plugins.modules import intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.docs import UNREAD, render
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import RUN, SECTIONS
 
 PAGE = Path(__file__).parents[5] / "docs/intent.md"
@@ -61,7 +61,7 @@ def test_the_module_returns_the_sections_that_there_are() -> None:
         name.removeprefix("rdma_"): "list" if list in section.key.types else "dict" for name, section in SECTIONS.items()
     }
     rails = [{"name": "rail0", "nic": {"pci": "0000:3d:00.0"}, "address": "192.168.1.1/24"}]
-    assert list(normalise({"rdma_rails": rails})) == list(returned)
+    assert list(normalize({"rdma_rails": rails})) == list(returned)
 
 
 def test_the_module_takes_the_stages_that_there_are() -> None:

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import Key
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import IntentError, IntentProblem, findings
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import RUN, SECTIONS
 
 Change = Callable[[dict[str, Any]], Any]
@@ -56,19 +56,19 @@ def test_an_rdma_mtu_that_a_roce_rail_cannot_carry_is_refused() -> None:
     """4096 needs 96 bytes more for headers; on Soft-RoCE it is rxe's own affair."""
     rails = [{"name": "rail0", "nic": {"pci": "0000:3d:00.0"}, "address": "192.168.0.1/24", "mtu_bytes": 4192}]
     variables = {"rdma_rails": rails, "rdma_pairs": {"mtu_bytes": 4096}}
-    normalise(variables)
-    assert normalise({**variables, "rdma_rails": [{**rails[0], "mtu_bytes": None}]})["rails"][0]["mtu_bytes"] is None
+    normalize(variables)
+    assert normalize({**variables, "rdma_rails": [{**rails[0], "mtu_bytes": None}]})["rails"][0]["mtu_bytes"] is None
     rails[0]["mtu_bytes"] = 4191
     (problem,) = problems_of(variables)
     assert str(problem) == "rdma_pairs.mtu_bytes is 4096, but rail0 has an MTU of 4191, which carries 2048"
     assert problem.expected == "an MTU of at least 4192 on each RoCE rail, or a smaller one here"
     rails[0]["soft"] = True
-    normalise(variables)
+    normalize(variables)
 
 
 def problems_of(variables: Any) -> list[IntentProblem]:
     with pytest.raises(IntentError) as caught:
-        normalise(variables)
+        normalize(variables)
     assert all(str(problem) in str(caught.value) for problem in caught.value.problems)
     return caught.value.problems
 
@@ -80,7 +80,7 @@ def problems(change: Change) -> list[IntentProblem]:
 
 
 def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
-    intent = normalise(GOOD)
+    intent = normalize(GOOD)
     assert intent["rails"][0] == {
         "name": "rail0", "nic": {"pci": "0000:3d:00.0"}, "link_layer": "roce", "rate_gbps": None, "plane": "default",
         "role": "compute", "address": "192.168.100.1/24", "mtu_bytes": None, "soft": True, "ipoib": None,
@@ -126,7 +126,7 @@ def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
 
 
 def test_an_empty_rdma_roce_has_every_default() -> None:
-    roce = normalise({**GOOD, "rdma_roce": {"dcqcn": {"rpg_ai_rate": 5}, "switches": {"leaf1": {"ports": ["swp1-4"]}}}})["roce"]
+    roce = normalize({**GOOD, "rdma_roce": {"dcqcn": {"rpg_ai_rate": 5}, "switches": {"leaf1": {"ports": ["swp1-4"]}}}})["roce"]
     assert {name: value for name, value in roce.pop("dcqcn").items() if value is not None} == {"rpg_ai_rate": 5}
     assert roce == {
         "priority": 3, "dscp": 26, "pfc": True, "ecn": True, "cnp_dscp": 48, "cnp_priority": 6, "rdma_percent": 50, "dcbx": "os",
@@ -139,15 +139,15 @@ def test_an_empty_rdma_roce_has_every_default() -> None:
 
 @pytest.mark.parametrize("absent", [{}, {"rdma_roce": None}], ids=["missing", "null"])
 def test_without_rdma_roce_there_is_none(absent: dict[str, Any]) -> None:
-    assert normalise({**GOOD, **absent})["roce"] is None
+    assert normalize({**GOOD, **absent})["roce"] is None
 
 
 def test_the_intent_is_not_changed_by_reading_it() -> None:
     variables = copy.deepcopy(GOOD)
-    intent = normalise(variables)
+    intent = normalize(variables)
     assert variables == GOOD
     intent["fabric"]["planes"]["x"] = {}
-    assert normalise(variables)["fabric"]["planes"] == {}
+    assert normalize(variables)["fabric"]["planes"] == {}
 
 
 def test_nested_keys_have_defaults_too() -> None:
@@ -159,7 +159,7 @@ def test_nested_keys_have_defaults_too() -> None:
         "rdma_nccl": {"variables": {"NCCL_IB_TC": 106, "UCX_TLS": "rc,tcp"}},
         "rdma_checks": {"link.state": {**RULE, "until": datetime.date(2026, 12, 31)}, "pair.bandwidth": {"threshold": 0.5}},
     }
-    intent = normalise(given)
+    intent = normalize(given)
     assert intent["fabric"]["planes"] == {
         "a": {"subnet_manager": None, "ratio": None, "plan": None},
         "b": {"subnet_manager": None, "ratio": 1.5, "plan": None},
@@ -179,7 +179,7 @@ def test_nested_keys_have_defaults_too() -> None:
     "driver", [BUNDLE, {**BUNDLE, "source": {"url": "https://example.org/o/ofed.tgz"}, "flags": ["--without-dkms"]}, DOCA]
 )
 def test_a_driver_of_each_stack(driver: dict[str, Any]) -> None:
-    assert normalise({**GOOD, "rdma_driver": driver})["driver"] == {
+    assert normalize({**GOOD, "rdma_driver": driver})["driver"] == {
         **DRIVER,
         **driver,
         "repository": {**DRIVER["repository"], **driver.get("repository", {})},
@@ -349,7 +349,7 @@ def test_rails_in_one_subnet_if_the_fabric_says_so() -> None:
     variables = copy.deepcopy(GOOD)
     variables["rdma_rails"][1]["address"] = "192.168.100.9/24"
     variables["rdma_fabric"] = {"shared_subnet": True}
-    assert normalise(variables)["fabric"]["shared_subnet"] is True
+    assert normalize(variables)["fabric"]["shared_subnet"] is True
 
 
 @pytest.mark.parametrize(
@@ -362,7 +362,7 @@ def test_rails_in_one_subnet_if_the_fabric_says_so() -> None:
     ],
 )
 def test_variables_of_a_run_and_our_own_are_known(more: dict[str, Any]) -> None:
-    assert normalise({**GOOD, **more}) == normalise(GOOD)
+    assert normalize({**GOOD, **more}) == normalize(GOOD)
 
 
 INVENTORY = """\
@@ -397,7 +397,7 @@ def test_a_truth_value_has_the_place_of_its_key(tmp_path: Path, monkeypatch: pyt
 
 def test_an_intent_is_read_where_ansible_has_no_origins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ansible._internal._datatag._tags", None)
-    assert normalise(GOOD)["driver"]["stack"] == "keep"
+    assert normalize(GOOD)["driver"]["stack"] == "keep"
 
 
 ANYTHING = st.recursive(
@@ -428,7 +428,7 @@ def only_intent_errors(variables: dict[str, Any]) -> None:
     """Either an intent, whose text JSON has, or problems in one line each."""
     found: list[IntentProblem] = []
     try:
-        intent = normalise(variables)
+        intent = normalize(variables)
     except IntentError as error:
         found = error.problems
     else:
@@ -486,11 +486,11 @@ def places(secret: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("place", range(len(places(""))))
 def test_the_password_of_a_url_is_never_shown(place: int, secret: str) -> None:
     with pytest.raises(IntentError) as caught:
-        normalise(places(secret)[place])
+        normalize(places(secret)[place])
     shown = [str(caught.value), *map(str, findings("node1", caught.value.problems)), *map(repr, caught.value.problems)]
     assert [text for text in shown if re.search(r"s3|cr\W?et|cret", text)] == []
 
 
 def test_a_refused_value_without_a_secret_is_shown_as_it_is() -> None:
     with pytest.raises(IntentError, match=re.escape("got 'ftp://example.org/key'")):
-        normalise(places("ftp://example.org/key")[0])
+        normalize(places("ftp://example.org/key")[0])

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The types of the normalised intent are those of its schema, key by key."""
+"""The types of the normalized intent are those of its schema, key by key."""
 
 from __future__ import annotations
 

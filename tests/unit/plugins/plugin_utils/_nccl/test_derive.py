@@ -33,7 +33,7 @@ LAB_HCA = "=rxe_rail0:1,rxe_rail1:1"
 
 
 def lab_intent(**nccl: Any) -> dict[str, Any]:
-    """A lab machine's normalised intent; nccl: keys of rdma_nccl as they are, also such as the schema refuses."""
+    """A lab machine's normalized intent; nccl: keys of rdma_nccl as they are, also such as the schema refuses."""
     intent = whole_intent()
     intent["nccl"].update(nccl)
     return intent

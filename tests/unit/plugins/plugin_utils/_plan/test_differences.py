@@ -16,7 +16,7 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.plan import PERMITS, host_plan
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.differences import network_rails
 from tests.unit.builders.hosts import lab_facts, lab_intent, lab_rails, on_host
 
@@ -157,7 +157,7 @@ def test_what_the_drivers_bring_of_themselves_is_no_drift() -> None:
 
 def hard_intent() -> dict[str, Any]:
     """The same rails without Soft-RoCE."""
-    return normalise({"rdma_rails": [{**rail, "soft": False} for rail in lab_rails()]})
+    return normalize({"rdma_rails": [{**rail, "soft": False} for rail in lab_rails()]})
 
 
 def test_a_host_without_soft_rails_has_no_service_and_no_boot_file() -> None:
@@ -176,7 +176,7 @@ def test_a_host_without_soft_rails_has_no_service_and_no_boot_file() -> None:
 
 def test_a_rail_of_another_intent_is_work() -> None:
     rails = [{**lab_rails()[0], "address": "192.168.100.77/24"}, lab_rails()[1]]
-    assert roles_with_work(normalise({"rdma_rails": rails}), lab_facts()) == {NETWORK}
+    assert roles_with_work(normalize({"rdma_rails": rails}), lab_facts()) == {NETWORK}
 
 
 def test_the_rails_of_the_network_are_those_with_an_interface() -> None:
@@ -188,7 +188,7 @@ def test_the_rails_of_the_network_are_those_with_an_interface() -> None:
 
 def test_a_rail_without_address_asks_for_none() -> None:
     rails = [{**rail, "address": None, "link_layer": "infiniband", "soft": False, "mtu_bytes": 2044} for rail in lab_rails()]
-    intent, facts = normalise({"rdma_rails": rails}), lab_facts()
+    intent, facts = normalize({"rdma_rails": rails}), lab_facts()
     for netdev in ("ens1", "ens2"):
         facts["netdevs"][netdev].update(ipv4=None, mtu_bytes=2044)
     network = rdma_plan(intent, facts)["settings"]["network"]

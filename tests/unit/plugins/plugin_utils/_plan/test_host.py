@@ -21,7 +21,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import f
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import (
     MULTI_RAIL,
     limits_differ,
-    neighbour_settings,
+    neighbor_settings,
     sysctl_differs,
     sysctl_settings,
 )
@@ -200,7 +200,7 @@ def in_subnets(*addresses: str) -> dict[str, Any]:
     return {**intent(0), "rails": [{**lab_rails()[0], "address": address} for address in addresses]}
 
 
-NEIGHBOURS = [
+NEIGHBORS = [
     pytest.param(in_subnets(), None, id="no rails"),
     pytest.param(in_subnets("10.0.0.1/24", "10.0.1.1/24"), None, id="508 fit"),
     pytest.param(in_subnets("10.0.0.1/31"), None, id="a cable"),
@@ -212,10 +212,10 @@ NEIGHBOURS = [
 ]
 
 
-@pytest.mark.parametrize(("requested", "expected"), NEIGHBOURS)
-def test_the_table_of_neighbours(requested: dict[str, Any], expected: tuple[str, str, str] | None) -> None:
+@pytest.mark.parametrize(("requested", "expected"), NEIGHBORS)
+def test_the_table_of_neighbors(requested: dict[str, Any], expected: tuple[str, str, str] | None) -> None:
     keys = [f"net.ipv4.neigh.default.gc_thresh{number}" for number in (1, 2, 3)]
-    assert neighbour_settings(requested) == (dict(zip(keys, expected, strict=True)) if expected else {})
+    assert neighbor_settings(requested) == (dict(zip(keys, expected, strict=True)) if expected else {})
 
 
 def test_the_users_size_of_the_table_wins() -> None:

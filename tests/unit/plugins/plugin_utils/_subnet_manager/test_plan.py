@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.conf import parse_conf
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import (
     ManagerPlan,
     busy_hosts,
@@ -47,7 +47,7 @@ def fleet(partitions: Any = None, *, family: str = "debian", planes: Any = None,
     names = ("a", "a" if one_plane else "b")
     rails = [{"name": f"r{i}", "nic": {"pci": PCI[i]}, "link_layer": "infiniband", "plane": names[i]} for i in range(2)]
     every = {name: {"subnet_manager": {"hosts": HOSTS[:2], **manager}} for name in names}
-    intent = normalise({"rdma_rails": rails, "rdma_fabric": {"planes": planes or every}, "rdma_partitions": partitions or {}})
+    intent = normalize({"rdma_rails": rails, "rdma_fabric": {"planes": planes or every}, "rdma_partitions": partitions or {}})
     return {host: {"intent": intent, "facts": facts(index, family)} for index, host in enumerate(HOSTS, 1)}
 
 
@@ -159,10 +159,10 @@ def test_secrets_are_given_beside_the_intent() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("family", "flavour"), [("debian", "debian"), ("rpm", "rhel")])
-def test_whose_opensm_it_is(family: str, flavour: str) -> None:
-    assert plan("n1", fleet(family=family)).flavour == flavour
-    assert bool(plan("n1", fleet(family=family, one_plane=False)).problems) == (flavour == "rhel")
+@pytest.mark.parametrize(("family", "flavor"), [("debian", "debian"), ("rpm", "rhel")])
+def test_whose_opensm_it_is(family: str, flavor: str) -> None:
+    assert plan("n1", fleet(family=family)).flavor == flavor
+    assert bool(plan("n1", fleet(family=family, one_plane=False)).problems) == (flavor == "rhel")
 
 
 @pytest.mark.parametrize(("family", "starts"), [("debian", True), ("rpm", False), (None, True)])
@@ -171,7 +171,7 @@ def test_a_vendor_s_stack_does_not_say_that_the_package_starts_nothing(family: A
     known = fleet(family=family)
     known["n1"]["intent"]["driver"] = {**(known["n1"]["intent"].get("driver") or {}), "stack": "doca"}
     found = plan("n1", known)
-    assert (found.flavour, found.starts_at_install) == ("ofed", starts)
+    assert (found.flavor, found.starts_at_install) == ("ofed", starts)
 
 
 def test_a_host_that_the_inventory_lacks_and_a_port_that_is_not_there() -> None:

@@ -425,8 +425,8 @@ def test_a_good_measurement_is_not_followed_by_a_probe(fleet: Fleet) -> None:
 @pytest.mark.parametrize("fleet", [(2, 3)], indirect=True)
 def test_a_client_that_fails_does_not_leave_the_server_waiting(fleet: Fleet) -> None:
     """It fails in another way on each rail."""
-    for rail, behaviour in enumerate(("nodevice", "memory", "killed")):
-        fleet.behave("node1", behaviour, rail)
+    for rail, behavior in enumerate(("nodevice", "memory", "killed")):
+        fleet.behave("node1", behavior, rail)
     fleet.run()
     clients = sorted(fleet.records("node1"), key=itemgetter("rail"))
     ends = [(1, "Unable to find the Infiniband/RoCE device"), (1, "Couldn't allocate MR"), (-signal.SIGKILL, "")]
@@ -452,8 +452,8 @@ def test_another_version_of_perftest_is_refused_by_perftest(fleet: Fleet, old: s
 @pytest.mark.parametrize("fleet", [(3, 4)], indirect=True)
 def test_what_fails_on_one_host_costs_others_nothing(fleet: Fleet) -> None:
     """It fails in another way on each rail."""
-    for rail, behaviour in enumerate(("nodevice", "memory", "killed", "old")):
-        fleet.behave("node3", behaviour, rail)
+    for rail, behavior in enumerate(("nodevice", "memory", "killed", "old")):
+        fleet.behave("node3", behavior, rail)
     begun = time.monotonic()
     fleet.run()
     assert time.monotonic() - begun < CONNECT_TIMEOUT_SECONDS + 3

@@ -104,6 +104,6 @@ def test_where_it_is_not_an_error(intent: dict[str, Any], changes: dict[str, Any
     assert check(intent, facts(built(RUNNING), **changes))[:2] == (status, observed)
 
 
-def test_kernels_of_another_flavour_only_stand_beside() -> None:
+def test_kernels_of_another_flavor_only_stand_beside() -> None:
     assert next_kernels(stack_of(facts()["stack"])) == [NEXT]
     assert next_kernels(stack_of({"kernel": NEXT, "kernels": [OLD, RUNNING], "newest": RUNNING})) == [RUNNING]

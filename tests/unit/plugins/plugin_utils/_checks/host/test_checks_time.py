@@ -17,9 +17,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import f
 @pytest.mark.parametrize(
     ("facts", "status"),
     [
-        ({"time": {"synchronised": True}}, "ok"),
-        ({"time": {"synchronised": False}}, "warning"),
-        ({"time": {"synchronised": None}}, "unknown"),
+        ({"time": {"synchronized": True}}, "ok"),
+        ({"time": {"synchronized": False}}, "warning"),
+        ({"time": {"synchronized": None}}, "unknown"),
         ({"time": None}, "unknown"),
         ({}, "unknown"),
     ],
@@ -31,8 +31,8 @@ def test_the_clock(facts: dict[str, Any], status: str) -> None:
 
 
 def in_step(offset_seconds: float) -> dict[str, Any]:
-    chrony = {"synchronised": True, "source": "ntp1", "stratum": 2, "offset_seconds": offset_seconds, "sources": {"ntp1": "*"}}
-    return {"time": {"synchronised": True, "chrony": chrony}}
+    chrony = {"synchronized": True, "source": "ntp1", "stratum": 2, "offset_seconds": offset_seconds, "sources": {"ntp1": "*"}}
+    return {"time": {"synchronized": True, "chrony": chrony}}
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def test_how_far_chrony_says_it_is_off(offset_seconds: float, limit_seconds: flo
 
 
 def test_a_clock_out_of_step_names_the_servers_that_chrony_has() -> None:
-    chrony = {"synchronised": False, "source": None, "stratum": None, "offset_seconds": None, "sources": {"ntp1": "?", "ntp2": "?"}}
-    (finding,) = check_time("node1", from_dict({"time": {"synchronised": False, "chrony": chrony}}))
+    chrony = {"synchronized": False, "source": None, "stratum": None, "offset_seconds": None, "sources": {"ntp1": "?", "ntp2": "?"}}
+    (finding,) = check_time("node1", from_dict({"time": {"synchronized": False, "chrony": chrony}}))
     assert (finding.status, finding.observed) == ("warning", "not synchronized; chrony has ntp1, ntp2 but uses none")
 
 

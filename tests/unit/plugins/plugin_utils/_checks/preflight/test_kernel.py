@@ -116,7 +116,7 @@ def test_a_kernel_that_is_no_longer_installed() -> None:
     assert found[2].startswith("Reboot node1 into an installed kernel")
 
 
-def test_only_other_flavours_are_installed() -> None:
+def test_only_other_flavors_are_installed() -> None:
     found = by_check(DOCA, facts(kernel="6.1.0-10-rt-amd64", newest=None))["preflight.newest"]
     assert found[:2] == ("error", f"6.1.0-10-rt-amd64 runs but is not installed; installed are {OLD}, {NEW}")
 

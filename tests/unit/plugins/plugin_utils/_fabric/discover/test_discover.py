@@ -23,7 +23,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.draw.marks im
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.draw.svg import graphml, svg
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.tiers import Ways
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from tests.unit.builders.small_fabrics import fabric, guid, hca
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -200,11 +200,11 @@ def test_what_is_strange_stands_at_the_head() -> None:
 def test_the_proposal_is_an_intent() -> None:
     text = proposed([fabric(8)], {f"node{host + 1}": facts(host) for host in range(8)})
     variables = yaml.safe_load(text)["all"]["vars"]
-    intent = normalise({**variables, "inventory_hostname": "node1"})
+    intent = normalize({**variables, "inventory_hostname": "node1"})
     assert [rail["name"] for rail in intent["rails"]] == ["rail0", "rail1"]
 
 
-# What a host or its neighbours call themselves
+# What a host or its neighbors call themselves
 
 EVIL = [
     "h\nungrouped:\n  hosts:\n    evil: {ansible_connection: local}",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import IntentError
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.fabric import (
     manager_host_problems,
     member_problems,
@@ -26,7 +26,7 @@ GUID = "0x0002c9030002FB05"
 
 
 def intent(manager: Any = None, partitions: Any = None, rail: Any = None, stack: str = "inbox", **more: Any) -> dict[str, Any]:
-    return normalise(
+    return normalize(
         {
             "rdma_rails": [{**RAIL, **(rail or {})}],
             "rdma_fabric": {"planes": {"compute": {"subnet_manager": manager}}},

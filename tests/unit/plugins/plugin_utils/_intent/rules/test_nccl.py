@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import IntentError
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from tests.unit.builders.hosts import lab_rails
 
 SUM = "sha256:" + "a" * 64
@@ -21,7 +21,7 @@ TESTS = {"version": "2.19.6", "source": {"file": "nccl-tests.tgz"}, "checksum": 
 
 def problems(nccl: dict[str, Any], **sections: Any) -> list[str]:
     try:
-        normalise({"rdma_rails": lab_rails(), "rdma_nccl": nccl, **sections})
+        normalize({"rdma_rails": lab_rails(), "rdma_nccl": nccl, **sections})
     except IntentError as error:
         return [str(problem) for problem in error.problems]
     return []

@@ -20,7 +20,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.suspects import meetings, reach
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import planned_meetings, rail_schedules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.paths import FabricPaths
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import localise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import localize
 from tests.unit.builders.small_fabrics import UPLINK, fabric, guid, hca
 
 GROUP = "one of spine0, spine1"
@@ -113,31 +113,31 @@ def measured(bad: str, paths: FabricPaths, hosts: int = 24, left: float | None =
 def test_an_element_of_the_fabric_is_the_culprit(bad: str, left: float | None) -> None:
     graph = fabric(24, per_leaf=6)
     paths = FabricPaths(graph, all_ends(24), tables(graph, 24))
-    (found,) = localise(measured(bad, paths, left=left), paths=paths)
+    (found,) = localize(measured(bad, paths, left=left), paths=paths)
     assert (found.kind, found.element) == ("path", bad)
 
 
 def test_one_of_the_spines_is_the_culprit_where_the_tables_are_not_known() -> None:
     paths = FabricPaths(fabric(24, per_leaf=6, spines=4), all_ends(24))
-    (found,) = localise(measured("one of spine0, spine1, spine2, spine3", paths, per_spine=4), paths=paths)
+    (found,) = localize(measured("one of spine0, spine1, spine2, spine3", paths, per_spine=4), paths=paths)
     assert (found.kind, found.element) == ("path", "one of spine0, spine1, spine2, spine3")
 
 
 def test_a_bad_nic_is_not_taken_for_a_spine() -> None:
     paths = FabricPaths(fabric(24, per_leaf=6), all_ends(24))
     healthy = measured("nothing", paths)
-    assert localise(healthy, paths=paths) == []
+    assert localize(healthy, paths=paths) == []
     rows = [
         (rail, server, client, 0.3 if rail == 0 and 5 in (server, client) else ratio)
         for rail, server, client, ratio in zip(healthy.rail, healthy.server, healthy.client, healthy.ratio, strict=True)
     ]
-    (found,) = localise(Matrix.of(healthy.hosts, healthy.rails, rows), paths=paths)
+    (found,) = localize(Matrix.of(healthy.hosts, healthy.rails, rows), paths=paths)
     assert (found.kind, found.host, found.rail) == ("nic", 5, 0)
 
 
 def test_elements_that_cannot_be_distinguished_are_named_together() -> None:
     paths = FabricPaths(fabric(24, per_leaf=12, spines=1), all_ends(24))
-    (found,) = localise(measured("uplinks of leaf0", paths), paths=paths)
+    (found,) = localize(measured("uplinks of leaf0", paths), paths=paths)
     assert found.element == "uplinks of leaf0 or uplinks of leaf2"
 
 
@@ -145,7 +145,7 @@ def test_a_path_is_measured_again_as_it_was() -> None:
     graph = fabric(24, per_leaf=6)
     paths = FabricPaths(graph, all_ends(24), tables(graph, 24))
     matrix = measured("spine1", paths)
-    found = localise(matrix, paths=paths)
+    found = localize(matrix, paths=paths)
     planned = meetings(found, matrix, reach(matrix, found, matrix.hosts, {}))
     assert len(planned) == 2
     for rail, server, client in planned:

@@ -32,17 +32,17 @@ class Counted:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.computed = self.read = 0
-        localise, read = evidence.localise, Matrix.read
+        localize, read = evidence.localize, Matrix.read
 
-        def counted_localise(*args: Any, **kwargs: Any) -> Any:
+        def counted_localize(*args: Any, **kwargs: Any) -> Any:
             self.computed += 1
-            return localise(*args, **kwargs)
+            return localize(*args, **kwargs)
 
         def counted_read(*args: Any, **kwargs: Any) -> Any:
             self.read += 1
             return read(*args, **kwargs)
 
-        monkeypatch.setattr(evidence, "localise", counted_localise)
+        monkeypatch.setattr(evidence, "localize", counted_localize)
         monkeypatch.setattr(Matrix, "read", counted_read)
 
 
@@ -182,7 +182,7 @@ DAMAGES: dict[str, Callable[[dict[str, Any]], str]] = {
     "foreign": lambda data: '{"verdicts": ["rail0"]}',
     "other schema": lambda data: _damaged(data, schema=2),
     "no verdict": lambda data: _damaged(data, verdicts=[7]),
-    "a field too many": lambda data: _damaged(data, verdicts=[{**data["verdicts"][0], "colour": "red"}]),
+    "a field too many": lambda data: _damaged(data, verdicts=[{**data["verdicts"][0], "color": "red"}]),
     "no such host": lambda data: _damaged(data, verdicts=[{**data["verdicts"][0], "host": 8}]),
     "no such measurement": lambda data: _damaged(data, verdicts=[{**data["verdicts"][0], "evidence": [10**6]}]),
     "no such port": lambda data: _damaged(data, ports=[[0, -1]]),

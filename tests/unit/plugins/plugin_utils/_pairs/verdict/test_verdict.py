@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Matrix
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import Verdict, localise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import Verdict, localize
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.words import describe
 
 Row = tuple[int, int, int]
@@ -106,7 +106,7 @@ ALL_SENDS2, PAIR23, ALL_PAIR23 = ("direction", 2, None, "sends", None), ("pair",
 def test_one_fault_has_one_name(
     rows: Iterable[Row], fault: Callable[[int, float | None], Fault], verdict: Named, left: float | None
 ) -> None:
-    found = localise(measured(rows, fault(2, left)))
+    found = localize(measured(rows, fault(2, left)))
     assert named(found) == {verdict}
     assert found[0].failed is (left is None)
     if left is None:
@@ -129,12 +129,12 @@ def test_one_fault_has_one_name(
     ids=["host, nic and rail", "two NICs of a rail", "two NICs of a host", "two dead hosts", "nic and pair", "sends and receives"],
 )
 def test_several_faults_at_once(hosts: int, faults: list[Fault], verdicts: set[Named]) -> None:
-    assert named(localise(measured(full(hosts, 4), *faults))) == verdicts
+    assert named(localize(measured(full(hosts, 4), *faults))) == verdicts
 
 
 def test_a_host_whose_nics_are_nearly_all_bad_is_bad() -> None:
-    assert named(localise(measured(full(16, 8), *(nic(rail, 2) for rail in range(7))))) == {HOST2}
-    assert len(localise(measured(full(16, 8), *(nic(rail, 2) for rail in range(4))))) == 4
+    assert named(localize(measured(full(16, 8), *(nic(rail, 2) for rail in range(7))))) == {HOST2}
+    assert len(localize(measured(full(16, 8), *(nic(rail, 2) for rail in range(4))))) == 4
 
 
 def test_a_rail_whose_nics_are_nearly_all_bad_is_bad() -> None:
@@ -143,16 +143,16 @@ def test_a_rail_whose_nics_are_nearly_all_bad_is_bad() -> None:
     def loses(rail: int, _server: int, _client: int) -> float | None:
         return None if rail == 1 and chance.random() < 0.6 else 1.0
 
-    assert named(localise(measured(full(30, 4), loses))) == {RAIL1}
+    assert named(localize(measured(full(30, 4), loses))) == {RAIL1}
 
 
 def test_a_slow_nic_in_a_slow_rail() -> None:
-    assert named(localise(measured(full(40, 4), of_rail(1, 0.5), nic(1, 2, 0.1)))) == {RAIL1, NIC2}
+    assert named(localize(measured(full(40, 4), of_rail(1, 0.5), nic(1, 2, 0.1)))) == {RAIL1, NIC2}
 
 
 def test_a_third_of_the_hosts_is_bad() -> None:
     bad = [of_host(host, 0.3) for host in range(10)]
-    assert named(localise(measured(full(30, 4), *bad))) == {("host", host, None, None, None) for host in range(10)}
+    assert named(localize(measured(full(30, 4), *bad))) == {("host", host, None, None, None) for host in range(10)}
 
 
 @pytest.mark.parametrize("left", [0.1, None], ids=["slow", "failed"])
@@ -181,18 +181,18 @@ def test_few_hosts(hosts: int, rails: int, fault: Fault, verdict: Named, left: f
     if left is not None and fault(0, 0, 1) is None:
         pytest.skip("where nothing is healthy, slow is what failed only")
     for noise in (HARDWARE, 0.1):
-        assert named(localise(measured(full(hosts, rails), there, noise=noise))) == {verdict}
+        assert named(localize(measured(full(hosts, rails), there, noise=noise))) == {verdict}
 
 
 @pytest.mark.parametrize("hosts", [3, 8, 100])
-def test_a_ring_names_who_is_bad_with_both_neighbours_and_else_the_pair(hosts: int) -> None:
-    assert named(localise(measured(ring(hosts, 4), nic(1, 2, None)))) == {NIC2}
-    assert named(localise(measured(ring(hosts, 4), nic(1, 2, 0.2)))) == {NIC2}
-    assert named(localise(measured(ring(hosts, 4), receives(1, 1, None)))) == {("pair", 1, 1, None, 2)}
+def test_a_ring_names_who_is_bad_with_both_neighbors_and_else_the_pair(hosts: int) -> None:
+    assert named(localize(measured(ring(hosts, 4), nic(1, 2, None)))) == {NIC2}
+    assert named(localize(measured(ring(hosts, 4), nic(1, 2, 0.2)))) == {NIC2}
+    assert named(localize(measured(ring(hosts, 4), receives(1, 1, None)))) == {("pair", 1, 1, None, 2)}
 
 
 def test_nobody_is_blamed_for_one_partner() -> None:
-    found = localise(measured(full(30, 8), *(pair(rail, 2, 3, None) for rail in range(4))))
+    found = localize(measured(full(30, 8), *(pair(rail, 2, 3, None) for rail in range(4))))
     assert named(found) == {("pair", 2, rail, None, 3) for rail in range(4)}
     assert {each.confidence for each in found} == {2 / 3}
 
@@ -203,7 +203,7 @@ def test_a_nic_that_is_bad_now_and_then() -> None:
     def flaps(rail: int, server: int, client: int) -> float:
         return 0.5 if rail == 1 and 2 in (server, client) and chance.random() < 0.5 else 1.0
 
-    (found,) = localise(measured(full(40, 4), flaps))
+    (found,) = localize(measured(full(40, 4), flaps))
     assert named([found]) == {NIC2}
     assert 0.3 < found.confidence < 0.7
 
@@ -211,36 +211,36 @@ def test_a_nic_that_is_bad_now_and_then() -> None:
 def test_unequal_rails_and_what_is_missing() -> None:
     chance = random.Random(5)
     rows = [row for row in full(20, 4) if chance.random() < 0.8 and not (row[0] == 3 and {0, 1, 2, 3} & set(row[1:])) and 7 not in row[1:]]
-    assert named(localise(measured(rows, of_host(2), nic(3, 9, None)))) == {HOST2, ("nic", 9, 3, None, None)}
+    assert named(localize(measured(rows, of_host(2), nic(3, 9, None)))) == {HOST2, ("nic", 9, 3, None, None)}
 
 
 def test_what_a_verdict_says() -> None:
     matrix = measured(full(8, 4), nic(1, 2, 0.25))
-    (verdict,) = localise(matrix)
+    (verdict,) = localize(matrix)
     assert (verdict.partners, verdict.measured, verdict.explained, verdict.confidence) == (7, 7, 7, 8 / 9)
     assert len(verdict.evidence) == 7
     assert all(matrix.rail[at] == 1 and 2 in (matrix.server[at], matrix.client[at]) for at in verdict.evidence)
-    (verdict,) = localise(measured(full(20, 4), of_host(2, None)))
+    (verdict,) = localize(measured(full(20, 4), of_host(2, None)))
     assert (verdict.partners, verdict.explained, len(verdict.evidence), verdict.ratio) == (19, 76, 8, None)
     assert len({matrix.server[at] for at in verdict.evidence}) > 1
 
 
 @pytest.mark.parametrize("matrix", [Matrix.of([], [], []), measured(full(30, 8)), measured(full(2, 1)), measured(ring(3, 1))])
 def test_a_healthy_fleet_has_no_verdict(matrix: Matrix) -> None:
-    assert localise(matrix) == []
+    assert localize(matrix) == []
 
 
 def test_software_devices_that_scatter() -> None:
     """200 seeds of a healthy fleet, and with node2's NIC at a tenth: at most 1 % false verdicts, at least 98 % found."""
-    healthy = [localise(measured(full(4, 2), noise=SOFTWARE, seed=seed, hosts=4)) for seed in range(200)]
-    slow = [localise(measured(full(4, 2), nic(0, 1, 0.1), noise=SOFTWARE, seed=seed, hosts=4)) for seed in range(200)]
+    healthy = [localize(measured(full(4, 2), noise=SOFTWARE, seed=seed, hosts=4)) for seed in range(200)]
+    slow = [localize(measured(full(4, 2), nic(0, 1, 0.1), noise=SOFTWARE, seed=seed, hosts=4)) for seed in range(200)]
     assert sum(map(bool, healthy)) <= 2
     assert sum(named(found) == {("nic", 1, 0, None, None)} for found in slow) >= 196
 
 
 @pytest.mark.parametrize("noise", [HARDWARE, SOFTWARE])
 def test_large_fleets_without_faults(noise: float) -> None:
-    assert [localise(measured(full(24, 8), noise=noise, seed=seed)) for seed in range(10)] == [[]] * 10
+    assert [localize(measured(full(24, 8), noise=noise, seed=seed)) for seed in range(10)] == [[]] * 10
 
 
 class Leaves:
@@ -263,26 +263,26 @@ def test_an_element_that_measurements_cross(element: str, left: float | None) ->
     def crosses(*row: int) -> float | None:
         return left if element in paths.elements(*row) else 1.0
 
-    (found,) = localise(measured(full(16, 4), crosses), paths=paths)
+    (found,) = localize(measured(full(16, 4), crosses), paths=paths)
     assert (found.kind, found.element, found.host, found.failed) == ("path", element, None, left is None)
 
 
 def test_endpoints_explain_before_elements() -> None:
-    assert named(localise(measured(full(16, 4), nic(1, 2)), paths=Leaves())) == {NIC2}
-    assert named(localise(measured(full(16, 4), of_rail(1)), paths=Leaves())) == {RAIL1}
+    assert named(localize(measured(full(16, 4), nic(1, 2)), paths=Leaves())) == {NIC2}
+    assert named(localize(measured(full(16, 4), of_rail(1)), paths=Leaves())) == {RAIL1}
 
 
 def test_zero_and_less_are_failures() -> None:
     rows = [(*row, 0.0 if row[0] == 1 and 2 in row[1:] else 1.0) for row in full(8, 4)]
-    (found,) = localise(Matrix.of([f"node{number}" for number in range(8)], ["a", "b", "c", "d"], rows))
+    (found,) = localize(Matrix.of([f"node{number}" for number in range(8)], ["a", "b", "c", "d"], rows))
     assert (found.kind, found.host, found.rail, found.failed) == ("nic", 2, 1, True)
 
 
 def test_time_of_many_culprits() -> None:
     """Half a large fleet bad ends in seconds; nothing is asked of what it says but that rails and hosts are not all well."""
     matrix = measured(sample(512, 4, 16), *(nic(host % 4, host, None) for host in range(0, 512, 2)))
-    assert len(localise(matrix)) >= 200
-    assert math.isfinite(sum(each.confidence for each in localise(matrix)))
+    assert len(localize(matrix)) >= 200
+    assert math.isfinite(sum(each.confidence for each in localize(matrix)))
 
 
 ALL_RECEIVES2 = ("direction", 2, None, "receives", None)
@@ -300,8 +300,8 @@ def test_no_direction_can_be_named_where_data_goes_both_ways_at_once(
 ) -> None:
     """A port that is bad only as server or as client is bad: nothing shows the direction."""
     matrix = measured(full(*size), fault(reported[2], 2, left))
-    assert named(localise(matrix)) == {reported}
-    assert named(localise(dataclasses.replace(matrix, is_bidirectional=True))) == {both_ways}
+    assert named(localize(matrix)) == {reported}
+    assert named(localize(dataclasses.replace(matrix, is_bidirectional=True))) == {both_ways}
 
 
 @pytest.mark.parametrize(("command", "direction"), [("ib_write_bw", "sends"), ("ib_send_bw", "sends"), ("ib_read_bw", "receives")])
@@ -321,5 +321,5 @@ def test_a_client_that_reads_receives(tmp_path: Path, command: str, direction: s
     plan = {"hosts": hosts, "schedule": schedule, "rails": rails, "tests": tests}
     matrix = Matrix.read([(plan, files)], "bandwidth").with_level()
     assert (len(matrix), matrix.refused) == (len(rows), {})
-    assert named(localise(matrix)) == {("direction", 2, 1, direction, None)}
-    assert describe(localise(matrix)[0], matrix)[0].startswith(f"node2, rail1, {direction}: ")
+    assert named(localize(matrix)) == {("direction", 2, 1, direction, None)}
+    assert describe(localize(matrix)[0], matrix)[0].startswith(f"node2, rail1, {direction}: ")

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import KINDS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Failure, Matrix
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import Verdict, localise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import Verdict, localize
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.words import (
     FAILED,
     FAILED_INFINIBAND,
@@ -36,7 +36,7 @@ def lab(left: float | None, value: float = 0.11) -> Matrix:
 
 def test_a_slow_nic() -> None:
     matrix = lab(0.16)
-    (verdict,) = localise(matrix)
+    (verdict,) = localize(matrix)
     observed, expected, remedy = describe(verdict, matrix)
     assert observed == "node2, rail0: 3 of 3 partners at 0.0176 of 0.11 Gb/s, with node1, node3, node4"
     assert expected == "about 0.11 Gb/s, as healthy pairs reach in this sweep"
@@ -46,7 +46,7 @@ def test_a_slow_nic() -> None:
 
 def test_software_is_as_fast_as_its_cpu_and_has_no_pcie() -> None:
     matrix = lab(0.16)
-    (verdict,) = localise(matrix)
+    (verdict,) = localize(matrix)
     for kind in SLOW:
         where = {"nic": verdict, "sends": dataclasses.replace(verdict, direction="sends")}.get(
             kind, dataclasses.replace(verdict, kind=kind)
@@ -60,7 +60,7 @@ def test_a_nic_that_fails_says_why() -> None:
     matrix = lab(None)
     failure = Failure("retry_exceeded", "Failed status 12: transport retry counter exceeded")
     matrix = dataclasses.replace(matrix, failures={at: failure for at in range(len(matrix)) if matrix.ratio[at] != matrix.ratio[at]})
-    (verdict,) = localise(matrix)
+    (verdict,) = localize(matrix)
     observed, expected, remedy = describe(verdict, matrix)
     assert observed == "node2, rail0: 3 of 3 partners failed (retry_exceeded), with node1, node3, node4"
     assert expected == "a measurement that succeeds, as others do"
@@ -81,7 +81,7 @@ def test_a_slow_one_among_those_that_failed_is_not_reported_to_have_failed() -> 
     value = array("d", matrix.value)
     value[slow] = 0.011
     matrix = dataclasses.replace(matrix, ratio=ratio, value=value)
-    (verdict,) = localise(matrix)
+    (verdict,) = localize(matrix)
     assert describe(verdict, matrix)[0] == "node2, rail0: 3 of 3 partners failed or are slow, with node1, node3, node4"
 
 
@@ -129,7 +129,7 @@ def failed(kind: str, rail: int = 0, line: str = "", answers: tuple[tuple[str, s
     rows = [(on, *pair, None if on == rail and 1 in pair else 1.0) for on in (0, 1) for pair in PAIRS]
     matrix = Matrix.of(HOSTS, ["rail0", "rail1"], rows)
     lost = {at: Failure(kind, line) for at in range(len(matrix)) if matrix.ratio[at] != matrix.ratio[at]}
-    (verdict,) = localise(dataclasses.replace(matrix, failures=lost))
+    (verdict,) = localize(dataclasses.replace(matrix, failures=lost))
     return describe(verdict, dataclasses.replace(matrix, failures=lost), Places.of(PLAN, answers))[2]
 
 
@@ -152,7 +152,7 @@ def test_what_answers_ping_is_behind_a_firewall(kind: str, port: str) -> None:
 @pytest.mark.parametrize("kind", list(SLOW))
 def test_slow_infiniband_has_no_pfc_and_no_optic_of_an_interface(kind: str) -> None:
     matrix = lab(0.16)
-    (nic,) = localise(matrix)
+    (nic,) = localize(matrix)
     verdict = dataclasses.replace(nic, kind=kind) if kind not in ("sends", "receives") else dataclasses.replace(nic, direction=kind)
     remedy = describe(verdict, matrix, Places({}, {}, frozenset({"rail0"})))[2]
     assert remedy.startswith("1. On node2: ")

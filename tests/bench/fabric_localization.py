@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How well verdicts name what of the fabric is wrong: python -m tests.bench.fabric_localisation [development | held-out | FIRST-LAST]"""
+"""How well verdicts name what of the fabric is wrong: python -m tests.bench.fabric_localization [development | held-out | FIRST-LAST]"""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph, Link, Node, Port
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.paths import End, FabricPaths, Routes
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import Verdict, localise
-from tests.bench.localisation import matrix_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import Verdict, localize
+from tests.bench.localization import matrix_of
 from tests.simulator.fabrics import DEVELOPMENT_SEEDS, HELD_OUT_SEEDS, FabricSweep, FabricTruth, destination_spine, simulate_fabric
 from tests.simulator.score import Score
 from tests.simulator.sweeps import Truth
@@ -88,7 +88,7 @@ def _switch(number: int, name: str) -> Node:
 def named(fabric: FabricSweep) -> frozenset[Truth]:
     """The verdicts on a simulated sweep, as faults."""
     graph, ends, routes = graph_of(fabric)
-    return frozenset(map(_truth, localise(matrix_of(fabric.sweep), paths=FabricPaths(graph, ends, routes))))
+    return frozenset(map(_truth, localize(matrix_of(fabric.sweep), paths=FabricPaths(graph, ends, routes))))
 
 
 def _truth(verdict: Verdict) -> Truth:

@@ -1,12 +1,12 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The bars of localisation in the fabric on a part of the simulated sweeps, and what is simulated."""
+"""The bars of localization in the fabric on a part of the simulated sweeps, and what is simulated."""
 
 from __future__ import annotations
 
 import hashlib
 
-from tests.bench.fabric_localisation import compare
+from tests.bench.fabric_localization import compare
 from tests.simulator.fabrics import DEVELOPMENT_SEEDS, HELD_OUT_SEEDS, simulate_fabric
 
 BAR = 0.95

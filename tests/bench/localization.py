@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How well verdicts name what is wrong: python -m tests.bench.localisation [development | held-out | SEED… | FIRST-LAST]"""
+"""How well verdicts name what is wrong: python -m tests.bench.localization [development | held-out | SEED… | FIRST-LAST]"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Matrix
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import Verdict, localise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import Verdict, localize
 from tests.bench import verdict_fleet
 from tests.child import environment
 from tests.simulator.score import Score, score, threshold
@@ -68,7 +68,7 @@ def _truth(verdict: Verdict) -> Truth:
 
 def named(sweep: Sweep) -> frozenset[Truth]:
     """The verdicts on a simulated sweep, as faults."""
-    return frozenset(map(_truth, localise(matrix_of(sweep))))
+    return frozenset(map(_truth, localize(matrix_of(sweep))))
 
 
 def compare(seeds: Iterable[int], kinds: Sequence[str]) -> Compared:
@@ -79,13 +79,13 @@ def compare(seeds: Iterable[int], kinds: Sequence[str]) -> Compared:
     return compared
 
 
-def localisation() -> dict[str, float]:
+def localization() -> dict[str, float]:
     """On what the method was not developed on, seeds with both sets of kinds: its precision and recall, and the threshold's."""
     parts = [compare(HELD_OUT_SEEDS, kinds) for kinds in (DEVELOPMENT_KINDS, HELD_OUT_KINDS)]
     method, baseline = parts[0].method + parts[1].method, parts[0].baseline + parts[1].baseline
     return {
-        "localisation_precision": method.precision,
-        "localisation_recall": method.recall,
+        "localization_precision": method.precision,
+        "localization_recall": method.recall,
         "threshold_precision": baseline.precision,
         "threshold_recall": baseline.recall,
     }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which ports the pairs gate accuses in small fleets.
 
-Run `python -m tests.bench.small_localisation [development | held-out | FIRST-LAST] [usual | wide | cards]`. Each fleet is swept, its
+Run `python -m tests.bench.small_localization [development | held-out | FIRST-LAST] [usual | wide | cards]`. Each fleet is swept, its
 suspects are measured again, and the gate judges, all with the product's own plans and files. A healthy port that is accused with its bad
 partner is a false accusation, unless there are two hosts: then the cause is unknown.
 """
@@ -72,7 +72,7 @@ class Compared:
     by_kind: dict[str, Accused] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
 
-    def add(self, fleet: SmallFleet, answer: Judgement) -> None:
+    def add(self, fleet: SmallFleet, answer: Judgment) -> None:
         one = Accused(
             len(answer.right),
             len(answer.accused),
@@ -99,7 +99,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Judgment:
     """accused: ports with a finding that stops the gate; right: of those the true ones; warned: ports with a warning."""
 
     accused: Ports
@@ -120,7 +120,7 @@ def _known(hosts: int, rails: int, cards: bool) -> Fleet:
     return Fleet.of(known_of(known))
 
 
-def judge_small(fleet: SmallFleet, path: Path) -> Judgement:
+def judge_small(fleet: SmallFleet, path: Path) -> Judgment:
     """Sweep a fleet, measure its suspects again, and judge; path: an empty folder."""
     known, folder = _known(fleet.hosts, fleet.rails, fleet.noise == "cards"), RunFolder(path)
     settings = next(iter(known.intents.values()))["pairs"]
@@ -150,7 +150,7 @@ def judge_small(fleet: SmallFleet, path: Path) -> Judgement:
                 words.append(f"{host} {found.subject} {found.status} {found.observed} | {found.expected}")
                 if _is_true(fleet, where):
                     right.add(where)
-    return Judgement(frozenset(accused), frozenset(right), frozenset(warned), tuple(words))
+    return Judgment(frozenset(accused), frozenset(right), frozenset(warned), tuple(words))
 
 
 def _is_true(fleet: SmallFleet, where: tuple[int, int]) -> bool:
@@ -184,7 +184,7 @@ def compare_small(seeds: Iterable[int], noise: str = "usual") -> Compared:
     return compared
 
 
-def small_localisation() -> dict[str, float]:
+def small_localization() -> dict[str, float]:
     """Precision and recall on the seeds that were held out."""
     found = {noise: compare_small(HELD_OUT_SEEDS, noise).total for noise in NOISE}
     names = {"usual": "small_fleet", "wide": "small_fleet_wide", "cards": "small_fleet_cards"}

@@ -1,12 +1,12 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The bars of localisation on a part of the simulated sweeps, and the large fleet's measuring on a small one."""
+"""The bars of localization on a part of the simulated sweeps, and the large fleet's measuring on a small one."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.bench.localisation import compare, verdict_1024x8
+from tests.bench.localization import compare, verdict_1024x8
 from tests.simulator.sweeps import DEVELOPMENT_KINDS, HELD_OUT_KINDS
 
 BAR = 0.98

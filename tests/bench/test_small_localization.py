@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.small_localisation import compare_small, judge_small
+from tests.bench.small_localization import compare_small, judge_small
 from tests.simulator.small_fleets import DEVELOPMENT_SEEDS, HEALTHY_KINDS, HELD_OUT_SEEDS, REPORTED_SEEDS, SmallFleet, simulate_small
 
 PRECISION, RECALL = 0.99, 0.93
