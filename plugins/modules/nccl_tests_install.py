@@ -80,7 +80,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 tests:
-  description: The installation, with C(folder), C(version), and C(wish), which identifies archive and options.
+  description: The installation, with C(folder), C(version), and C(order), which identifies archive and options.
   type: dict
   returned: always
 lacks:

@@ -628,7 +628,7 @@ ansible_facts:
         nccl:
           description:
             - The NCCL installation. C(library) is the file to which C(libnccl.so.2) links, with its C(version). C(tests) is the
-              collection's installation of nccl-tests (C(folder), C(version), C(wish)). C(openmpi) is the version of the distribution's
+              collection's installation of nccl-tests (C(folder), C(version), C(order)). C(openmpi) is the version of the distribution's
               package. Each is V(null) if it is missing.
             - C(tests_unread) is why the installation of nccl-tests is unknown. Libraries of frameworks and containers are not read.
           type: dict

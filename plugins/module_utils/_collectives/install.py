@@ -85,7 +85,7 @@ class Result:
 
 
 def _words(tests: NcclTests | None) -> str:
-    return "not installed" if tests is None else f"{tests.version} in {tests.folder}, order {tests.wish}"
+    return "not installed" if tests is None else f"{tests.version} in {tests.folder}, order {tests.order}"
 
 
 def request_id(options: Mapping[str, Any]) -> str:

@@ -33,11 +33,11 @@ _PACKAGE_VERSION = re.compile(r"(?:[0-9]+:)?([0-9]{1,3}(?:\.[0-9]{1,4}){1,2})(?!
 
 @dataclass(frozen=True)
 class NcclTests:
-    """The collection's installation: folder, requested version; `wish`: the id of the request (_collectives.install.request_id)."""
+    """The collection's installation: folder, requested version; `order`: the id of the request (_collectives.install.request_id)."""
 
     folder: str
     version: str
-    wish: str
+    order: str
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,12 @@ def render_stamp(tests: NcclTests) -> str:
 
 def parse_stamp(text: str) -> NcclTests:
     """Parse the text of render_stamp. Raises ParseError for any other text."""
-    expected = 'expected {"folder": …, "version": …, "wish": …}'
+    expected = 'expected {"folder": …, "version": …, "order": …}'
     try:
         values = json.loads(text)
     except (ValueError, RecursionError) as exc:
         raise ParseError(f"{STAMP}: {exc} in {text[:200]!r}, {expected}") from exc
-    names = {"folder", "version", "wish"}
+    names = {"folder", "version", "order"}
     if not isinstance(values, dict) or set(values) != names or not all(isinstance(each, str) for each in values.values()):
         raise ParseError(f"{STAMP}: {text[:200]!r}, {expected}")
     return NcclTests(**values)

@@ -429,7 +429,7 @@ def _gpu() -> str:
 
 def _nccl(version: str = "2.30.7") -> str:
     intent = normalize(_common("roce", version))["nccl"]["install"]["tests"]
-    stamp = json.dumps({"folder": intent["folder"], "version": intent["version"], "wish": request_id(intent)})
+    stamp = json.dumps({"folder": intent["folder"], "version": intent["version"], "order": request_id(intent)})
     return f"""
         /usr/lib/x86_64-linux-gnu/libnccl.so.2 -> libnccl.so.{version}
         /usr/lib/x86_64-linux-gnu/libnccl.so.{version}: x

@@ -117,7 +117,7 @@ def nccl_tests_due(nccl: Nccl, facts: Facts) -> bool:
     if there and there.tests_unread:
         return False
     tests = nccl["install"]["tests"]
-    return tests is not None and (there is None or there.tests is None or there.tests.wish != request_id(tests))
+    return tests is not None and (there is None or there.tests is None or there.tests.order != request_id(tests))
 
 
 def _installed(facts: Facts) -> Mapping[str, str | None] | None:

@@ -92,12 +92,12 @@ def test_made_once_and_then_left_alone(tmp_path: Path, monkeypatch: pytest.Monke
     assert first.diff == [
         {
             "before_header": "nccl-tests", "after_header": "nccl-tests", "before": "not installed\n",
-            "after": f"2.19.6 in {order.folder}, order {order.tests.wish}\n",
+            "after": f"2.19.6 in {order.folder}, order {order.tests.order}\n",
         }
     ]  # fmt: skip
     assert sorted(str(path.relative_to(order.folder)) for path in order.folder.rglob("*")) == ["build", "build/all_reduce_perf"]
     assert (order.folder.stat().st_mode & 0o777, (order.folder / "build/all_reduce_perf").stat().st_mode & 0o777) == (0o755, 0o755)
-    assert json.loads(Path(order.stamp).read_text()) == {"folder": str(order.folder), "version": "2.19.6", "wish": order.tests.wish}
+    assert json.loads(Path(order.stamp).read_text()) == {"folder": str(order.folder), "version": "2.19.6", "order": order.tests.order}
     assert list(order.work.iterdir()) == []
 
     second = ensure_tests(order, runner=FakeRunner([]), sys=SysRoot(), check_mode=False)

@@ -75,7 +75,7 @@ def test_a_library_whose_name_has_no_version_is_there_all_the_same(tmp_path: Pat
     assert read(tmp_path) == NcclHost(f"/usr/lib64/{file}", None, None, None)
 
 
-@pytest.mark.parametrize("stamp", ["", "{", "[]", '{"folder": 1, "version": "2", "wish": "x"}', '{"folder": "/opt/nccl-tests"}', "null"])
+@pytest.mark.parametrize("stamp", ["", "{", "[]", '{"folder": 1, "version": "2", "order": "x"}', '{"folder": "/opt/nccl-tests"}', "null"])
 def test_a_stamp_of_another_form_is_none(tmp_path: Path, stamp: str) -> None:
     write_tree(tmp_path, "/opt/nccl-tests/build/all_reduce_perf: ELF")
     write_stamp(tmp_path, stamp)

@@ -101,12 +101,12 @@ def test_each_package_in_its_version(asked: dict[str, str | None] | None, missin
 
 def test_nccl_tests_are_those_that_were_ordered() -> None:
     requested = nccl(install={"tests": ARCHIVE})
-    order = {"folder": "/opt/nccl-tests", "version": "2.19.6", "wish": request_id(requested["install"]["tests"])}
+    order = {"folder": "/opt/nccl-tests", "version": "2.19.6", "order": request_id(requested["install"]["tests"])}
     expected = "2.19.6 in /opt/nccl-tests"
     cases = {
         "ok": (order, expected),
-        "older": ({**order, "version": "2.18.2", "wish": "0"}, "2.18.2 in /opt/nccl-tests"),
-        "otherwise": ({**order, "wish": "0"}, f"{expected}, from another archive or with other options"),
+        "older": ({**order, "version": "2.18.2", "order": "0"}, "2.18.2 in /opt/nccl-tests"),
+        "otherwise": ({**order, "order": "0"}, f"{expected}, from another archive or with other options"),
         "absent": (None, "not installed by this collection"),
     }
     for name, (there, seen) in cases.items():
