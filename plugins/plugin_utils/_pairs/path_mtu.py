@@ -60,10 +60,11 @@ def path_mtu_plan(fleet: Fleet, outside: Mapping[str, Mapping[str, Any]]) -> Pla
         for rail in resolve(fleet.intents[host]["rails"], fleet.facts[host]):
             endpoint = fleet.endpoints[host].get(rail.name)
             mtu_bytes = fleet.facts[host].netdevs[rail.netdev].mtu_bytes if rail.netdev else None
-            if endpoint is None or mtu_bytes is None or rail.rail["link_layer"] != "roce":
+            planned = rail.rail["address"]
+            if endpoint is None or mtu_bytes is None or planned is None or rail.rail["link_layer"] != "roce":
                 continue
             is_mesh = (fleet.intents[host].get("fabric") or {}).get("topology") == "mesh"
-            network = {"network": str(ipaddress.ip_interface(rail.rail["address"]).network)} if is_mesh else {}
+            network = {"network": str(ipaddress.ip_interface(planned).network)} if is_mesh else {}
             entry = {"netdev": rail.netdev, "address": endpoint["address"], "bytes": mtu_bytes, **network}
             plan.setdefault(rail.name, {})[host] = entry
     for host, of in outside.items():

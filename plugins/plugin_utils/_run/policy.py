@@ -12,12 +12,11 @@ from datetime import date
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, WARNING, Finding, stopping
-from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 
 STOP, QUARANTINE, REPORT = "stop", "quarantine", "report"
 
 
-def shared_rules(intents: Iterable[Intent]) -> dict[str, Any]:
+def shared_rules(intents: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The rules of rdma_checks that all hosts have. They apply to a plane; a rule that only some hosts have does not."""
     first, *others = [intent["checks"] for intent in intents] or [{}]
     return {check: rule for check, rule in first.items() if all(other.get(check) == rule for other in others)}
