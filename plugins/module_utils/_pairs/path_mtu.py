@@ -40,8 +40,13 @@ SO_RCVBUFFORCE = 33
 IP_MTU_DISCOVER, IPV6_MTU_DISCOVER, PMTUDISC_PROBE = 10, 23, 3
 RECEIVE_BUFFER_BYTES = 8 * 2**20
 
+#: How many sizes between the largest that passes and the smallest that does not are tried at once.
+STEPS = 15
+
 Sizes = dict[str, int]
 """Address → the size of an IP packet in bytes."""
+Request = tuple[str, int]
+"""An address and the size of an IP packet in bytes."""
 
 
 @dataclass(frozen=True)
@@ -108,16 +113,15 @@ class Prober:
             sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, PMTUDISC_PROBE)
         sock.bind((self.address, 0))
 
-    def answering(self, sizes: Sizes) -> set[str]:
-        """Return the addresses that answer an echo request of their size with an equal reply."""
-        order = list(sizes)
-        silent = dict(enumerate(order))
-        answered: set[str] = set()
+    def answering(self, requests: Sequence[Request]) -> set[Request]:
+        """Return the requests that are answered: an echo request of that size, by an equal reply."""
+        silent = dict(enumerate(requests))
+        answered: set[Request] = set()
         for _attempt in range(ATTEMPTS):
-            for at in range(0, len(order), BATCH):
-                batch = [number for number in range(at, min(at + BATCH, len(order))) if number in silent]
+            for at in range(0, len(requests), BATCH):
+                batch = [number for number in range(at, min(at + BATCH, len(requests))) if number in silent]
                 for number in batch:
-                    self._send(order[number], number, sizes[order[number]])
+                    self._send(number, *requests[number])
                 if batch:
                     time.sleep(PAUSE_SECONDS)
                     self._hear(silent, answered, 0.0)
@@ -126,7 +130,7 @@ class Prober:
                 break
         return answered
 
-    def _send(self, address: str, number: int, size: int) -> None:
+    def _send(self, number: int, address: str, size: int) -> None:
         """Send one request. What cannot be sent has no answer."""
         data = self._mark + bytes(size - HEADER_BYTES[self.family] - len(self._mark))
         kind = 128 if self.family == socket.AF_INET6 else 8
@@ -144,7 +148,7 @@ class Prober:
             else:
                 return
 
-    def _hear(self, silent: dict[int, str], answered: set[str], seconds: float) -> None:
+    def _hear(self, silent: dict[int, Request], answered: set[Request], seconds: float) -> None:
         """Read answers until none is missing or the time is over."""
         deadline = time.monotonic() + seconds
         while silent:
@@ -155,14 +159,14 @@ class Prober:
                 packet, sender = self._sock.recvfrom(65535)
                 self._take(packet, str(sender[0]), silent, answered)
 
-    def _take(self, packet: bytes, sender: str, silent: dict[int, str], answered: set[str]) -> None:
+    def _take(self, packet: bytes, sender: str, silent: dict[int, Request], answered: set[Request]) -> None:
         body = packet if self.family == socket.AF_INET6 else packet[4 * (packet[0] & 0xF) :]
         if len(body) < 8:
             return
         kind, code, _sum, ident, number = struct.unpack_from("!BBHHH", body)
         reply, too_big = ((129, 0), (2, 0)) if self.family == socket.AF_INET6 else ((0, 0), (3, 4))
         if (kind, code) == reply and ident == self._ident and body[8:16] == self._mark:
-            if silent.get(number) == sender:
+            if number in silent and silent[number][0] == sender:
                 answered.add(silent.pop(number))
         elif (kind, code) == too_big:
             quoted = quoted_destination(body[8:], self.family, self._ident)
@@ -232,15 +236,27 @@ def quoted_destination(quoted: bytes, family: int, ident: int) -> str | None:
 
 
 def largest(prober: Prober, sizes: Sizes) -> Sizes:
-    """Return the largest size that each address answers, 0 if it answers none. sizes: those that it does not answer."""
+    """Return the largest size that each address answers, 0 if it answers none. sizes: those that it does not answer.
+
+    Each round tries STEPS sizes of each address at once, between the largest that passes and the smallest that does not.
+    """
     smallest = SMALL_BYTES[prober.family]
-    lows = dict.fromkeys(prober.answering(dict.fromkeys(sizes, smallest)), smallest)
+    lows = {address: smallest for address, _size in prober.answering([(address, smallest) for address in sizes])}
     highs = {address: sizes[address] for address in lows}
-    while middle := {address: (lows[address] + highs[address]) // 2 for address in lows if highs[address] - lows[address] > 1}:
-        passed = prober.answering(middle)
-        for address, size in middle.items():
-            (lows if address in passed else highs)[address] = size
+    while undecided := [address for address in lows if highs[address] - lows[address] > 1]:
+        tried = {address: between(lows[address], highs[address]) for address in undecided}
+        passed = prober.answering([(address, size) for address, each in tried.items() for size in each])
+        for address, each in tried.items():
+            good = [size for size in each if (address, size) in passed]
+            lows[address] = max(good, default=lows[address])
+            highs[address] = min((size for size in each if size > lows[address]), default=highs[address])
     return {address: lows.get(address, 0) for address in sizes}
+
+
+def between(low: int, high: int) -> list[int]:
+    """Return at most STEPS evenly spaced sizes above low and below high, at least one if there is any."""
+    step = max(1.0, (high - low) / (STEPS + 1))
+    return sorted({size for number in range(1, STEPS + 1) if low < (size := round(low + number * step)) < high})
 
 
 def probe_rail(netdev: str, address: str, peers: Sequence[Peer]) -> Probed:
@@ -251,8 +267,8 @@ def probe_rail(netdev: str, address: str, peers: Sequence[Peer]) -> Probed:
         return Probed(len(peers), error=f"cannot send from {address} on {netdev}: {error}")
     try:
         sizes = {peer.address: peer.bytes for peer in peers}
-        passed = prober.answering(sizes)
-        failed = {address: size for address, size in sizes.items() if address not in passed}
+        passed = prober.answering(list(sizes.items()))
+        failed = {address: size for address, size in sizes.items() if (address, size) not in passed}
         reached = largest(prober, failed) if failed else {}
         # The peers that answer nothing are not a matter of sizes.
         directed = [address for address, size in reached.items() if size][:MOST_DIRECTIONS]

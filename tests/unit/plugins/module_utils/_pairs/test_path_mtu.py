@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pairs.path_mtu import Peer, probe_rail, quoted_destination
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.path_mtu import Peer, between, probe_rail, quoted_destination
 
 #: Host a (here), a switch, hosts b, c, d, e. The switch drops large frames to b, from c, and in both directions of e; d is well.
 NETWORK = """
@@ -40,10 +40,14 @@ plug a 1 here
 for host in b:2 c:3 d:4 e:5; do ns $(echo $host | cut -c1); eval "pid=\\$$(echo $host | cut -c1)"; plug $(echo $host | tr : ' ') $pid; done
 in_ns $e sh -c 'nft "add table inet t; add chain inet t i { type filter hook input priority 0; }; add rule inet t i udp dport 33434 drop"'
 in_ns $switch nft -f - <<RULES
-table bridge t { chain f { type filter hook forward priority 0;
-    oifname "pb" meta length > 4000 drop
-    iifname "pc" meta length > 1500 drop
-    oifname "pe" meta length > 2000 drop } }
+table bridge t {
+    chain f {
+        type filter hook forward priority 0;
+        oifname "pb" meta length > 4000 drop
+        iifname "pc" meta length > 1500 drop
+        oifname "pe" meta length > 2000 drop
+    }
+}
 RULES
 exec 3<&0; "$@" <&3
 """
@@ -88,6 +92,18 @@ def test_an_interface_without_the_address_is_an_error() -> None:
     found = probe_rail("nosuch0", "192.0.2.1", [Peer("b", "192.0.2.2", 9000)])
     assert (found.peers, found.bad) == (1, {})
     assert found.error.startswith("cannot send from 192.0.2.1 on nosuch0: ")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "sizes"), [(68, 69, []), (68, 70, [69]), (68, 84, list(range(69, 84))), (1500, 1510, list(range(1501, 1510)))]
+)
+def test_sizes_between(low: int, high: int, sizes: list[int]) -> None:
+    assert between(low, high) == sizes
+
+
+def test_sizes_between_far_ends_are_evenly_spaced() -> None:
+    found = between(68, 9000)
+    assert (len(found), found[0], found[-1]) == (15, 626, 8442)
 
 
 REQUEST = struct.pack("!BBHHH", 8, 0, 0, 7, 0)
