@@ -10,13 +10,13 @@ module: path_mtu
 version_added: 0.1.0
 short_description: Probe the path MTU between the rails of hosts
 description:
-  - Sends one ICMP echo request of the planned size to each partner of each rail, with the bit "do not fragment". Requests without an answer
-    are repeated at most twice.
-  - If a partner answers only smaller packets, it finds the largest size with an answer, and by UDP whether packets of the planned size
-    arrive there. A router that reports a smaller MTU is named.
+  - Sends one ICMP echo request of the interfaces' MTU to each partner of each rail, with the bit "do not fragment". Requests without an
+    answer are repeated at most twice.
+  - If a partner answers only smaller packets, it finds the largest size with an answer, and by UDP whether larger packets arrive there.
+    These are about 100 packets for each of at most eight partners. A router that reports a smaller MTU is named.
   - As a task of a play, the action plugin takes the rails and partners from the plan of the run (M(rdma.cluster.pair_proofs)), and stores
     the results for the gate (check C(network.path_mtu)).
-  - Changes nothing. One packet for each partner is no load. In check mode it sends nothing.
+  - A rail has at most 64 partners. Changes nothing. In check mode it sends nothing.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -86,10 +86,14 @@ rails:
       type: int
     bad:
       description:
-        - The partners that the planned size does not reach, or from which it does not return.
-        - C(bytes) is the largest size with an answer (0 without any answer). C(sent) is whether the planned size arrives there, V(null) if
+        - The partners that the whole size does not reach, or from which it does not return.
+        - C(bytes) is the largest size with an answer (0 without any answer). C(sent) is whether the whole size arrives there, V(null) if
           that is not known. C(hop) is the address and the MTU of a router that reported a smaller MTU.
       type: dict
+    unstable:
+      description: The partners that answer some packets of a size and not others.
+      type: list
+      elements: str
     error:
       description: Why nothing was probed, empty otherwise.
       type: str
@@ -117,7 +121,7 @@ def main() -> None:
         argument_spec={"rails": {"type": "list", "elements": "dict", "default": [], "options": RAIL_SPEC}},
         supports_check_mode=True,
     )
-    rails = {} if module.check_mode else {name: result.to_dict() for name, result in probe(module.params["rails"])}
+    rails = {} if module.check_mode else {name: result.to_dict() for name, result in probe(module.params["rails"]).items()}
     module.exit_json(changed=False, rails=rails)
 
 

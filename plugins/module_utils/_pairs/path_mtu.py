@@ -15,8 +15,9 @@ import os
 import select
 import socket
 import struct
+import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -34,10 +35,14 @@ SMALL_BYTES = {socket.AF_INET: 68, socket.AF_INET6: 1280}
 HEADER_BYTES = {socket.AF_INET: 28, socket.AF_INET6: 48}
 #: A UDP port without a listener: the receiver's kernel answers with a small "port unreachable", which shows that the packet arrived.
 CLOSED_PORT = 33434
-#: At most so many failing peers are probed in one direction alone, each for so long.
-MOST_DIRECTIONS, DIRECTION_SECONDS = 64, 1.2
+#: How long packets to closed ports wait for their answers; they are sent twice in this time, to all peers at once.
+DIRECTION_SECONDS = 1.2
+#: How many failing peers of a rail are searched for the largest size. The others are known to fail.
+MOST_SEARCHED = 8
 SO_RCVBUFFORCE = 33
 IP_MTU_DISCOVER, IPV6_MTU_DISCOVER, PMTUDISC_PROBE = 10, 23, 3
+#: The filters of raw sockets, and the level of the one for ICMP (linux/icmp.h, linux/icmpv6.h). A bit that is set blocks its type.
+SOL_RAW, ICMP_FILTER, ICMPV6_FILTER = 255, 1, 1
 RECEIVE_BUFFER_BYTES = 8 * 2**20
 
 #: How many sizes between the largest that passes and the smallest that does not are tried at once.
@@ -60,10 +65,11 @@ class Peer:
 
 @dataclass(frozen=True)
 class Short:
-    """A peer that the planned size does not reach and return from.
+    """A peer from which the planned size has no answer, whenever it is sent.
 
-    bytes: the largest size that does, 0 if even the smallest packet has no answer. sent: whether a packet of the planned size arrives at
-    the peer; None if that could not be found out. hop: the router that reported a smaller MTU, and that MTU in bytes.
+    bytes: the largest size with an answer, or one that is known to have one if others were searched; 0 if even the smallest has none.
+    sent: whether a packet of the planned size arrives at the peer; None if that could not be found out. hop: the router that reported a
+    smaller MTU, and that MTU in bytes.
     """
 
     bytes: int
@@ -73,10 +79,15 @@ class Short:
 
 @dataclass(frozen=True)
 class Probed:
-    """The result of a rail. bad: host → the finding, for each peer that the planned size does not reach. error: why nothing was probed."""
+    """The result of a rail. bad: host → what was found, for each peer that the planned size does not reach.
+
+    unstable: hosts with an answer to some packets of a size and not to others: packets get lost, whatever their size. error: why nothing
+    was probed.
+    """
 
     peers: int
     bad: dict[str, Short] = field(default_factory=dict)
+    unstable: list[str] = field(default_factory=list)
     error: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,6 +102,7 @@ class Prober:
         self.netdev, self.address = netdev, address
         self.family = socket.AF_INET6 if ":" in address else socket.AF_INET
         self.hops: dict[str, tuple[str, int]] = {}
+        self.unsendable_bytes: int | None = None
         self._mark = os.urandom(8)
         self._ident = int.from_bytes(os.urandom(2), "big")
         with ExitStack() as stack:
@@ -99,6 +111,7 @@ class Prober:
             self._bind(self._sock)
             with suppress(OSError):
                 self._sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
+            self._filter()
             self._sock.setblocking(False)
             stack.pop_all()
 
@@ -112,6 +125,16 @@ class Prober:
         else:
             sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, PMTUDISC_PROBE)
         sock.bind((self.address, 0))
+
+    def _filter(self) -> None:
+        """Receive only echo replies and reports of packets that are too big: requests of all partners would fill the buffer."""
+        if self.family == socket.AF_INET6:
+            words = [0xFFFFFFFF] * 8
+            for kind in (129, 2):
+                words[kind >> 5] &= ~(1 << (kind & 31))
+            self._sock.setsockopt(socket.IPPROTO_ICMPV6, ICMPV6_FILTER, struct.pack("=8I", *words))
+        else:
+            self._sock.setsockopt(SOL_RAW, ICMP_FILTER, struct.pack("=I", 0xFFFFFFFF & ~(1 << 0 | 1 << 3)))
 
     def answering(self, requests: Sequence[Request]) -> set[Request]:
         """Return the requests that are answered: an echo request of that size, by an equal reply."""
@@ -142,6 +165,8 @@ class Prober:
             try:
                 self._sock.sendto(head + data, (address, 0))
             except OSError as error:
+                if error.errno == errno.EMSGSIZE:
+                    self.unsendable_bytes = size
                 if error.errno not in (errno.ENOBUFS, errno.EAGAIN):
                     return
                 time.sleep(PAUSE_SECONDS)
@@ -149,9 +174,11 @@ class Prober:
                 return
 
     def _hear(self, silent: dict[int, Request], answered: set[Request], seconds: float) -> None:
-        """Read answers until none is missing or the time is over."""
+        """Read answers until none is missing or the time is over; without a time, those that are there, and not for long."""
         deadline = time.monotonic() + seconds
-        while silent:
+        for _read in range(4 * BATCH if not seconds else 2**31):
+            if not silent or (seconds and time.monotonic() > deadline):
+                return
             ready = select.select([self._sock], [], [], max(0.0, deadline - time.monotonic()))[0]
             if not ready:
                 return
@@ -192,11 +219,17 @@ class Prober:
                     sock.setblocking(False)
                     sock.connect((address, CLOSED_PORT))
                     waiting[sock.fileno()] = address, sock
-            # Linux limits these answers to one a second for each asker, with a small reserve.
+            # Linux limits these answers: one a second to each asker after six at once, and 1000 a second in all (net/ipv4/icmp.c).
             for _attempt in range(2):
-                for address, sock in waiting.values():
-                    with suppress(OSError):
+                for address, sock in list(waiting.values()):
+                    try:
                         sock.send(bytes(sizes[address] - HEADER_BYTES[self.family]))
+                    except ConnectionRefusedError:
+                        # The answer to the first packet, which came late.
+                        found.add(address)
+                        del waiting[sock.fileno()]
+                    except OSError:
+                        continue
                 found |= _refusing(waiting, DIRECTION_SECONDS / 2)
         return found
 
@@ -236,13 +269,13 @@ def quoted_destination(quoted: bytes, family: int, ident: int) -> str | None:
 
 
 def largest(prober: Prober, sizes: Sizes) -> Sizes:
-    """Return the largest size that each address answers, 0 if it answers none. sizes: those that it does not answer.
+    """Return the largest size up to its own that each address answers, 0 if it answers none. sizes: those that had no answer before.
 
     Each round tries STEPS sizes of each address at once, between the largest that passes and the smallest that does not.
     """
     smallest = SMALL_BYTES[prober.family]
     lows = {address: smallest for address, _size in prober.answering([(address, smallest) for address in sizes])}
-    highs = {address: sizes[address] for address in lows}
+    highs = {address: sizes[address] + 1 for address in lows}
     while undecided := [address for address in lows if highs[address] - lows[address] > 1]:
         tried = {address: between(lows[address], highs[address]) for address in undecided}
         passed = prober.answering([(address, size) for address, each in tried.items() for size in each])
@@ -259,6 +292,15 @@ def between(low: int, high: int) -> list[int]:
     return sorted({size for number in range(1, STEPS + 1) if low < (size := round(low + number * step)) < high})
 
 
+def is_stable(prober: Prober, found: Sizes) -> set[str]:
+    """Return the addresses for which a size always has an answer, and one byte more never does, in several attempts."""
+    stable = {address for address, size in found.items() if size}
+    for _attempt in range(ATTEMPTS):
+        passed = prober.answering([(address, size) for address in stable for size in (found[address], found[address] + 1)])
+        stable = {address for address in stable if (address, found[address]) in passed and (address, found[address] + 1) not in passed}
+    return stable
+
+
 def probe_rail(netdev: str, address: str, peers: Sequence[Peer]) -> Probed:
     """Probe all peers of one rail. An OSError of the socket becomes the error of the result."""
     try:
@@ -266,21 +308,55 @@ def probe_rail(netdev: str, address: str, peers: Sequence[Peer]) -> Probed:
     except OSError as error:
         return Probed(len(peers), error=f"cannot send from {address} on {netdev}: {error}")
     try:
-        sizes = {peer.address: peer.bytes for peer in peers}
-        passed = prober.answering(list(sizes.items()))
-        failed = {address: size for address, size in sizes.items() if (address, size) not in passed}
-        reached = largest(prober, failed) if failed else {}
-        # The peers that answer nothing are not a matter of sizes.
-        directed = [address for address, size in reached.items() if size][:MOST_DIRECTIONS]
-        sent = prober.arriving({address: failed[address] for address in directed}) if directed else {}
-        found = {peer.host: peer.address for peer in peers if peer.address in failed}
-        bad = {host: Short(reached[address], sent.get(address), prober.hops.get(address)) for host, address in found.items()}
-        return Probed(len(peers), bad)
+        return _probe(prober, peers)
     finally:
         prober.close()
 
 
-def probe(rails: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Probed]]:
-    """Yield the name and the result of each rail. rails: {"name", "netdev", "address", "peers": [{"host", "address", "bytes"}]}."""
-    for rail in rails:
-        yield str(rail["name"]), probe_rail(rail["netdev"], rail["address"], [Peer(**peer) for peer in rail["peers"]])
+def _probe(prober: Prober, peers: Sequence[Peer]) -> Probed:
+    sizes = {peer.address: peer.bytes for peer in peers}
+    passed = prober.answering(list(sizes.items()))
+    if prober.unsendable_bytes is not None:
+        return Probed(len(peers), error=f"{prober.netdev} cannot send {prober.unsendable_bytes} bytes: its MTU is smaller by now")
+    failed = {address: size for address, size in sizes.items() if (address, size) not in passed}
+    if not failed:
+        return Probed(len(peers))
+    searched = dict(list(failed.items())[:MOST_SEARCHED])
+    reached = largest(prober, searched)
+    stable = is_stable(prober, {address: size for address, size in reached.items() if size < failed[address]})
+    smallest = SMALL_BYTES[prober.family]
+    rest = [address for address in failed if address not in searched]
+    answered = prober.answering([request for address in rest for request in ((address, smallest), (address, failed[address]))])
+    for address in rest:
+        reached[address] = smallest if (address, smallest) in answered else 0
+        if reached[address] and (address, failed[address]) not in answered:
+            stable.add(address)
+    sent = prober.arriving({address: failed[address] for address in sorted(stable)}) if stable else {}
+    names = {peer.address: peer.host for peer in peers}
+    return Probed(
+        len(peers),
+        {
+            names[address]: Short(reached[address], sent.get(address), prober.hops.get(address))
+            for address in failed
+            if address in stable or not reached[address]
+        },
+        [names[address] for address in failed if reached[address] and address not in stable],
+    )
+
+
+def probe(rails: Iterable[Mapping[str, Any]]) -> dict[str, Probed]:
+    """Return the name and the result of each rail. All rails are probed at once.
+
+    rails: {"name", "netdev", "address", "peers": [{"host", "address", "bytes"}]}.
+    """
+    found: dict[str, Probed] = {}
+
+    def of_rail(rail: Mapping[str, Any]) -> None:
+        found[str(rail["name"])] = probe_rail(rail["netdev"], rail["address"], [Peer(**peer) for peer in rail["peers"]])
+
+    threads = [threading.Thread(target=of_rail, args=(rail,)) for rail in rails]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found

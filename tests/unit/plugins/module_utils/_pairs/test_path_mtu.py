@@ -14,11 +14,18 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pairs.path_mtu import Peer, between, probe_rail, quoted_destination
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.path_mtu import (
+    Peer,
+    Prober,
+    between,
+    is_stable,
+    probe_rail,
+    quoted_destination,
+)
 
 #: Host a (here), a switch, hosts b, c, d, e. The switch drops large frames to b, from c, and in both directions of e; d is well.
 NETWORK = """
@@ -78,6 +85,7 @@ def test_sizes_and_directions_through_a_switch_that_drops_large_frames(tmp_path:
     assert result == {
         "peers": 5,
         "error": "",
+        "unstable": [],
         "bad": {
             "b": {"bytes": 4000, "sent": False, "hop": None},
             "c": {"bytes": 1500, "sent": True, "hop": None},
@@ -92,6 +100,36 @@ def test_an_interface_without_the_address_is_an_error() -> None:
     found = probe_rail("nosuch0", "192.0.2.1", [Peer("b", "192.0.2.2", 9000)])
     assert (found.peers, found.bad) == (1, {})
     assert found.error.startswith("cannot send from 192.0.2.1 on nosuch0: ")
+
+
+class LossyPath:
+    """A stand-in for a Prober: sizes up to `limit` pass, but not the attempts whose numbers are in `lost`; those in `lucky` all pass."""
+
+    def __init__(self, limit: int, lost: frozenset[int] = frozenset(), lucky: frozenset[int] = frozenset()) -> None:
+        self.limit, self.lost, self.lucky, self.attempt = limit, lost, lucky, 0
+
+    def answering(self, requests: list[tuple[str, int]]) -> set[tuple[str, int]]:
+        self.attempt += 1
+        passes = [] if self.attempt in self.lost else [each for each in requests if each[1] <= self.limit or self.attempt in self.lucky]
+        return set(passes)
+
+
+@pytest.mark.parametrize(
+    ("path", "stable"),
+    [
+        (LossyPath(4000), {"b"}),
+        (LossyPath(4000, lost=frozenset({2})), set()),
+        (LossyPath(4000, lucky=frozenset({3})), set()),
+        (LossyPath(3000), set()),
+    ],
+    ids=["a limit", "a small packet is lost", "a large one passes", "another limit"],
+)
+def test_a_size_is_reported_only_if_it_always_passes_and_a_larger_one_never_does(path: Any, stable: set[str]) -> None:
+    assert is_stable(path, {"b": 4000}) == stable
+
+
+def test_a_peer_without_any_answer_has_no_size() -> None:
+    assert is_stable(cast("Prober", LossyPath(0)), {"b": 0}) == set()
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.path_mtu impor
     FOLDER,
     PLAN,
     check_path_mtu,
+    offsets,
     path_mtu_plan,
     rails_to_probe,
 )
@@ -54,8 +55,8 @@ def probed(
             elif ways:
                 sent = (one, other) not in lost if udp else None
                 bad[f"node{other}"] = {"bytes": min(lost[way] for way in ways), "sent": sent, "hop": hops.get(other)}
-        result = {"peers": nodes - 1, "bad": bad, "error": ""}
-        folder.write_json(folder.host_file(FOLDER, f"node{one}"), {"rail0": result, "rail1": {"peers": nodes - 1, "bad": {}, "error": ""}})
+        well = {"peers": nodes - 1, "bad": {}, "unstable": [], "error": ""}
+        folder.write_json(folder.host_file(FOLDER, f"node{one}"), {"rail0": {**well, "bad": bad}, "rail1": well})
     return folder
 
 
@@ -100,7 +101,7 @@ def test_proven_hosts_outside_of_the_play_are_probed_and_do_not_probe() -> None:
 def test_in_a_mesh_only_the_other_end_of_the_cable_is_probed() -> None:
     plan = path_mtu_plan(fleet(3, topology="mesh"), {})
     assert {peer["host"] for peer in rails_to_probe(plan, "node1")[0]["peers"]} == {"node2", "node3"}
-    plan["rail0"]["node3"]["network"] = "192.168.7.0/24"
+    plan["rail0"]["node3"]["address"] = "192.168.7.3"
     assert [peer["host"] for peer in rails_to_probe(plan, "node1")[0]["peers"]] == ["node2"]
 
 
@@ -111,7 +112,7 @@ def test_without_a_probe_there_is_no_finding(tmp_path: Path) -> None:
 def test_all_is_well(tmp_path: Path) -> None:
     found = judged(probed(tmp_path, 4, {}), 4)
     assert {finding.status for finding in found.values()} == {OK}
-    assert found["node1"].observed == "packets of 9000 bytes pass to and from 3 hosts"
+    assert found["node1"].observed == "packets of up to 9000 bytes pass to and from 3 hosts"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +134,7 @@ def test_a_switch_port_is_named_with_its_direction_and_no_other_host(tmp_path: P
     assert found["node3"].observed == words
     assert "1. On the switch, read and correct the MTU of the switch port of node3: it needs room for 9000 bytes" in found["node3"].remedy
     assert {host for host, finding in found.items() if finding.status != OK} == {"node3"}
-    assert found["node1"].observed == "packets of 9000 bytes pass, but not with node3: the finding there explains it"
+    assert found["node1"].observed == "packets of up to 9000 bytes pass to and from 2 hosts; not with node3: the finding there explains it"
 
 
 def test_a_single_path_is_reported_at_both_ends(tmp_path: Path) -> None:
@@ -141,12 +142,72 @@ def test_a_single_path_is_reported_at_both_ends(tmp_path: Path) -> None:
     assert {host for host, finding in found.items() if finding.status == ERROR} == {"node1", "node2"}
     assert found["node1"].observed.startswith("packets of 9000 bytes to node2 do not arrive")
     assert found["node2"].observed.startswith("packets of 9000 bytes from node1 do not arrive")
-    assert "each switch port on the path between node1 and node2" in found["node1"].remedy
+    assert "the links between switches on the path from node1 to node2, and of the ports of these hosts" in found["node1"].remedy
 
 
 def test_of_two_hosts_both_are_named(tmp_path: Path) -> None:
     found = judged(probed(tmp_path, 2, {(1, 2): 1500}), 2)
     assert {finding.status for finding in found.values()} == {ERROR}
+
+
+def test_a_loss_that_only_one_end_reports_accuses_nobody(tmp_path: Path) -> None:
+    """A request and its reply cross both directions, so a limit would show at both ends."""
+    folder = probed(tmp_path, 4, to_all(3, 4))
+    file = folder.host_file(FOLDER, "node3")
+    folder.write_json(file, {**folder.read_json(file), "rail0": {"peers": 3, "bad": {}, "unstable": [], "error": ""}})
+    found = judged(folder, 4)
+    assert {finding.status for finding in found.values()} == {OK, WARNING}
+    assert found["node1"].observed == "packets of any size get lost now and then, or only in one direction, with node3"
+
+
+def test_where_large_packets_arrive_both_ways_only_echo_is_treated_differently(tmp_path: Path) -> None:
+    folder = probed(tmp_path, 2, {(1, 2): 1500})
+    for one, other in (("node1", "node2"), ("node2", "node1")):
+        bad = {other: {"bytes": 1500, "sent": True, "hop": None}}
+        folder.write_json(folder.host_file(FOLDER, one), {"rail0": {"peers": 1, "bad": bad, "unstable": [], "error": ""}})
+    assert {finding.status for finding in judged(folder, 2).values()} == {WARNING}
+
+
+def test_packets_that_get_lost_now_and_then_are_a_warning(tmp_path: Path) -> None:
+    folder = probed(tmp_path, 2, {})
+    folder.write_json(folder.host_file(FOLDER, "node1"), {"rail0": {"peers": 1, "bad": {}, "unstable": ["node2"], "error": ""}})
+    found = judged(folder, 2)
+    assert (found["node1"].status, found["node2"].status) == (WARNING, OK)
+
+
+def test_a_limit_above_the_packets_of_rdma_is_a_warning(tmp_path: Path) -> None:
+    found = judged(probed(tmp_path, 4, to_all(3, 4, 4192)), 4)
+    assert found["node3"].status == WARNING
+    assert judged(probed(tmp_path / "less", 4, to_all(3, 4, 4191)), 4)["node3"].status == ERROR
+
+
+def test_half_of_the_paths_is_no_fault_of_a_host_port(tmp_path: Path) -> None:
+    """Two leaves, and the links between them have a small MTU."""
+    across = {(one, other): 1500 for one in range(1, 7) for other in range(1, 7) if (one <= 3) != (other <= 3)}
+    found = judged(probed(tmp_path, 6, across), 6)
+    assert {finding.status for finding in found.values()} == {ERROR}
+    assert all("the links between switches" in finding.remedy or "every switch port" in finding.remedy for finding in found.values())
+
+
+def test_two_bad_ports_of_three_do_not_accuse_the_third(tmp_path: Path) -> None:
+    found = judged(probed(tmp_path, 3, {**to_all(2, 3), **to_all(3, 3)}), 3)
+    assert {host for host, finding in found.items() if finding.status == ERROR} == {"node2", "node3"}
+
+
+def test_a_culprit_outside_of_the_play_is_reported_by_the_hosts_of_the_play(tmp_path: Path) -> None:
+    folder = probed(tmp_path, 4, to_all(4, 4))
+    found = {each.finding.host: each.finding for each in check_path_mtu(folder, fleet(3)) if each.finding.subject == "rail0"}
+    assert {finding.status for finding in found.values()} == {ERROR}
+    assert found["node1"].observed.startswith("packets of 9000 bytes to node4 do not arrive")
+
+
+@pytest.mark.parametrize("hosts", [2, 65, 66, 128, 129, 1000, 2001])
+def test_partners_are_mutual_and_not_too_many(hosts: int) -> None:
+    found = offsets(hosts)
+    assert len(found) == min(hosts - 1, len(found)) <= 64
+    assert len(found) >= min(hosts - 1, 60)
+    assert {(hosts - each) % hosts for each in found} == set(found)
+    assert 0 not in found
 
 
 def test_a_whole_rail_is_named_as_such(tmp_path: Path) -> None:
@@ -191,14 +252,14 @@ def test_a_host_that_did_not_probe_is_unknown_and_still_named_by_others(tmp_path
 
 def test_a_host_without_a_neighbor_on_the_rail_has_nothing_to_probe(tmp_path: Path) -> None:
     folder = probed(tmp_path, 2, {})
-    nothing = {"peers": 0, "bad": {}, "error": ""}
+    nothing = {"peers": 0, "bad": {}, "unstable": [], "error": ""}
     folder.write_json(folder.host_file(FOLDER, "node1"), {"rail0": nothing, "rail1": nothing})
     assert judged(folder, 2)["node1"].status == NOT_APPLICABLE
 
 
 def test_an_error_of_the_socket_is_unknown(tmp_path: Path) -> None:
     folder = probed(tmp_path, 2, {})
-    broken = {"peers": 1, "bad": {}, "error": "cannot send from 192.168.100.1 on ens1: [Errno 1] Operation not permitted"}
+    broken = {"peers": 1, "bad": {}, "unstable": [], "error": "cannot send from 192.168.100.1 on ens1: [Errno 1] Operation not permitted"}
     folder.write_json(folder.host_file(FOLDER, "node1"), {"rail0": broken, "rail1": broken})
     found = judged(folder, 2)
     assert (found["node1"].status, found["node1"].observed) == (UNKNOWN, broken["error"])
