@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A container whose management comes to depend on a rail: each way is named, and nothing of it stays."""
+"""A container whose routes and name server come to depend on a rail: each is named, and nothing of it stays."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_management_that_comes_to_depend_on_a_rail_is_named(lab: Lab, tmp_path: 
     assert {status for status, _seen in before.values()} == {"ok"}, before
     # The address of the rail, as the network stage would set it.
     address = lab.plan.node(HOST).rails[0].address
-    run(lab, "ip link set {rail} up; ip addr add " + address + " dev {rail}\n" + BREAK)
     try:
+        run(lab, "ip link set {rail} up; ip addr add " + address + " dev {rail}\n" + BREAK)
         broken = planes(lab, tmp_path / "broken")
     finally:
         run(lab, REPAIR + "ip addr del " + address + " dev {rail}; ip link set {rail} down\n")

@@ -4,8 +4,9 @@
 
 """What a host needs for its management, and through which interface: default routes, name servers, forwarding, the SSH daemon.
 
-Sources: /proc/net/route and /proc/net/ipv6_route (net/ipv4/fib_trie.c, net/ipv6/route.c) show the main table; policy rules are not read.
-/proc/net/tcp and tcp6 (proc(5)) show listeners; resolv.conf(5).
+Sources: /proc/net/route (net/ipv4/fib_trie.c) shows the main table of IPv4, and of a route with several next hops the first. Policy rules
+are not read, nor are routes of IPv6: /proc/net/ipv6_route mixes all tables.
+proc(5) for /proc/net/tcp and tcp6, which show listeners; resolv.conf(5).
 """
 
 from __future__ import annotations
@@ -16,12 +17,11 @@ import socket
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Union
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 
-ROUTES, ROUTES6 = "/proc/net/route", "/proc/net/ipv6_route"
+ROUTES = "/proc/net/route"
 IPV4_LISTENERS, IPV6_LISTENERS = "/proc/net/tcp", "/proc/net/tcp6"
 FORWARDING = "/proc/sys/net/ipv4/ip_forward"
 #: The file that programs read, and the one that systemd-resolved writes with the real servers.
@@ -31,18 +31,13 @@ _UP, _REJECT = 0x0001, 0x0200
 _TCP_LISTEN = "0A"
 _HEADER = "Iface"
 _SERVER = re.compile(r"^[ \t]*nameserver[ \t]+(\S+)", re.MULTILINE)
-_ROUTE6 = re.compile(
-    r"^([0-9a-f]{32}) ([0-9a-f]{2}) [0-9a-f]{32} [0-9a-f]{2} ([0-9a-f]{32}) ([0-9a-f]{8}) [0-9a-f]{8} [0-9a-f]{8} ([0-9a-f]{8}) +(\S+)$"
-)
-
-Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
 
 @dataclass(frozen=True)
 class Route:
-    """One route of the main table. gateway: None for a directly connected network."""
+    """One route of the main table of IPv4. gateway: None for a directly connected network."""
 
-    network: Network
+    network: ipaddress.IPv4Network
     netdev: str
     gateway: str | None
     metric: int
@@ -50,7 +45,7 @@ class Route:
 
 @dataclass(frozen=True)
 class DefaultRoute:
-    """A default route of a host; the lowest metric wins."""
+    """A default route of IPv4; the lowest metric wins."""
 
     netdev: str
     gateway: str | None
@@ -59,7 +54,10 @@ class DefaultRoute:
 
 @dataclass(frozen=True)
 class NameServer:
-    """A name server, and the interface through which the main table reaches it; None for a loopback address, or without a route."""
+    """A name server, and the interface that leads to it: by the main table, or by the zone of its address ("fe80::1%eth0").
+
+    None for a loopback address, for IPv6 without a zone, and without a route.
+    """
 
     address: str
     netdev: str | None
@@ -104,22 +102,6 @@ def _ipv4(text: str) -> str:
     return socket.inet_ntoa(struct.pack("=I", int(text, 16)))
 
 
-def parse_routes6(text: str) -> list[Route]:
-    """Parse /proc/net/ipv6_route, without routes of the loopback interface. Raises ParseError for another form."""
-    found = []
-    for line in text.splitlines():
-        match = _ROUTE6.match(line)
-        if match is None:
-            raise ParseError(f"not a route: {line[:200]!r}")
-        destination, length, gateway, metric, flags, netdev = match.groups()
-        if netdev == "lo" or not int(flags, 16) & _UP or int(flags, 16) & _REJECT:
-            continue
-        network = ipaddress.IPv6Network((int(destination, 16), int(length, 16)), strict=False)
-        hop = None if int(gateway, 16) == 0 else str(ipaddress.IPv6Address(int(gateway, 16)))
-        found.append(Route(network, netdev, hop, int(metric, 16)))
-    return found
-
-
 def parse_listeners(text: str) -> Iterator[tuple[str, int]]:
     """Yield address and port of each listener in /proc/net/tcp or tcp6. Raises ParseError for another form."""
     head, *lines = text.splitlines() or [""]
@@ -131,7 +113,8 @@ def parse_listeners(text: str) -> Iterator[tuple[str, int]]:
         try:
             if words[3] == _TCP_LISTEN:
                 packed = b"".join(struct.pack("=I", int(address[at : at + 8], 16)) for at in range(0, len(address), 8))
-                yield str(ipaddress.ip_address(packed)), int(number, 16)
+                found = ipaddress.ip_address(packed)
+                yield str(getattr(found, "ipv4_mapped", None) or found), int(number, 16)
         except (ValueError, IndexError, struct.error) as exc:
             raise ParseError(f"not a socket: {line[:200]!r}") from exc
 
@@ -144,9 +127,12 @@ def parse_forwarding(text: str) -> bool:
 
 
 def netdev_towards(address: str, routes: Sequence[Route]) -> str | None:
-    """Return the interface of the most specific route to an address, the one with the lowest metric; None without a route."""
-    wanted = ipaddress.ip_address(address)
-    having = [route for route in routes if route.network.version == wanted.version and wanted in route.network]
+    """Return the interface of the most specific route to an address, the one with the lowest metric; see NameServer."""
+    bare, _percent, zone = address.partition("%")
+    wanted = ipaddress.ip_address(bare)
+    if zone or wanted.is_loopback or not isinstance(wanted, ipaddress.IPv4Address):
+        return zone or None
+    having = [route for route in routes if wanted in route.network]
     best = max(having, key=lambda route: (route.network.prefixlen, -route.metric), default=None)
     return None if best is None else best.netdev
 
@@ -156,7 +142,6 @@ def read_planes(sys: SysRoot, *, running: bool) -> Planes | None:
     routes = sys.value(ROUTES, parse_routes) if running else None
     if routes is None:
         return None
-    routes += sys.value(ROUTES6, parse_routes6) or []
     defaults = [DefaultRoute(each.netdev, each.gateway, each.metric) for each in routes if each.network.prefixlen == 0]
     return Planes(
         sorted(defaults, key=lambda route: route.metric),
@@ -177,17 +162,18 @@ def _ssh_addresses(sys: SysRoot) -> list[str] | None:
 def _name_servers(sys: SysRoot) -> list[str]:
     """Return the addresses of the name servers; behind a resolver of the host itself (systemd-resolved), its own."""
     found = _addresses(sys.read(RESOLV_CONF) or "")
-    if found and all(ipaddress.ip_address(address).is_loopback for address in found):
+    if found and all(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in found):
         found = _addresses(sys.read(RESOLVED_CONF) or "") or found
     return found
 
 
 def _addresses(text: str) -> list[str]:
-    """Return the valid addresses of name servers in a resolv.conf, without zones; the resolver ignores others too."""
+    """Return the valid addresses of name servers in a resolv.conf; the resolver ignores others too."""
     found = []
     for word in _SERVER.findall(text):
         try:
-            found.append(str(ipaddress.ip_address(word.partition("%")[0])))
+            ipaddress.ip_address(word.partition("%")[0])
         except ValueError:
             continue
+        found.append(word)
     return found

@@ -22,8 +22,8 @@ declare(
     {
         "planes.route": Check(
             "network",
-            "default routes: none through a compute rail",
-            "`/proc/net/route`, `/proc/net/ipv6_route`",
+            "default routes of IPv4: none through a compute rail",
+            "`/proc/net/route`: the main table of IPv4",
             "`ip route del default dev IF`; remove the gateway from the file that configures the rail",
             sources=(_ROUTES,),
         ),
@@ -46,7 +46,7 @@ declare(
         ),
         "planes.ssh": Check(
             "network",
-            "the SSH daemon (port 22): it must not listen on a rail's address alone",
+            "the SSH daemon (port 22): it must not listen on addresses of rails alone",
             "`/proc/net/tcp`, `/proc/net/tcp6`",
             "remove the rail's address from `ListenAddress` in `/etc/ssh/sshd_config`, then reload sshd",
             sources=(_ROUTES, reads.file(IPV4_LISTENERS), reads.file(IPV6_LISTENERS, absent_means="the kernel has no IPv6")),
@@ -56,7 +56,6 @@ declare(
 
 STAGE = "network"
 SUBJECT = "management and data plane"
-EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 (what the kernel shows)
 
 
 def check_planes(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
@@ -87,7 +86,7 @@ def _route(host: str, planes: Planes, compute: Mapping[str, ResolvedRail]) -> It
     first = through[0]
     remedy = (
         f"1. On {host}, run `ip route del default dev {first.netdev}`. 2. Remove the gateway from the file that configures {first.netdev} "
-        f"(`networkctl status {first.netdev}` names it). Then the next boot does not add it again."
+        f"(`networkctl status {first.netdev}` names it). 3. If the route came by DHCP, set `UseGateway=no` in its section [DHCPv4]."
     )
     yield Finding(STAGE, "planes.route", host, SUBJECT, ERROR, words, _NO_ROUTE, remedy)
 
@@ -114,7 +113,8 @@ def _forward(host: str, planes: Planes, compute: Mapping[str, ResolvedRail]) -> 
         words = "net.ipv4.ip_forward is 1, so packets can pass between management network and rails"
         remedy = (
             f"1. If {host} runs Docker, Podman or Kubernetes, they need it: drop packets between rails and other interfaces. "
-            f"2. Otherwise run `sysctl net.ipv4.ip_forward=0` there, and find the file that sets it: `grep -r ip_forward /etc/sysctl.d`."
+            "2. Otherwise run `sysctl net.ipv4.ip_forward=0` there. 3. Find the file that sets it: `grep -r ip_forward /etc/sysctl.conf "
+            "/etc/sysctl.d /run/sysctl.d /usr/lib/sysctl.d`."
         )
         yield Finding(STAGE, "planes.forward", host, SUBJECT, WARNING, words, _NO_FORWARD, remedy)
     else:
@@ -129,7 +129,7 @@ def _ssh(host: str, planes: Planes, rails: Sequence[ResolvedRail]) -> Iterator[F
     addresses = {address: rail for rail in rails if (address := rail_ip(rail.rail)) is not None}
     listening = [address for address in planes.ssh if not ipaddress.ip_address(address).is_loopback]
     on_rails = [address for address in listening if address in addresses]
-    if not on_rails or EVERYWHERE & set(planes.ssh):
+    if len(on_rails) < len(listening) or not listening:
         seen = ", ".join(listening) or f"nothing listens on port {SSH_PORT}"
         yield Finding(STAGE, "planes.ssh", host, SUBJECT, OK, seen, _NO_SSH)
         return

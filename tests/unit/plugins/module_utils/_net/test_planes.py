@@ -22,7 +22,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import (
     parse_forwarding,
     parse_listeners,
     parse_routes,
-    parse_routes6,
     read_planes,
 )
 
@@ -34,12 +33,6 @@ enp0s2\t0002000A\t00000000\t0001\t0\t0\t1024\t00FFFFFF\t0\t0\t0
 ens1\t0064A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0                                                                              
 ens1\t0000000A\t00000000\t0200\t0\t0\t0\t000000FF\t0\t0\t0                                                                              
 """  # noqa: W291
-ZEROS = 32 * "0"
-ROUTES6 = f"""\
-fec00000000000000000000000000000 40 {ZEROS} 00 {ZEROS} 00000400 00000001 00000000 00000001   enp0s2
-{ZEROS} 00 {ZEROS} 00 fe800000000000000000000000000002 00000400 00000001 00000000 00000003   enp0s2
-{ZEROS} 00 {ZEROS} 00 {ZEROS} ffffffff 00000001 00000000 00200200       lo
-"""
 TCP = """\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 18210 1 0000000000000000 100 0 0 10 0
@@ -50,6 +43,7 @@ TCP = """\
 TCP6 = """\
   sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid
    0: 00000000000000000000000000000000:0016 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0
+   2: 0000000000000000FFFF00000264A8C0:0016 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0
    1: B80D0120000000000000000001000000:0016 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0
 """
 
@@ -58,7 +52,6 @@ def host(root: Path, **files: str) -> SysRoot:
     """A host; files: changed ones, "" for one that is missing."""
     tree = {
         "/proc/net/route": ROUTES,
-        "/proc/net/ipv6_route": ROUTES6,
         "/proc/net/tcp": TCP,
         "/proc/net/tcp6": TCP6,
         "/proc/sys/net/ipv4/ip_forward": "1\n",
@@ -80,31 +73,31 @@ def test_routes_of_the_main_table_without_unusable_ones() -> None:
         ("10.0.2.0/24", "enp0s2", None, 1024),
         ("192.168.100.0/24", "ens1", None, 0),
     ]
-    assert [(str(each.network), each.netdev, each.gateway) for each in parse_routes6(ROUTES6)] == [
-        ("fec0::/64", "enp0s2", None),
-        ("::/0", "enp0s2", "fe80::2"),
-    ]
 
 
 def test_the_most_specific_route_with_the_lowest_metric_leads() -> None:
-    routes = [*parse_routes(ROUTES), *parse_routes6(ROUTES6)]
-    found = {address: netdev_towards(address, routes) for address in ("192.168.100.9", "8.8.8.8", "fec0::1", "2001:db8::1")}
-    assert found == {"192.168.100.9": "ens1", "8.8.8.8": "enp0s2", "fec0::1": "enp0s2", "2001:db8::1": "enp0s2"}
-    assert netdev_towards("8.8.8.8", routes[1:3]) is None
+    routes = parse_routes(ROUTES)
+    assert [netdev_towards(address, routes) for address in ("192.168.100.9", "8.8.8.8")] == ["ens1", "enp0s2"]
+    assert netdev_towards("8.8.8.8", routes[1:]) is None
+
+
+@pytest.mark.parametrize(("address", "netdev"), [("127.0.0.53", None), ("fe80::1%ens1", "ens1"), ("2001:db8::1", None), ("::1", None)])
+def test_loopback_and_ipv6_have_no_route_in_the_table_of_ipv4(address: str, netdev: str | None) -> None:
+    assert netdev_towards(address, parse_routes(ROUTES)) == netdev
 
 
 def test_listeners_of_a_port() -> None:
     assert list(parse_listeners(TCP)) == [("0.0.0.0", 22), ("192.168.100.1", 22), ("127.0.0.1", 53)]
-    assert list(parse_listeners(TCP6)) == [("::", 22), ("2001:db8::1", 22)]
+    assert list(parse_listeners(TCP6)) == [("::", 22), ("192.168.100.2", 22), ("2001:db8::1", 22)]
 
 
 def test_a_host(tmp_path: Path) -> None:
     planes = read_planes(host(tmp_path), running=True)
     assert planes is not None
-    assert planes.default_routes == [DefaultRoute("enp0s2", "10.0.2.2", 1024), DefaultRoute("enp0s2", "fe80::2", 1024)]
+    assert planes.default_routes == [DefaultRoute("enp0s2", "10.0.2.2", 1024)]
     assert planes.name_servers == [NameServer("10.0.2.3", "enp0s2"), NameServer("192.168.100.53", "ens1")]
     assert planes.forwarding is True
-    assert planes.ssh == ["0.0.0.0", "192.168.100.1", "2001:db8::1", "::"]
+    assert planes.ssh == ["0.0.0.0", "192.168.100.1", "192.168.100.2", "2001:db8::1", "::"]
 
 
 def test_a_captured_tree_and_a_kernel_without_ipv4_have_none(tmp_path: Path) -> None:
@@ -135,8 +128,6 @@ def test_another_form_of_routes_is_refused(text: str) -> None:
 
 
 def test_another_form_of_other_tables_is_refused() -> None:
-    with pytest.raises(ParseError, match="not a route"):
-        parse_routes6("fec0 40\n")
     with pytest.raises(ParseError, match="not a table of sockets"):
         list(parse_listeners("nothing"))
     with pytest.raises(ParseError, match="not a socket"):
@@ -150,7 +141,7 @@ def test_forwarding_is_a_switch() -> None:
 
 
 def test_without_ipv6_the_table_of_ipv4_counts_alone(tmp_path: Path) -> None:
-    planes = read_planes(host(tmp_path, **{"/proc/net/tcp6": "", "/proc/net/ipv6_route": ""}), running=True)
+    planes = read_planes(host(tmp_path, **{"/proc/net/tcp6": ""}), running=True)
     assert planes is not None
     assert planes.ssh == ["0.0.0.0", "192.168.100.1"]
 
