@@ -21,13 +21,15 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.fleet_checks im
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import HOST_CHECKS, host_findings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import measurable_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder, is_plane, run_id
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import is_plane, run_id
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.policy import apply_rules, shared_rules
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import COMPLETED, mark_symptoms
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import COMPLETED, is_under_way, mark_symptoms
 from ansible_collections.rdma.cluster.plugins.plugin_utils._troubleshoot.trees import EVERY, MEASURED, TREES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._troubleshoot.walk import text, walk
 
 FILE, TEXT_FILE = "troubleshooting.json", "troubleshooting.txt"
+#: How many earlier runs are searched for measurements.
+RUNS = 100
 #: The stage of the findings about a host as a whole.
 FIRST = "preflight"
 
@@ -42,9 +44,10 @@ class ActionModule(RunAction):
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         self._problems = {host: [str(each) for each in found] for host, found in options["problems"].items() if found}
         walked = walk(TREES[options["symptom"]], all_checks(), cache(self._findings))
-        measured = self._measured.path.name if self._measured else ""
-        explained = text(walked, len(self._hosts), f"the run {measured}" if measured else "")
-        stored = self.folder.write_json(FILE, {**walked.to_dict(), "measured_by": measured or None})
+        measured = {stage: sorted({run for _finding, run in found}) for stage, found in self._measured.items() if found}
+        words = "; ".join(f"{stage}: {', '.join(runs)}" for stage, runs in measured.items())
+        explained = text(walked, len(self._hosts), words)
+        stored = self.folder.write_json(FILE, {**walked.to_dict(), "measured_by": measured})
         self.folder.write(TEXT_FILE, explained + "\n")
         path = walked.to_dict()
         return {"explained": explained, "stored": str(stored), "explained_by": path["explained_by"], "path": path["path"]}
@@ -54,9 +57,18 @@ class ActionModule(RunAction):
         return list(self.variables["ansible_play_hosts_all"])
 
     @cached_property
-    def _measured(self) -> RunFolder | None:
-        """The newest earlier run that has findings of a measuring stage."""
-        return self.folder.newest_with(*(f"findings/{stage}" for stage in MEASURED))
+    def _measured(self) -> dict[str, list[tuple[Finding, str]]]:
+        """Measuring stage → its findings on each host and plane, of the newest earlier run that judged it, with that run's ID."""
+        found: dict[str, list[tuple[Finding, str]]] = {stage: [] for stage in MEASURED}
+        known: set[tuple[str, str]] = set()
+        for run in self.folder.earlier_runs()[:RUNS]:
+            for stage in MEASURED:
+                for name in (*run.hosts_of(stage), *run.planes_of(stage)):
+                    judged = run.known_findings(stage, name)
+                    if (stage, name) not in known and not is_under_way(judged):
+                        known.add((stage, name))
+                        found[stage] += [(finding, run.path.name) for finding in judged]
+        return found
 
     @cached_property
     def _known(self) -> dict[str, Known]:
@@ -67,15 +79,14 @@ class ActionModule(RunAction):
 
     @cached_property
     def _intents(self) -> dict[str, Intent]:
-        return {host: {**each.intent, "allowed": self.allowed} for host, each in self._known.items() if each.intent is not None}
+        return {host: {**each.intent, "allowed": self.allowed_on(host)} for host, each in self._known.items() if each.intent is not None}
 
     def _findings(self, stage: str) -> list[Finding]:
         """The findings of a stage on all hosts, by the site's own rules, with marks on those that follow from others."""
         if stage == EVERY:
             return [finding for host in self._hosts for finding in self._of_host(host)]
         if stage in MEASURED:
-            found = [] if self._measured is None else self._measured.all_findings()
-            return [finding for finding in found if finding.stage == stage and (finding.host in self._hosts or is_plane(finding.host))]
+            return [finding for finding, _run in self._measured[stage] if finding.host in self._hosts or is_plane(finding.host)]
         by_host = self._by_host(stage)
         today, shared = datetime.now(UTC).date(), shared_rules(self._intents.values())
         ruled: list[Finding] = []
@@ -113,7 +124,10 @@ class ActionModule(RunAction):
             return [Finding(FIRST, "intent.value", host, "intent", ERROR, seen, "an intent without mistakes", remedy)]
         known = self._known.get(host)
         if known is None:
-            remedy = f"1. On the control node, run `ansible {host} -m ansible.builtin.ping`. 2. Read its console if it does not answer."
+            remedy = (
+                f"1. On the control node, run `ansible {host} -m ansible.builtin.ping`. 2. Read its console if it does not answer. "
+                f"3. To check the other hosts meanwhile, run again with `--limit '!{host}'`."
+            )
             seen = "it cannot be reached, or its facts could not be read"
             return [Finding(FIRST, COMPLETED, host, "stage", UNKNOWN, seen, "a host that answers", remedy)]
         if known.problem:

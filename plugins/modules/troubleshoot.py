@@ -13,8 +13,9 @@ description:
   - Goes through the decision tree of a symptom. Each question of the tree is answered by checks of the gates. The module stops at the first
     question that explains the symptom, and prints the questions up to there with their answers.
   - An answer is C(yes), C(yes, with warnings), C(no), C(not known), C(not measured) or C(does not apply). Only C(no) explains the symptom;
-    for the first question, whether every host answers, also C(not known).
-  - Checks of the pairs and collectives stages use the findings of the last run that measured. The module measures nothing.
+    for the first question, whether every host answers, also C(not known). A bad measurement of bandwidth is the symptom itself, and does
+    not end the walk.
+  - Checks of the pairs and collectives stages use the findings of the newest run that judged the host. The module measures nothing.
   - Uses the intents, facts and fabric graphs that M(rdma.cluster.intent), M(rdma.cluster.observe) and M(rdma.cluster.fabric_read) have
     read in this run.
   - Stores the text and the data in the folder of this run, as C(troubleshooting.txt) and C(troubleshooting.json). It changes nothing.

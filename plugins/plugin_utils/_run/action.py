@@ -142,11 +142,16 @@ class RunAction(CleanAnswers):
     def local_file(self, name: str) -> Path:
         """A file on the control node. Raises AnsibleError if there is none.
 
-        A relative path starts at the folder of the host's inventory. If there is no such file, at the playbook's folder or its files/.
+        A relative path starts at the folder of the host's inventory; in a task that runs once, of the first host's. If there is no such
+        file, it starts at the playbook's folder or its files/.
         """
         inventory = "" if "inventory_dir" in self._raw_facts(self.variables) else self.variables.get("inventory_dir")
         beside = Path(inventory, name) if inventory else None
         return beside if beside and beside.is_file() else Path(self._find_needle("files", name))  # type: ignore[no-untyped-call]
+
+    def allowed_on(self, host: str) -> dict[str, bool]:
+        """The same as `allowed` for any host of the play."""
+        return {effect: self._is_allowed(host, f"{effect}_allowed") for effect in CHECKED_EFFECTS}
 
     def plan_text(self, name: str) -> str:
         """A cable plan on the control node (local_file) as text. Raises ParseError."""
@@ -187,7 +192,11 @@ class RunAction(CleanAnswers):
 
     def _load_allowed(self, host: str) -> bool:
         """Whether a host may be measured while it is in use."""
-        variables, name = self.variables["hostvars"][host], "rdma_load_allowed"
+        return self._is_allowed(host, "rdma_load_allowed")
+
+    def _is_allowed(self, host: str, name: str) -> bool:
+        """A permission of any host of the play; the recorded one if the host's facts set it."""
+        variables = self.variables["hostvars"][host]
         forged = name in self._raw_facts(variables)
         return bool(boolean(self._noted(host, name, False) if forged else variables.get(name, False)))  # type: ignore[no-untyped-call]
 

@@ -204,19 +204,16 @@ class RunFolder:
 
         parse: converts the JSON object in the file, or raises ParseError. A damaged file counts as missing, with a warning.
         """
-        runs = sorted((path.name for path in self.path.parent.iterdir() if RUN_ID.fullmatch(path.name)), reverse=True)
-        for run in runs:
-            if run < self.path.name:
-                found = if_sound(self.path.parent / run / name, parse)
-                if found is not None:
-                    return run, found
+        for run in self.earlier_runs():
+            found = if_sound(run.path / name, parse)
+            if found is not None:
+                return run.path.name, found
         return None
 
-    def newest_with(self, *names: str) -> RunFolder | None:
-        """The newest earlier run with any of these files or folders."""
+    def earlier_runs(self) -> list[RunFolder]:
+        """The earlier runs, the newest first."""
         runs = sorted((path for path in self.path.parent.iterdir() if RUN_ID.fullmatch(path.name)), reverse=True)
-        found = (run for run in runs if run.name < self.path.name and any((run / name).exists() for name in names))
-        return next((RunFolder(run) for run in found), None)
+        return [RunFolder(run) for run in runs if run.name < self.path.name]
 
     def of_run(self, run: str, name: str, parse: Callable[[Any], T] = dict) -> T | None:  # type: ignore[assignment]
         """A file of another run, or None if it is missing or damaged. parse: as in `earlier`."""

@@ -19,6 +19,7 @@ MEASURED = ("pairs", "collectives")
 #: rdma_measure: also what has a valid proof.
 MEASURE_PAIRS = "ansible-playbook rdma.cluster.pairs -e rdma_measure=true"
 MEASURE_COLLECTIVES = "ansible-playbook rdma.cluster.collectives -e rdma_measure=true"
+MEASURE_PATH_MTU = "ansible-playbook rdma.cluster.validate"
 MEASURE_SPINES = "ansible-playbook rdma.cluster.fabric rdma.cluster.pairs -e rdma_measure=true"
 
 
@@ -27,6 +28,7 @@ class Step:
     """One question. checks: the IDs that answer it. why: how a bad answer explains the symptom.
 
     measure: what to run if it was not measured. unknown_explains: whether an answer that could not be read is itself the explanation.
+    explains: whether a bad answer ends the walk. A bad measurement is the symptom itself, and does not.
     """
 
     question: str
@@ -34,6 +36,7 @@ class Step:
     why: str
     measure: str = ""
     unknown_explains: bool = False
+    explains: bool = True
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ ADDRESSES = Step(
 SUBNET_MANAGER = Step(
     "Does each InfiniBand plane have exactly its planned subnet managers?",
     ("link.sm",),
-    "Without a subnet manager, ports stay in INIT. Two managers change the routes in turns.",
+    "Without a subnet manager, ports stay in INIT. A second one with other settings can take over, and change routes or partitions.",
 )
 CLEAN_LINKS = Step(
     "Are the links free of new errors, failures and bad optics?",
@@ -160,6 +163,13 @@ SCOPE = Step(
     ("pair.bandwidth", "pair.latency", "pair.errors", "pair.oversubscription", "collective.busbw", "collective.ladder", "collective.hcas"),
     "The measurements say whether the whole fabric, a group of hosts, or one host or rail is slow.",
     MEASURE_PAIRS,
+    explains=False,
+)
+PATH_MTU = Step(
+    "Did packets of the interfaces' MTU pass between all hosts?",
+    ("network.path_mtu",),
+    "If a switch port drops large packets, small messages pass and large ones are lost: a job starts, and then hangs.",
+    MEASURE_PATH_MTU,
 )
 REGISTRATION = Step(
     "May logins and the services that start jobs lock enough memory?",
@@ -188,6 +198,7 @@ TREES: dict[str, Tree] = {
                 SCOPE,
                 STRAGGLERS,
                 LINKS,
+                PATH_MTU,
                 CLEAN_LINKS,
                 SLOTS,
                 ROUTES,
@@ -207,7 +218,21 @@ TREES: dict[str, Tree] = {
         Tree(
             "hang",
             "a job hangs at start or in the middle",
-            (HOSTS, GPU_DRIVER, DEVICES, LINKS, SUBNET_MANAGER, ADDRESSES, NCCL, VERSIONS, REGISTRATION, MEMORY, CLEAN_LINKS, LOSSLESS),
+            (
+                HOSTS,
+                GPU_DRIVER,
+                DEVICES,
+                LINKS,
+                PATH_MTU,
+                SUBNET_MANAGER,
+                ADDRESSES,
+                NCCL,
+                VERSIONS,
+                REGISTRATION,
+                MEMORY,
+                CLEAN_LINKS,
+                LOSSLESS,
+            ),
             (
                 "Read the log of the job: `ansible-playbook rdma.cluster.diagnose -e rdma_job_log=FILE`, with the output of all ranks.",
                 "Start the job again with `NCCL_DEBUG=INFO` and `NCCL_DEBUG_SUBSYS=INIT,NET`, and diagnose that log.",
@@ -247,7 +272,7 @@ TREES: dict[str, Tree] = {
         Tree(
             "drops",
             "buffers overrun, packets are discarded or arrive out of order",
-            (HOSTS, LOSSLESS, LINKS, CLEAN_LINKS, LOSSLESS_LOAD, SLOTS),
+            (HOSTS, LOSSLESS, LINKS, PATH_MTU, CLEAN_LINKS, LOSSLESS_LOAD, SLOTS),
             (
                 "On the hosts, compare two readings: `ethtool -S IFACE | grep -E 'discard|drop|pause|out_of_sequence'`.",
                 "On the switches, read discards and pause frames of the ports to these hosts, and compare their PFC priority and MTU.",
@@ -257,7 +282,7 @@ TREES: dict[str, Tree] = {
         Tree(
             "mesh",
             "hosts with direct cables between them do not connect",
-            (HOSTS, DEVICES, LINKS, ADDRESSES, ROUTES, NCCL, VERSIONS),
+            (HOSTS, DEVICES, LINKS, ADDRESSES, PATH_MTU, ROUTES, NCCL, VERSIONS),
             (
                 "Ping each neighbor through its cable: `ping -I IFACE NEIGHBOR`. Each cable needs its own subnet.",
                 "Compare the cabling with the plan: `lldpcli show neighbors` on each host.",

@@ -82,7 +82,7 @@ def _answer(step: Step, checks: Mapping[str, Check], findings: Findings) -> Answ
         for status, words in ((ERROR, NO), (UNKNOWN, NOT_KNOWN), (WARNING, WARNED), (OK, YES), (NOT_APPLICABLE, ABSENT))
         if status in statuses
     )
-    explains = ERROR in statuses or (step.unknown_explains and UNKNOWN in statuses)
+    explains = step.explains and (ERROR in statuses or (step.unknown_explains and UNKNOWN in statuses))
     return Answer(step, answer, tuple(found), explains)
 
 
@@ -127,6 +127,10 @@ def _steps(steps: Iterable[str]) -> list[list[str]]:
 def _possible(path: Sequence[Answer], explained_by: int | None) -> list[str]:
     """The sections about what was not known, and about warnings, in the order of the path."""
     rest = path if explained_by is None else path[:-1]
-    sections = (("NOT KNOWN, SO NOT EXCLUDED", UNKNOWN), ("WARNINGS ON THE PATH, WHICH MAY CONTRIBUTE", WARNING))
+    sections = (
+        ("MEASURED BADLY, FOR WHICH A CAUSE IS TO BE FOUND", ERROR),
+        ("NOT KNOWN, SO NOT EXCLUDED", UNKNOWN),
+        ("WARNINGS ON THE PATH, WHICH MAY CONTRIBUTE", WARNING),
+    )
     found = [(title, [finding for answer in rest for finding in answer.having(status)]) for title, status in sections]
     return [section(title, offender_lines(findings)) for title, findings in found if findings]

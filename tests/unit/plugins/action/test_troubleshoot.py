@@ -65,7 +65,7 @@ def test_an_intent_with_mistakes_is_named(tmp_path: Path) -> None:
     assert answer["answer"] == "no"
 
 
-def test_measured_results_are_those_of_the_newest_run_that_measured(tmp_path: Path) -> None:
+def test_measured_results_are_those_of_the_newest_run_that_judged_the_host(tmp_path: Path) -> None:
     finding = {
         "stage": "pairs",
         "check": "pair.bandwidth",
@@ -75,15 +75,25 @@ def test_measured_results_are_those_of_the_newest_run_that_measured(tmp_path: Pa
         "observed": "3 Gb/s",
         "expected": "98 Gb/s",
     }
-    for run, status in (("20260101T000000Z-1", "ok"), ("20260102T000000Z-1", "error")):
+    under_way = {"check": "stage.completed", "subject": "stage", "status": "unknown"}
+    for run, host, changed in (
+        ("20260101T000000Z-1", "node1", {"status": "ok"}),
+        ("20260102T000000Z-1", "node1", {"status": "error"}),
+        # Other hosts, and a run that was ended before its gate.
+        ("20260103T000000Z-1", "node2", {"host": "node2", "status": "ok"}),
+        ("20260104T000000Z-1", "node1", under_way),
+    ):
         folder = tmp_path / "artifacts" / run / "findings/pairs"
         folder.mkdir(parents=True)
-        (folder / "node1.json").write_text(json.dumps([{**finding, "status": status}]))
-    (tmp_path / "artifacts/20260103T000000Z-1/findings/link").mkdir(parents=True)
+        (folder / f"{host}.json").write_text(json.dumps([{**finding, **changed}]))
     done = troubleshoot(tmp_path, {"node1": {}}, "-e", "rdma_symptom=slow")
     data = stored(tmp_path)
-    assert (data["measured_by"], data["explained_by"]) == ("20260102T000000Z-1", 2), done.stdout + done.stderr
-    assert "Measured results are from the run 20260102T000000Z-1." in done.stdout
+    assert data["measured_by"]["pairs"] == ["20260102T000000Z-1", "20260103T000000Z-1"], done.stdout + done.stderr
+    assert data["path"][1]["answer"] == "no"
+    # A bad measurement is the symptom and no explanation.
+    assert data["explained_by"] != 2
+    assert "Measured results are from pairs: 20260102T000000Z-1, 20260103T000000Z-1." in done.stdout
+    assert "MEASURED BADLY, FOR WHICH A CAUSE IS TO BE FOUND\n  node1, rail0: pair.bandwidth is error (pairs stage)" in done.stdout
 
 
 @pytest.mark.parametrize(("words", "expected"), [((), "Name the symptom: -e rdma_symptom=slow"), (("-e", "rdma_symptom=slwo"), "slwo")])

@@ -71,6 +71,13 @@ def test_it_stops_at_the_first_question_with_an_error() -> None:
     assert [each.check for each in found.path[-1].findings] == ["link.rate"]
 
 
+def test_a_bad_measurement_is_the_symptom_and_does_not_end_the_walk() -> None:
+    found = walked("slow", finding("pair.bandwidth", ERROR), finding("pcie.link", ERROR))
+    assert [each.answer for each in found.path].count("no") == 2
+    assert found.path[-1].findings[0].check == "pcie.link"
+    assert "MEASURED BADLY, FOR WHICH A CAUSE IS TO BE FOUND\n  node1, rail0: pair.bandwidth is error" in text(found, 1, "")
+
+
 def test_a_stage_behind_the_explanation_is_not_asked() -> None:
     cluster = Cluster(finding("stage.completed", OK), finding("gpu.driver", ERROR))
     assert walk(TREES["hang"], all_checks(), cluster).explained_by == 2
