@@ -11,6 +11,8 @@ from lab import remote
 from lab.cluster import Lab
 from lab.plan import Node
 
+#: Shell: the interface of a rail, by its MAC.
+NETDEV = "netdev=$(basename $(dirname $(grep -li {mac} /sys/class/net/*/address)))"
 MODULES = ["ib_core", "ib_uverbs", "rdma_cm", "rdma_ucm", "rdma_rxe"]
 
 
@@ -18,6 +20,13 @@ def say(lab: Lab, node: Node, command: str) -> str:
     answer = remote.execute(node, lab.folder, command)
     assert answer.status == 0, f"{node.name}: `{command}`: {answer.stderr}"
     return answer.stdout
+
+
+def run_with_netdev(lab: Lab, node: Node, command: str, *, rail: int = 0) -> str:
+    """Return what a command prints on a node. netdev is the interface of the rail."""
+    done = remote.execute(node, lab.folder, f"set -e; {NETDEV.format(mac=node.rails[rail].mac)}; {command}", timeout_seconds=120)
+    assert done.status == 0, f"{node.name}: {command}: {done.stderr}"
+    return done.stdout.strip()
 
 
 def assert_rails(lab: Lab, node: Node) -> None:

@@ -12,20 +12,13 @@ import pytest
 from lab import remote
 from lab.cluster import Lab
 from lab.plan import Node
+from tests.verify.nodes import run_with_netdev as run
 from tests.verify.site import Site
 
-NETDEV = "netdev=$(basename $(dirname $(grep -li {mac} /sys/class/net/*/address)))"
 #: Of no rail's subnet: what an admin has added for a purpose of his own.
 FOREIGN = "10.77.0.1/24"
 PLANNED_MTU, DRIFTED_MTU = 9000, 8000
 WAIT_SECONDS = 90
-
-
-def run(lab: Lab, node: Node, command: str, *, rail: int = 0) -> str:
-    """What a command prints on a node. netdev is the interface of the rail."""
-    done = remote.execute(node, lab.folder, f"set -e; {NETDEV.format(mac=node.rails[rail].mac)}; {command}", timeout_seconds=120)
-    assert done.status == 0, f"{node.name}: {command}: {done.stderr}"
-    return done.stdout.strip()
 
 
 @pytest.fixture(scope="module")
