@@ -31,6 +31,8 @@ COMPLETED = "stage.completed"
 AT_GATE = "every task of the stage done, and the host at its gate"
 #: The subject of a finding on a rail: "rail 0 (rail0, 0000:21:00.0, ens1)".
 RAIL = re.compile(r"rail \d+ \(([^,)]+)[,)]")
+#: Checks whose subject is the name of a rail.
+ON_RAILS = ("pair.bandwidth", "network.path_mtu")
 
 
 def under_way(stage: str, host: str) -> Finding:
@@ -63,6 +65,7 @@ def mark_symptoms(findings: Sequence[Finding], earlier: Iterable[Finding] = ()) 
     """
     known = [*earlier, *findings]
     rails = {match[1] for each in known if (match := RAIL.match(each.subject))}
+    rails |= {each.subject for each in known if each.check in ON_RAILS}
     errors: dict[tuple[str, str], Finding] = {}
     for each in known:
         if each.status == ERROR and each.silenced_by is None:

@@ -67,6 +67,11 @@ def test_one_missing_device_explains_what_every_later_gate_says_of_its_rail() ->
     assert marks(symptoms, NO_DEVICE) == [f"driver.device on {RAIL0}"] * 4
 
 
+def test_a_run_of_the_pairs_alone_knows_its_rails_by_its_own_findings() -> None:
+    limit = found("network.path_mtu", "rail0", "error")
+    assert marks([found("pair.bandwidth", "rail0"), found("pair.bandwidth", "rail1"), limit]) == ["network.path_mtu on rail0", None, None]
+
+
 def test_another_rail_and_another_kind_of_trouble_stay_findings_of_their_own() -> None:
     others = [
         found("link.state", RAIL1),
