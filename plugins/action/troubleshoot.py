@@ -21,9 +21,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.fleet_checks im
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import HOST_CHECKS, host_findings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import measurable_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import is_plane, run_id
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import if_sound, is_plane, run_id
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.policy import apply_rules, shared_rules
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import COMPLETED, is_under_way, mark_symptoms
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import COMPLETED, mark_symptoms
 from ansible_collections.rdma.cluster.plugins.plugin_utils._troubleshoot.trees import EVERY, MEASURED, TREES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._troubleshoot.walk import text, walk
 
@@ -62,10 +62,12 @@ class ActionModule(RunAction):
         found: dict[str, list[tuple[Finding, str]]] = {stage: [] for stage in MEASURED}
         known: set[tuple[str, str]] = set()
         for run in self.folder.earlier_runs()[:RUNS]:
+            if (if_sound(run.path / "summary.json") or {}).get("check_mode"):
+                continue
             for stage in MEASURED:
                 for name in (*run.hosts_of(stage), *run.planes_of(stage)):
-                    judged = run.known_findings(stage, name)
-                    if (stage, name) not in known and not is_under_way(judged):
+                    judged = [each for each in run.known_findings(stage, name) if each.check != COMPLETED and each.caused_by is None]
+                    if (stage, name) not in known and any(each.status != UNKNOWN for each in judged):
                         known.add((stage, name))
                         found[stage] += [(finding, run.path.name) for finding in judged]
         return found

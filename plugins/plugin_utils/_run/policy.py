@@ -54,6 +54,7 @@ class Decision:
     out: dict[str, str]
     stops: bool
     planes: dict[str, str] = field(default_factory=dict)
+    check_mode: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -64,17 +65,22 @@ class Decision:
         if self.planes:
             names = ", ".join(self.planes)
             out = f", nor do {len(self.out)} of {self.hosts} hosts: {', '.join(self.out)}" if self.out else ""
-            whole = "excluding hosts cannot fix that. The build stops" if self.stops else "the build continues"
-            return f"{self.stage} gate: {names} does not pass{out}; {whole}."
+            do = "does" if len(self.planes) == 1 else "do"
+            whole = "excluding hosts cannot fix that. The build stops" if self.stops else self._gentle
+            return f"{self.stage} gate: {names} {do} not pass{out}; {whole}."
         if not self.out:
             return f"{self.stage} gate: all {self.hosts} hosts pass."
         share = f"{len(self.out)} of {self.hosts} hosts do not pass ({percent(len(self.out), self.hosts):.3g} %)"
         names = ", ".join(self.out)
         if self.stops:
             return f"{self.stage} gate: {share}; policy {self.policy} allows {self.limit_percent:g} %. The build stops: {names}."
-        if self.policy == QUARANTINE:
+        if self.policy == QUARANTINE and not self.check_mode:
             return f"{self.stage} gate: {share}; policy quarantine allows {self.limit_percent:g} %. The build continues without {names}."
-        return f"{self.stage} gate: {share}; the build continues: {names}."
+        return f"{self.stage} gate: {share}: {names}; {self._gentle}."
+
+    @property
+    def _gentle(self) -> str:
+        return "check mode stops no host" if self.check_mode else "the policy report stops no host"
 
 
 def decide(
@@ -94,7 +100,8 @@ def decide(
     policy = settings["policy"]
     limit = float(settings["max_failed_percent"] or 0) if policy == QUARANTINE else 0.0
     beyond = bool(planes) or (bool(out) and (percent(len(out), hosts) > limit or len(out) >= hosts))
-    return Decision(stage, policy, limit, hosts, dict(out), stops=beyond and policy != REPORT and not check_mode, planes=dict(planes or {}))
+    stops = beyond and policy != REPORT and not check_mode
+    return Decision(stage, policy, limit, hosts, dict(out), stops, dict(planes or {}), check_mode)
 
 
 def percent(part: int, whole: int) -> float:

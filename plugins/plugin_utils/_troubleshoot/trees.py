@@ -195,6 +195,7 @@ TREES: dict[str, Tree] = {
             "a job, or all-reduce, is slower than expected",
             (
                 HOSTS,
+                DEVICES,
                 SCOPE,
                 STRAGGLERS,
                 LINKS,
@@ -220,8 +221,8 @@ TREES: dict[str, Tree] = {
             "a job hangs at start or in the middle",
             (
                 HOSTS,
-                GPU_DRIVER,
                 DEVICES,
+                GPU_DRIVER,
                 LINKS,
                 PATH_MTU,
                 SUBNET_MANAGER,
@@ -242,7 +243,7 @@ TREES: dict[str, Tree] = {
         Tree(
             "gdr",
             "GPUDirect RDMA is not used, or NCCL's log has no GDRDMA",
-            (HOSTS, GPU_DRIVER, DEVICES, GPUDIRECT, PEER_TO_PEER, SLOTS, NCCL, GPU_MEASURED),
+            (HOSTS, DEVICES, GPU_DRIVER, GPUDIRECT, PEER_TO_PEER, SLOTS, NCCL, GPU_MEASURED),
             (
                 "Search NCCL's log for `/GDRDMA` on each channel: `NCCL_DEBUG=INFO`.",
                 "On one host, compare `nvidia-smi topo -m` with the rails: the path must be PIX or PXB, or the platform's own (C2C).",
@@ -252,7 +253,7 @@ TREES: dict[str, Tree] = {
         Tree(
             "ecmp",
             "some paths across the spines are overloaded while others are idle",
-            (HOSTS, LINKS, ROUTES, CLEAN_LINKS, LOSSLESS, NCCL, SCOPE),
+            (HOSTS, DEVICES, LINKS, ROUTES, CLEAN_LINKS, LOSSLESS, NCCL, SCOPE),
             (
                 f"Measure all pairs across the spines at once, while no job runs: `{MEASURE_SPINES}`.",
                 "On the leaf switches, compare the bytes of all uplinks during the load: they may differ by 20 %.",
@@ -262,7 +263,7 @@ TREES: dict[str, Tree] = {
         Tree(
             "flap",
             "a link goes down and comes up again",
-            (HOSTS, CLEAN_LINKS, LINKS, SUBNET_MANAGER, ROUTES),
+            (HOSTS, DEVICES, CLEAN_LINKS, LINKS, SUBNET_MANAGER, ROUTES),
             (
                 "Read the times on the host: `journalctl -k | grep -iE 'link (is )?(up|down)'`.",
                 "Exchange cable or optic with a good neighbor, and see whether the failure moves with it.",
@@ -272,7 +273,7 @@ TREES: dict[str, Tree] = {
         Tree(
             "drops",
             "buffers overrun, packets are discarded or arrive out of order",
-            (HOSTS, LOSSLESS, LINKS, PATH_MTU, CLEAN_LINKS, LOSSLESS_LOAD, SLOTS),
+            (HOSTS, DEVICES, LOSSLESS, LINKS, PATH_MTU, CLEAN_LINKS, LOSSLESS_LOAD, SLOTS),
             (
                 "On the hosts, compare two readings: `ethtool -S IFACE | grep -E 'discard|drop|pause|out_of_sequence'`.",
                 "On the switches, read discards and pause frames of the ports to these hosts, and compare their PFC priority and MTU.",
@@ -316,7 +317,7 @@ TREES: dict[str, Tree] = {
         Tree(
             "registration",
             "memory cannot be registered (ibv_reg_mr fails)",
-            (HOSTS, REGISTRATION, DEVICES, GPUDIRECT, GPU_DRIVER, MEMORY, PEER_TO_PEER),
+            (HOSTS, DEVICES, REGISTRATION, GPUDIRECT, GPU_DRIVER, MEMORY, PEER_TO_PEER),
             (
                 "In the job's own environment, run `ulimit -l`: it must print `unlimited`. A container needs `--ulimit memlock=-1`.",
                 "Read the kernel log of the host: `dmesg | grep -iE 'mlx5|peermem|nvidia'`.",

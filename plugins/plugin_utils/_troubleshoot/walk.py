@@ -97,7 +97,9 @@ def text(walked: Walk, hosts: int, measured: str) -> str:
     if number is not None:
         last = walked.path[-1]
         blamed = last.having(ERROR, UNKNOWN) if last.step.unknown_explains else last.having(ERROR)
-        parts.append(section(f"QUESTION {number} EXPLAINS IT", text_lines(last.step.why), offender_lines(blamed)))
+        # Without an intent or an answer nothing else can be checked on that host.
+        title = "FIX THIS FIRST" if last.step.unknown_explains else f"QUESTION {number} EXPLAINS IT"
+        parts.append(section(title, text_lines(last.step.why), offender_lines(blamed)))
     else:
         parts.append(section("NO QUESTION EXPLAINS IT", *_steps(tree.otherwise)))
     parts += _possible(walked.path, number)
@@ -106,7 +108,7 @@ def text(walked: Walk, hosts: int, measured: str) -> str:
 
 def _head(tree: Tree, hosts: int, measured: str) -> Iterator[str]:
     yield from text_lines(f"{tree.symptom}: {tree.meaning} ({hosts} {'host' if hosts == 1 else 'hosts'})", 0)
-    yield from text_lines(f"Measured results are from {measured}." if measured else "No earlier run has measured anything.", 0)
+    yield from text_lines(f"Findings on measurements are from {measured}." if measured else "No earlier run has measured anything.", 0)
 
 
 def _lines(number: int, answer: Answer) -> list[str]:

@@ -18,7 +18,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import unit
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.sysfs import NP_PARAMETERS, RP_PARAMETERS
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
-from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import NO_DEVICE, Check, declare
 
 _NP = reads.file(f"{reads.NET}/ecn/roce_np/cnp_*", "/sys/kernel/debug/mlx5/*/cc_params/np_cnp_*", absent_means=reads.NO_DCQCN)
 _RP = reads.file(f"{reads.NET}/ecn/roce_rp/rpg_ai_rate", "/sys/kernel/debug/mlx5/*/cc_params/rp_ai_rate", absent_means=reads.NO_DCQCN)
@@ -30,6 +30,7 @@ declare(
             "whether mlnx_qos or dcb answers for each RoCE rail",
             "`mlnx_qos -i`, `dcb pfc show`",
             "install iproute2 or mlnx-tools",
+            follows=NO_DEVICE,
             sources=(reads.but(reads.MLNX_QOS, absent_means=_NO_TOOL), reads.but(reads.DCB_PFC, absent_means=_NO_TOOL)),
         ),
         "qos.dcbx": Check(
@@ -206,7 +207,7 @@ class _Rail:
         state = self._state
         if state is None:
             why = "its NIC is missing: see driver.nic" if self._rail.netdev is None else "not read"
-            remedy = f"Read the facts of {self._host} with the subset qos. It needs an RDMA device on {self._rail.netdev or 'the NIC'}."
+            remedy = f"1. Fix what driver.nic and driver.device report of {self._host}. 2. Run `ansible-playbook rdma.cluster.qos`."
             yield self._finding("qos.backend", UNKNOWN, why, "mlnx_qos or dcb", remedy)
             return
         found = differences(self._profile, state)
@@ -301,5 +302,5 @@ class _Rail:
         return self._finding("qos.boot", ERROR, f"not {' and not '.join(words)}", expected, remedy)
 
     def _finding(self, check: str, status: str, observed: str, expected: str, remedy: str = "") -> Finding:
-        subject = f"rail {self._rail.index} ({self._rail.name}, {self._rail.netdev})"
-        return Finding(STAGE, check, self._host, subject, status, observed, expected, remedy)
+        where = ", ".join([self._rail.name, *([self._rail.netdev] if self._rail.netdev else [])])
+        return Finding(STAGE, check, self._host, f"rail {self._rail.index} ({where})", status, observed, expected, remedy)

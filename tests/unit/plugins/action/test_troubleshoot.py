@@ -45,14 +45,14 @@ def test_a_planned_nic_that_is_missing_explains_a_hang(tmp_path: Path) -> None:
     assert f"\n{text}" in done.stdout
     assert text.startswith("hang: a job hangs at start or in the middle (1 host)\n")
     data = stored(tmp_path)
-    assert data["explained_by"] == 3
+    assert data["explained_by"] == 2
     assert {each["check"] for each in data["path"][-1]["findings"]} >= {"driver.nic"}
-    assert "    seen:     " in text.split("QUESTION 3 EXPLAINS IT")[1]
+    assert "    seen:     " in text.split("QUESTION 2 EXPLAINS IT")[1]
 
 
 def test_a_host_that_does_not_answer_is_the_explanation(tmp_path: Path) -> None:
     done = troubleshoot(tmp_path, {"node1": {}, "node2": AWAY}, "-e", "rdma_symptom=slow")
-    assert "QUESTION 1 EXPLAINS IT" in done.stdout, done.stdout + done.stderr
+    assert "FIX THIS FIRST" in done.stdout, done.stdout + done.stderr
     (answer,) = stored(tmp_path)["path"]
     assert [(each["host"], each["check"], each["status"]) for each in answer["findings"]] == [("node2", "stage.completed", "unknown")]
 
@@ -82,18 +82,18 @@ def test_measured_results_are_those_of_the_newest_run_that_judged_the_host(tmp_p
         # Other hosts, and a run that was ended before its gate.
         ("20260103T000000Z-1", "node2", {"host": "node2", "status": "ok"}),
         ("20260104T000000Z-1", "node1", under_way),
+        # What follows from another finding, and a run in check mode, which measured nothing.
+        ("20260105T000000Z-1", "node1", {"status": "error", "caused_by": "driver.nic on rail 0"}),
+        ("20260106T000000Z-1", "node1", {"status": "warning"}),
     ):
         folder = tmp_path / "artifacts" / run / "findings/pairs"
         folder.mkdir(parents=True)
         (folder / f"{host}.json").write_text(json.dumps([{**finding, **changed}]))
+    (tmp_path / "artifacts/20260106T000000Z-1/summary.json").write_text('{"check_mode": true}')
     done = troubleshoot(tmp_path, {"node1": {}}, "-e", "rdma_symptom=slow")
     data = stored(tmp_path)
     assert data["measured_by"]["pairs"] == ["20260102T000000Z-1", "20260103T000000Z-1"], done.stdout + done.stderr
-    assert data["path"][1]["answer"] == "no"
-    # A bad measurement is the symptom and no explanation.
-    assert data["explained_by"] != 2
-    assert "Measured results are from pairs: 20260102T000000Z-1, 20260103T000000Z-1." in done.stdout
-    assert "MEASURED BADLY, FOR WHICH A CAUSE IS TO BE FOUND\n  node1, rail0: pair.bandwidth is error (pairs stage)" in done.stdout
+    assert "Findings on measurements are from pairs: 20260102T000000Z-1, 20260103T000000Z-1." in done.stdout
 
 
 @pytest.mark.parametrize(("words", "expected"), [((), "Name the symptom: -e rdma_symptom=slow"), (("-e", "rdma_symptom=slwo"), "slwo")])

@@ -88,6 +88,18 @@ def test_the_words_name_the_hosts_that_are_out() -> None:
     )
 
 
+def test_the_words_say_why_no_host_is_stopped() -> None:
+    out = {"node7": "link.state: DOWN"}
+    share = "link gate: 1 of 10 hosts do not pass (10 %): node7"
+    assert decide("link", STOP, 10, out, check_mode=True).words == f"{share}; check mode stops no host."
+    assert decide("link", QUARANTINE, 10, out, check_mode=True).words == f"{share}; check mode stops no host."
+    assert decide("link", REPORT, 10, out, check_mode=False).words == f"{share}; the policy report stops no host."
+    planes = {"plane a": "fabric.link: slow", "plane b": "fabric.link: slow"}
+    assert decide("fabric", STOP, 10, {}, planes, check_mode=True).words == (
+        "fabric gate: plane a, plane b do not pass; check mode stops no host."
+    )
+
+
 PLANES = {"plane default": "fabric.cabling: spine1 is gone"}
 
 
@@ -95,7 +107,7 @@ PLANES = {"plane default": "fabric.cabling: spine1 is gone"}
 def test_a_plane_is_beyond_any_limit_and_no_host(settings: dict[str, Any], stops: bool) -> None:
     decision = decide("fabric", settings, 100, {}, PLANES, check_mode=False)
     assert (decision.stops, decision.out, decision.planes) == (stops, {}, PLANES)
-    end = "excluding hosts cannot fix that. The build stops." if stops else "the build continues."
+    end = "excluding hosts cannot fix that. The build stops." if stops else "the policy report stops no host."
     assert decision.words == f"fabric gate: plane default does not pass; {end}"
     assert not decide("fabric", settings, 100, {}, PLANES, check_mode=True).stops
 
