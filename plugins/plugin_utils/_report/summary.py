@@ -46,9 +46,8 @@ def stage_block(stage: str, findings: Sequence[Finding], decision: str, seconds:
     states = [worst(found) for host, found in by_host.items() if not is_plane(host)]
     planes = [f"{host} {_words(worst(found))}" for host, found in by_host.items() if is_plane(host)]
     counts = ", ".join(f"{states.count(status)} {_words(status)}" for status in STATUSES if status in states)
-    lines = [
-        f"{stage:<{STAGE_WIDTH}}{len(states):>5} {'host ' if len(states) == 1 else 'hosts'}  {seconds:>5.0f} s  {', '.join([counts, *planes])}{_reason(findings)}"
-    ]
+    hosts = f"{len(states):>5} {'host ' if len(states) == 1 else 'hosts'}"
+    lines = [f"{stage:<{STAGE_WIDTH}}{hosts}  {seconds:>5.0f} s  {', '.join([counts, *planes])}{_reason(findings)}"]
     bad = stopping(findings)
     if bad:
         lines += [*offender_lines(bad), decision]

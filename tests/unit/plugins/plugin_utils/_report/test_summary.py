@@ -68,7 +68,7 @@ def test_the_worst_of_a_host_counts() -> None:
 
 
 def test_a_warning_is_counted_and_stops_nothing() -> None:
-    assert stage_block("link", [good("node1", status="warning")], DECISION, 1.0) == "link            1 hosts      1 s  1 warning"
+    assert stage_block("link", [good("node1", status="warning")], DECISION, 1.0) == "link            1 host       1 s  1 warning"
 
 
 def not_applicable(host: str, why: str) -> Finding:
@@ -90,7 +90,7 @@ def test_where_hosts_are_not_all_alike_no_reason_is_given_for_all(other: Finding
 
 def test_a_plane_is_reported_beside_the_hosts() -> None:
     lines = stage_block("fabric", [good("node1", "fabric"), bad("plane default")], "x", 0.0).splitlines()
-    assert lines[0] == "fabric          1 hosts      0 s  1 ok, plane default error"
+    assert lines[0] == "fabric          1 host       0 s  1 ok, plane default error"
     assert lines[1].startswith("  plane default, rail 0: ")
 
 
