@@ -62,7 +62,8 @@ class ActionModule(RunAction):
         found: dict[str, list[tuple[Finding, str]]] = {stage: [] for stage in MEASURED}
         known: set[tuple[str, str]] = set()
         for run in self.folder.earlier_runs()[:RUNS]:
-            if (if_sound(run.path / "summary.json") or {}).get("check_mode"):
+            summary: Mapping[str, Any] | None = if_sound(run.path / "summary.json")
+            if summary is not None and summary.get("check_mode"):
                 continue
             for stage in MEASURED:
                 for name in (*run.hosts_of(stage), *run.planes_of(stage)):
