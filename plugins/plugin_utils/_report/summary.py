@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
     worst,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import is_plane
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import cause_key
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.withheld import WithheldGroup
@@ -36,6 +38,8 @@ QUOTED = 160
 STAGE_WIDTH = 12
 #: The width of the labels of an error: "    seen:     ".
 LABEL_WIDTH = 14
+#: A step of a remedy: "Run the driver stage for node1". The stage of quality of service is written QoS.
+RUN_STAGE = re.compile(rf"\b[Rr]un the (?P<stage>{'|'.join((*STAGES, 'QoS'))}) stage for (?P<host>[\w.-]*\w)")
 
 
 def stage_block(stage: str, findings: Sequence[Finding], decision: str, seconds: float) -> str:
@@ -116,8 +120,20 @@ def _remedy(found: Sequence[Finding]) -> str:
     """The remedy of findings that share a block; if the remedies differ by more than the host's name, with that host."""
     first = found[0]
     if len({finding.remedy.replace(finding.host, "HOST") for finding in found}) == 1:
-        return first.remedy
-    return f"{first.remedy} (This is for {first.host}; findings.jsonl of the evidence has the steps of the others.)"
+        return with_command(first.remedy, first.host, [finding.host for finding in found])
+    remedy = with_command(first.remedy, first.host, [first.host])
+    return f"{remedy} (This is for {first.host}; findings.jsonl of the evidence has the steps of the others.)"
+
+
+def with_command(remedy: str, host: str, hosts: Sequence[str]) -> str:
+    """A remedy that says to run a stage for a host, with the command line for all hosts that share it."""
+    match = RUN_STAGE.search(remedy)
+    if match is None or match["host"] != host or "ansible-playbook" in remedy:
+        return remedy
+    listed = list(dict.fromkeys(hosts))
+    limit = f" -l {','.join(listed)}" if len(listed) <= NAMES else ""
+    command = f"`ansible-playbook rdma.cluster.{match['stage'].lower()}{limit}`"
+    return f"{remedy[: match.start('host')]}{names(listed)} ({command}){remedy[match.end('host') :]}"
 
 
 def warning_lines(findings: Iterable[Finding]) -> list[str]:

@@ -22,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._report.summary impor
     render,
     stage_block,
     warning_lines,
+    with_command,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.withheld import Withheld, WithheldGroup
 
@@ -403,3 +404,30 @@ def test_a_difference_is_cut() -> None:
     assert len(changed.was) < 100_000
     assert changed.was.endswith("(cut, 50,000,000 characters)")
     assert Difference("node1", "host", "/etc/x", "\ta = 1\n\tb = 2", "").was == "\ta = 1\n\tb = 2"
+
+
+@pytest.mark.parametrize(
+    ("remedy", "hosts", "expected"),
+    [
+        (
+            "Run the driver stage for node1 and read the error of apt or dnf.",
+            ["node1"],
+            "Run the driver stage for node1 (`ansible-playbook rdma.cluster.driver -l node1`) and read the error of apt or dnf.",
+        ),
+        (
+            "1. Run the QoS stage for node1. 2. Look.",
+            ["node1", "node2", "node1"],
+            "1. Run the QoS stage for node1, node2 (`ansible-playbook rdma.cluster.qos -l node1,node2`). 2. Look.",
+        ),
+        (
+            "Run the host stage for node1.",
+            [f"node{number}" for number in range(1, 8)],
+            "Run the host stage for node1, node2, node3, node4, node5 and 2 more (`ansible-playbook rdma.cluster.host`).",
+        ),
+        ("Run the link stage for the plane's subnet manager.", ["node1"], "Run the link stage for the plane's subnet manager."),
+        ("Run the host stage for node1: `ansible-playbook x`.", ["node1"], "Run the host stage for node1: `ansible-playbook x`."),
+        ("Check the cable.", ["node1"], "Check the cable."),
+    ],
+)
+def test_a_remedy_that_runs_a_stage_has_the_command_line(remedy: str, hosts: list[str], expected: str) -> None:
+    assert with_command(remedy, "node1", hosts) == expected
