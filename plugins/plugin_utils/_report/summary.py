@@ -21,7 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import is_plane
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import is_plane, natural
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import cause_key
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.withheld import WithheldGroup
 
@@ -221,11 +221,12 @@ def render(
 
 
 def drift_table(lines: Sequence[Mapping[str, str]]) -> str:
-    """Every difference on its own line, aligned."""
+    """Every difference on its own line, aligned, by host."""
     if not lines:
         return "Drift: none."
     rows = [("host", "stage", "subject", "was", "should be")]
-    rows += [(line["host"], line["stage"], line["subject"], _one_line(line["was"]), _one_line(line["should_be"])) for line in lines]
+    ordered = sorted(lines, key=lambda line: natural(line["host"]))
+    rows += [(line["host"], line["stage"], line["subject"], _one_line(line["was"]), _one_line(line["should_be"])) for line in ordered]
     return f"Drift: {len(lines)} differences\n" + "\n".join(_aligned(rows))
 
 

@@ -431,3 +431,12 @@ def test_a_difference_is_cut() -> None:
 )
 def test_a_remedy_that_runs_a_stage_has_the_command_line(remedy: str, hosts: list[str], expected: str) -> None:
     assert with_command(remedy, "node1", hosts) == expected
+
+
+def test_the_drift_of_each_host_is_together_in_the_order_of_hosts() -> None:
+    lines = [
+        {"host": host, "stage": stage, "subject": "file", "was": "", "should_be": "x"}
+        for host, stage in (("node10", "driver"), ("node2", "driver"), ("node10", "host"), ("node2", "host"))
+    ]
+    rows = [line.split()[:2] for line in drift_table(lines).splitlines()[2:]]
+    assert rows == [["node2", "driver"], ["node2", "host"], ["node10", "driver"], ["node10", "host"]]
