@@ -40,7 +40,7 @@ def fleet(nodes: int, **fabric: Any) -> Fleet:
 
 
 def probed(
-    path: Path, nodes: int, lost: Lost, *, udp: bool = True, silent: tuple[int, ...] = (), hops: Mapping[int, Any] = {}
+    path: Path, nodes: int, lost: Lost, *, udp: bool = True, silent: tuple[int, ...] = (), hops: Mapping[int, Any] | None = None
 ) -> RunFolder:
     """A run whose hosts have probed rail0. udp: whether the direction is known; silent: hosts that answer nothing."""
     folder, here = RunFolder(path), fleet(nodes)
@@ -54,7 +54,7 @@ def probed(
                 bad[f"node{other}"] = {"bytes": 0, "sent": None, "hop": None}
             elif ways:
                 sent = (one, other) not in lost if udp else None
-                bad[f"node{other}"] = {"bytes": min(lost[way] for way in ways), "sent": sent, "hop": hops.get(other)}
+                bad[f"node{other}"] = {"bytes": min(lost[way] for way in ways), "sent": sent, "hop": (hops or {}).get(other)}
         well = {"peers": nodes - 1, "bad": {}, "unstable": [], "error": ""}
         folder.write_json(folder.host_file(FOLDER, f"node{one}"), {"rail0": {**well, "bad": bad}, "rail1": well})
     return folder
