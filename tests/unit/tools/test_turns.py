@@ -214,7 +214,8 @@ class TestRun:
 
     def test_what_is_ended_may_clean_up(self, tmp_path: Path) -> None:
         script = """
-import pathlib, sys, time
+import pathlib, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started us with it ignored
 here = pathlib.Path(sys.argv[1])
 try:
     (here / "ready").touch()
