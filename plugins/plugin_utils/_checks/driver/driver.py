@@ -90,7 +90,7 @@ def _packages(host: str, distribution: Distribution) -> list[Finding]:
     help_words = (
         f"Install it on {host} from the repository or bundle of the installed driver stack. The driver stage does not add to that stack."
         if distribution.vendor
-        else f"Run the driver stage for {host} and read the error of apt or dnf."
+        else f"Run the driver stage for {host}. If that fails, read the error of apt or dnf in its output."
     )
     if distribution.packages is None:
         return [

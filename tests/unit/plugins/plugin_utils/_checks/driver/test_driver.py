@@ -120,7 +120,7 @@ def test_a_package_that_is_missing_on_either_family() -> None:
     facts["stack"]["distribution"]["packages"] = {"perftest": None, "rdma-core": "48.0-1.el9"}
     found = {finding.subject: finding for finding in check_driver("node1", [], from_dict(facts), []) if finding.check == "driver.package"}
     assert {subject: finding.status for subject, finding in found.items()} == {"package perftest": "error", "package rdma-core": "ok"}
-    assert found["package perftest"].remedy == "Run the driver stage for node1 and read the error of apt or dnf."
+    assert found["package perftest"].remedy == "Run the driver stage for node1. If that fails, read the error of apt or dnf in its output."
 
 
 def test_a_package_that_a_vendor_s_stack_lacks_is_not_promised_by_the_driver_stage() -> None:
