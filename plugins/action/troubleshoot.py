@@ -47,10 +47,10 @@ class ActionModule(RunAction):
         measured = {stage: sorted({run for _finding, run in found}) for stage, found in self._measured.items() if found}
         words = "; ".join(f"{stage}: {', '.join(runs)}" for stage, runs in measured.items())
         explained = text(walked, len(self._hosts), words)
-        stored = self.folder.write_json(FILE, {**walked.to_dict(), "measured_by": measured})
+        data = walked.to_dict()
+        stored = self.folder.write_json(FILE, {**data, "measured_by": measured})
         self.folder.write(TEXT_FILE, explained + "\n")
-        path = walked.to_dict()
-        return {"explained": explained, "stored": str(stored), "explained_by": path["explained_by"], "path": path["path"]}
+        return {"explained": explained, "stored": str(stored), "explained_by": data["explained_by"], "path": data["path"]}
 
     @property
     def _hosts(self) -> list[str]:
@@ -67,8 +67,10 @@ class ActionModule(RunAction):
                 continue
             for stage in MEASURED:
                 for name in (*run.hosts_of(stage), *run.planes_of(stage)):
+                    if (stage, name) in known:
+                        continue
                     judged = [each for each in run.known_findings(stage, name) if each.check != COMPLETED and each.caused_by is None]
-                    if (stage, name) not in known and any(each.status != UNKNOWN for each in judged):
+                    if any(each.status != UNKNOWN for each in judged):
                         known.add((stage, name))
                         found[stage] += [(finding, run.path.name) for finding in judged]
         return found
