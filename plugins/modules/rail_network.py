@@ -12,15 +12,20 @@ short_description: Set the address and MTU of rails, now and at boot
 description:
   - Changes with C(ip) only the settings of a live interface that differ, and reads the result back. A missing address is added to the
     existing ones.
-  - Writes one file for each rail for the network manager of the host, which configures the rail at boot. A rail without address, MTU and
-    O(rails[].ipoib) has no file.
+  - Writes the files of each rail for the network manager of the host, which configures the rail at boot. A rail without address, MTU and
+    O(rails[].ipoib) has no file. Another manager that runs on the host gets a file by which it leaves the rail alone.
+  - Removes its files for other managers, so that a rail has one manager.
   - While a rail is in use, the module does not make a change that harms a running job, and returns it in RV(withheld). Such a change
     removes an address, changes an MTU, or makes the network manager load a file, start, or reconfigure the interface.
   - A rail is in use while a process or a kernel module holds queue pairs on its port. It is also in use while the host has a GPU process
     or a job. The module reads this on the host when it runs. If the users cannot be read, the rail counts as in use.
   - If the change of a rail is not made, its file does not change either.
-  - The network manager loads all changed files at once. If another changed file applies or may apply to an interface that is not a rail,
+  - systemd-networkd loads all changed files at once. If another changed file applies or may apply to an interface that is not a rail,
     the files are not loaded until the next boot. Live settings then change with C(ip) alone.
+  - NetworkManager loads single profiles. If another profile is active on a rail, ours replaces it, which drops the addresses of the
+    interface for a moment. The module does not start NetworkManager.
+  - netplan renders a copy of the host's files. If netplan refuses one of them, the module names the file and the line, and writes nothing.
+    The module never runs C(netplan apply).
   - Removes its own files of rails that are no longer O(planned).
 author:
   - the rdma.cluster authors (@rdma-cluster)
@@ -33,9 +38,9 @@ attributes:
     support: full
 options:
   manager:
-    description: The network manager that owns the rails.
+    description: The network manager that configures the rails at boot. V(netplan) needs systemd-networkd as its renderer.
     type: str
-    choices: [networkd]
+    choices: [networkd, networkmanager, netplan]
     default: networkd
   rails:
     description: The rails.
@@ -61,6 +66,14 @@ options:
       port:
         description: The port of O(rails[].device).
         type: int
+      mac:
+        description: The hardware address of O(rails[].netdev).
+        type: str
+      link_layer:
+        description: The link layer of the rail.
+        type: str
+        choices: [roce, infiniband]
+        default: roce
       address:
         description: IPv4 address with prefix length, V(192.168.100.1/24).
         type: str
@@ -174,10 +187,10 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NO_SESSION, make_rail
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session
 
-MANAGERS = {"networkd": rail_network}
 CHILD_SPEC = {
     "key": {"type": "int", "required": True, "no_log": False},
     "address": {"type": "str"},
@@ -189,6 +202,8 @@ RAIL_SPEC = {
     "netdev": {"type": "str", "required": True},
     "device": {"type": "str"},
     "port": {"type": "int"},
+    "mac": {"type": "str"},
+    "link_layer": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
     "address": {"type": "str"},
     "mtu_bytes": {"type": "int"},
     "ipoib": {
@@ -204,7 +219,7 @@ RAIL_SPEC = {
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "manager": {"type": "str", "choices": list(MANAGERS), "default": "networkd"},
+            "manager": {"type": "str", "choices": list(choice.CHANGES), "default": "networkd"},
             "rails": {"type": "list", "elements": "dict", "required": True, "options": RAIL_SPEC},
             "planned": {"type": "list", "elements": "str", "required": True},
             "change_allowed": {"type": "bool", "default": False},
@@ -213,12 +228,12 @@ def main() -> None:
         supports_check_mode=True,
     )
     given = module.params["session"]
-    session = rail_network.NO_SESSION if given is None else Session(given["address"], given["netdev"])
+    session = NO_SESSION if given is None else Session(given["address"], given["netdev"])
     try:
-        rails = [rail_network.make_rail(rail) for rail in module.params["rails"]]
-        manager = MANAGERS[module.params["manager"]]
-        result = manager.ensure(
-            rails, module.params["planned"], runner=SubprocessRunner(), sys=SysRoot(), check_mode=module.check_mode,
+        rails = [make_rail(rail) for rail in module.params["rails"]]
+        result = choice.ensure(
+            module.params["manager"], rails, module.params["planned"],
+            runner=SubprocessRunner(), sys=SysRoot(), check_mode=module.check_mode,
             change_allowed=module.params["change_allowed"], session=session,
         )  # fmt: skip
     except (ApplyError, CommandError, ParseError, OSError) as error:

@@ -22,8 +22,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._facts.host_state imp
 from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import files as limit_files
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import FILE
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import parse_nccl_conf
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import files as network_files
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail, Running
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import Difference
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.service import PROGRAM
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.service import service_files as qos_files
@@ -85,7 +85,7 @@ def ours() -> dict[str, ManagedFile]:
         *boot_files(boot_modules(INTENT)),
         *soft_files(soft_links(INTENT)),
         *limit_files(limits_request(INTENT)),
-        *network_files(rails, [], []),
+        *choice.files("networkd", rails, [], [], Running(networkd=True, networkmanager=False)),
         *qos_files(PROFILE, qos_nics(INTENT)),
     ]
     return {file.path: file for file in found if file.content is not None}

@@ -26,6 +26,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import 
 #: Where our files are: folder, and the beginning of their names.
 MANAGED = (
     ("/etc", "nccl.conf"),
+    ("/etc/NetworkManager/conf.d", "60-rdma-"),
+    ("/etc/NetworkManager/system-connections", "60-rdma-"),
     ("/etc/apt/keyrings", "rdma-cluster-"),
     ("/etc/apt/preferences.d", "rdma-cluster-"),
     ("/etc/apt/sources.list.d", "rdma-cluster-"),
@@ -35,6 +37,7 @@ MANAGED = (
     ("/etc/kernel/postinst.d", "zz-rdma-cluster"),
     ("/etc/modprobe.d", "rdma-cluster"),
     ("/etc/modules-load.d", "rdma-cluster"),
+    ("/etc/netplan", "90-rdma-"),
     ("/etc/pki/rpm-gpg", "RPM-GPG-KEY-rdma-cluster"),
     ("/etc/profile.d", "rdma-cluster-"),
     ("/etc/rdma-cluster", ""),

@@ -138,6 +138,10 @@ class TimeIntent(TypedDict):
     servers: list[str]
 
 
+class NetworkIntent(TypedDict):
+    backend: str
+
+
 class HostIntent(TypedDict):
     memlock_unlimited: bool
     open_files: int
@@ -147,6 +151,7 @@ class HostIntent(TypedDict):
     cpu: CpuIntent
     pcie: PcieIntent
     time: TimeIntent
+    network: NetworkIntent
 
 
 class DcqcnIntent(TypedDict):

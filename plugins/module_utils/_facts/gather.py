@@ -53,6 +53,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.memory import F
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.installed import MPI_PACKAGES, NcclHost, read_nccl_host
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import EthtoolPort
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool_ioctl import IoctlPort
+from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import read_backend
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Interface, Netdev, read_interfaces, read_netdevs
 from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import Planes, read_planes
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session, read_session
@@ -105,6 +106,7 @@ class Facts:
     firmware: of each card, by PCI address, the requested settings.
     module_parameters: of each module of stack, as the kernel shows them.
     qos: of each interface with a RoCE port, the tree of _qos.state.QosState.
+    network_backend: the manager of the host's network, "networkd", "networkmanager" or "netplan"; None for a captured tree.
     nodes: the nodes of /dev/infiniband that are open to all, path → permission bits; None for a captured tree.
     """
 
@@ -139,6 +141,7 @@ class Facts:
     memory: Memory | None = None
     session: Session | None = None
     planes: Planes | None = None
+    network_backend: str | None = None
 
 
 def parse_subset(words: Sequence[str]) -> frozenset[str]:
@@ -224,6 +227,7 @@ def _gpus(sys: SysRoot, pci: PciReader, devices: Mapping[str, Device], runner: R
 
 
 def _host(sys: SysRoot, runner: Runner | None, asked: Asked, addresses: Mapping[str, list[str]], units: Sequence[str]) -> dict[str, Any]:
+    session = read_session(sys, runner, addresses)
     return {
         "limits": read_limits(sys, runner),
         "sysctl": read_sysctl(sys, asked.sysctl),
@@ -235,7 +239,8 @@ def _host(sys: SysRoot, runner: Runner | None, asked: Asked, addresses: Mapping[
         "cpu": read_cpu(sys, running=runner is not None),
         "filesystems": read_filesystems(sys, runner),
         "memory": read_memory(sys),
-        "session": read_session(sys, runner, addresses),
+        "session": session,
+        "network_backend": read_backend(sys, session.netdev) if runner is not None else None,
         "planes": read_planes(sys, running=runner is not None),
     }
 

@@ -41,6 +41,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address impor
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import read_managers
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev, read_netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import read_boot_networks
+from ansible_collections.rdma.cluster.plugins.module_utils._net.nm_boot import read_boot_profiles
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device
 
 UFW, UFW_CONF, UFW_ENABLED = "ufw.service", "/etc/ufw/ufw.conf", re.compile(r"^\s*ENABLED=[\"']?yes", re.MULTILINE | re.IGNORECASE)
@@ -52,6 +53,7 @@ UNITS = (
     "rdma-soft-links.service",
     "rdma-pcie.service",
     "systemd-networkd.service",
+    "NetworkManager.service",
     "firewalld.service",
     UFW,
     "nftables.service",
@@ -231,7 +233,7 @@ def add_live(
 
     subset: decides whether counters and optics are read.
     """
-    boot = read_boot_networks(sys, netdevs)
+    boot, profiles = read_boot_networks(sys, netdevs), read_boot_profiles(sys, netdevs)
     return {
         name: replace(
             netdev,
@@ -239,6 +241,7 @@ def add_live(
             ipv4=addresses[name].ipv4 if name in addresses else None,
             managers=read_managers(sys, name, netdev.ifindex),
             boot=boot[name],
+            profile=profiles[name],
             ethtool=_ethtool(port, runner, name, subset),
         )
         for name, netdev in netdevs.items()

@@ -19,6 +19,12 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import 
 
 NETWORKD, NETWORK_MANAGER, IFUPDOWN, DHCLIENT, DHCPCD = "systemd-networkd", "NetworkManager", "ifupdown", "dhclient", "dhcpcd"
 UNMANAGED = "unmanaged"
+#: The managers that can apply our settings at boot, as in rdma_host.network.backend.
+NETWORKD_BACKEND, NM_BACKEND, NETPLAN = "networkd", "networkmanager", "netplan"
+#: netplan's program, and the folders of its files.
+NETPLAN_PROGRAM, NETPLAN_FOLDERS = "/usr/sbin/netplan", ("/lib/netplan", "/etc/netplan", "/run/netplan")
+_RENDERER_NM = re.compile(r"^[ \t]*renderer:[ \t]*[\"']?NetworkManager\b", re.MULTILINE)
+_OURS, _OUR_NETPLAN = "60-rdma-", "90-rdma-"
 LINKS = "/run/systemd/netif/links"
 _PID_FILES = {
     DHCLIENT: ("/run/dhclient.{}.pid", "/run/dhclient-{}.pid", "/run/dhclient6.{}.pid", "/run/dhclient6-{}.pid"),
@@ -87,6 +93,46 @@ def read_managers(sys: SysRoot, name: str, ifindex: int | None) -> list[str] | N
     }
     found = [manager for manager, is_claimed in claims.items() if is_claimed]
     return found if found or ifindex is not None else None
+
+
+def read_backend(sys: SysRoot, management: str | None) -> str | None:
+    """Return the manager of the host's network that configures the rails; None for a captured tree.
+
+    The manager that has our files keeps them, so that one that has just stopped does not lose the rails. Otherwise the manager of the
+    interface of our own SSH session counts (management); without a session, NetworkManager counts if it runs alone. Files of netplan that
+    leave everything to NetworkManager make NetworkManager the manager. ifupdown and others keep their interfaces, and systemd-networkd gets
+    the rails.
+    """
+    runs = {name: is_running(sys, f"{name}.service") for name in (NETWORKD, NETWORK_MANAGER)}
+    if None in runs.values():
+        return None
+    own = _with_our_files(sys)
+    if len(own) == 1:
+        return own[0]
+    ifindex = sys.text(f"/sys/class/net/{management}/ifindex") if management else None
+    index = int(ifindex) if ifindex and ifindex.isdecimal() else None
+    by_nm = not runs[NETWORKD] if index is None else _claims_by_index(sys, NETWORK_MANAGER, "/run/NetworkManager/devices", index)
+    if runs[NETWORK_MANAGER] and by_nm:
+        return NM_BACKEND
+    return NETPLAN if runs[NETWORKD] and _has_netplan(sys) else NETWORKD_BACKEND
+
+
+def _with_our_files(sys: SysRoot) -> list[str]:
+    """Return the managers that have files of ours; files of ours by which systemd-networkd leaves a rail alone do not count."""
+    if any(name.startswith(_OUR_NETPLAN) for name in sys.list_dir("/etc/netplan")):
+        return [NETPLAN]
+    profiles = any(name.startswith(_OURS) for name in sys.list_dir("/etc/NetworkManager/system-connections"))
+    folder = "/etc/systemd/network"
+    ours = [sys.read(f"{folder}/{name}") or "" for name in sys.list_dir(folder) if name.startswith(_OURS)]
+    by_networkd = any("Unmanaged=yes" not in text for text in ours)
+    return [name for name, has in ((NM_BACKEND, profiles), (NETWORKD_BACKEND, by_networkd)) if has]
+
+
+def _has_netplan(sys: SysRoot) -> bool:
+    """Return whether netplan is installed and has files of others that it renders for systemd-networkd."""
+    names = [(folder, name) for folder in NETPLAN_FOLDERS for name in sys.list_dir(folder) if name.endswith(".yaml")]
+    texts = [sys.read(f"{folder}/{name}") or "" for folder, name in names if not name.startswith(_OUR_NETPLAN)]
+    return sys.exists(NETPLAN_PROGRAM) and any("network:" in text for text in texts) and not any(map(_RENDERER_NM.search, texts))
 
 
 def _claims_by_index(sys: SysRoot, manager: str, folder: str, ifindex: int | None) -> bool:

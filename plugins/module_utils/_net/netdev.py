@@ -40,7 +40,8 @@ class Netdev:
     function: "pf", "vf", "sf", or "representor" (the switch's end of a VF or SF, on the PCI function of its PF); None: unknown.
     master: the bond, bridge or VRF that it belongs to. carrier_downs: how often the link was lost since the interface was created.
     max_mtu_bytes and ipv4 ("192.168.100.1/24") are not in sysfs: None unless read from the running system. The same holds for
-    managers, which claim to configure it, boot, what systemd-networkd does with it at the next boot, and ethtool.
+    managers, which claim to configure it, boot, what systemd-networkd does with it at the next boot, profile, what NetworkManager does
+    with it, and ethtool.
     """
 
     mac: str | None
@@ -61,6 +62,7 @@ class Netdev:
     ipv4: list[str] | None = None
     managers: list[str] | None = None
     boot: BootNetwork | None = None
+    profile: BootNetwork | None = None
     ethtool: Ethtool | None = None
 
 

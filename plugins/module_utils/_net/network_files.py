@@ -12,10 +12,10 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import read_networkd_link
+from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import NETPLAN_FOLDERS, read_networkd_link
 
 #: In the order of precedence: a file hides others of its name. /run is written again at each boot, for example by netplan.
 FOLDERS = ("/etc/systemd/network", "/run/systemd/network", "/usr/local/lib/systemd/network", "/usr/lib/systemd/network")
@@ -58,7 +58,8 @@ class BootNetwork:
     """What systemd-networkd does with an interface at the next boot.
 
     file: the .network file that it applies, None for none; mtu: MTUBytes=, in bytes if it is a size; others: settings that prevent the
-    file's purpose, "DHCP=yes". undecided: files before it that may or may not apply, with the reason.
+    file's purpose, "DHCP=yes". undecided: files before it that may or may not apply, with the reason. source: the place in netplan's files
+    from which the file was rendered, "FILE:LINE".
     """
 
     file: str | None = None
@@ -66,6 +67,7 @@ class BootNetwork:
     addresses: list[BootSetting] = field(default_factory=list)
     others: list[BootSetting] = field(default_factory=list)
     undecided: list[BootSetting] = field(default_factory=list)
+    source: str | None = None
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,21 @@ def boot_network(files: Sequence[NetworkFile], card: Card) -> BootNetwork:
 def read_boot_networks(sys: SysRoot, names: Collection[str]) -> dict[str, BootNetwork]:
     """Return the same for several interfaces, by name."""
     files = read_network_files(sys)
-    return {name: boot_network(files, read_card(sys, name)) for name in names}
+    found = {name: boot_network(files, read_card(sys, name)) for name in names}
+    return {name: replace(boot, source=_netplan_place(sys, boot.file)) if boot.file else boot for name, boot in found.items()}
+
+
+def _netplan_place(sys: SysRoot, file: str) -> str | None:
+    """Return the last line of netplan's files that defines the interface of a rendered file, "10-netplan-ens1.network"."""
+    head, rendered, name = file.partition("/10-netplan-")
+    if not rendered or head != "/run/systemd/network":
+        return None
+    defines = re.compile(rf"[ \t]+[\"']?{re.escape(name.removesuffix(SUFFIX))}[\"']?:")
+    found = None
+    for path in (f"{folder}/{each}" for folder in NETPLAN_FOLDERS for each in sorted(sys.list_dir(folder)) if each.endswith(".yaml")):
+        lines = (sys.read(path) or "").split("\n")
+        found = next((f"{path}:{number}" for number, line in enumerate(lines, 1) if defines.match(line)), found)
+    return found
 
 
 def applied_files(sys: SysRoot, without: Collection[str]) -> dict[str, str]:

@@ -133,7 +133,7 @@ def _network(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
         *check_network(host, rails, facts),
         *check_rdma_mtu(host, rails, facts),
         *check_addressing(host, rails, facts),
-        *check_boot(host, rails, facts),
+        *check_boot(host, rails, facts, intent["host"]["network"]["backend"]),
         *check_planes(host, rails, facts),
     ]
 

@@ -72,6 +72,7 @@ def host_plan(name: str, intent: Intent, facts: RunFacts, permits: Permits) -> d
             "cpu": dict(intent["host"]["cpu"]),
             "time": host.time_content(intent),
             "network": differences.network_rails(intent, facts),
+            "network_manager": differences.network_manager(intent, facts),
             "qos": {"profile": roce_profile(intent), "nics": qos_nics(intent)},
             "gpudirect": gpudirect_path(intent, facts),
             "nccl_install": install,

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import files_differ
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent, Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import RUNS
@@ -19,7 +20,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_module
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import host_users
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
-from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import CONNECTED_MTU_BYTES, IPOIB_HEADER_BYTES, SUFFIXES
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import CONNECTED_MTU_BYTES, IPOIB_HEADER_BYTES
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve, soft_device_name
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.soft_links import UNIT, service_files
@@ -37,6 +39,8 @@ def network_rails(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
             "netdev": rail.netdev,
             "device": rail.device,
             "port": None if rail.port is None else int(rail.port),
+            "mac": facts.netdevs[rail.netdev].mac,
+            "link_layer": rail.rail["link_layer"],
             "address": rail.rail["address"],
             "mtu_bytes": rail.rail["mtu_bytes"],
             "ipoib": _ipoib(rail, intent),
@@ -44,6 +48,11 @@ def network_rails(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
         for rail in resolve(intent["rails"], facts)
         if rail.netdev is not None
     ]
+
+
+def network_manager(intent: Intent, facts: Facts) -> str:
+    """The manager that configures the rails of this host at boot."""
+    return choice.chosen(intent["host"]["network"]["backend"], facts.network_backend)
 
 
 def _ipoib(rail: ResolvedRail, intent: Intent) -> dict[str, Any] | None:
@@ -104,13 +113,18 @@ def network_differs(intent: Intent, facts: Facts) -> bool:
         # The facts do not contain mode and partition of an interface.
         return True
     rails = [rail_network.make_rail(rail) for rail in given]
-    prefix = f"{rail_network.FOLDER}/{rail_network.PREFIX}"
-    present = [path for path in facts.files or () if path.startswith(prefix) and path.endswith(SUFFIXES)]
-    planned = [rail["name"] for rail in intent["rails"]]
+    units = facts.units or {}
     if rail_network.PENDING in (facts.files or ()):
         return True
-    serves = rail_network.needs_service(rails) and (facts.units or {}).get(rail_network.SERVICE) != RUNS
-    if files_differ(rail_network.files(rails, present, planned), facts.files) or serves:
+    backend = network_manager(intent, facts)
+    present, planned = rail_network.ours_among(list(facts.files or ())), [rail["name"] for rail in intent["rails"]]
+    serves = rail_network.needs_service(rails) and units.get(choice.UNITS[backend]) != RUNS
+    try:
+        files = choice.files(backend, rails, present, planned, rail_network.running_of(units))
+    except ApplyError:
+        # What the manager cannot do; the module reports it.
+        return True
+    if files_differ(files, facts.files) or serves:
         return True
     seen = facts.netdevs
     return any(rail_network.live_differences(rail, seen[rail.netdev].mtu_bytes, seen[rail.netdev].ipv4 or ()) for rail in rails)

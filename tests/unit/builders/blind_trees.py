@@ -19,7 +19,8 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, with_block
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.install import request_id
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Asked
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail, path_of, render
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.networkd import path_of, render
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.sysfs import NP_PARAMETERS, RP_PARAMETERS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import pcie_request

@@ -2,18 +2,22 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Check of the network gate on the next boot: the .network file of each rail, and the files that override it."""
+"""Check of the network gate on the next boot: the file of each rail for the network manager, and the files that override it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import rail_users
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.networkd import NETPLAN as NETPLAN_FILES
+from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import NM_BACKEND
 from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import BootNetwork
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NETPLAN, PENDING, SERVICE, path_of
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NETWORKD_UNIT, NM_UNIT, PENDING
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
@@ -24,9 +28,10 @@ declare(
     {
         "network.boot": Check(
             "network",
-            "how systemd-networkd would configure each planned rail at the next boot: the `.network` file that applies first, its "
-            "drop-ins, MTU and addresses, by file and line",
-            "`.network` files and their `.d` folders in `/etc`, `/run`, `/usr/local/lib` and `/usr/lib/systemd/network`; `systemctl show`",
+            "how the network manager would configure each planned rail at the next boot: the file that applies first, with its drop-ins, "
+            "MTU and addresses, by file and line; and that no other manager would",
+            "`.network` files and their `.d` folders in `/etc`, `/run`, `/usr/local/lib` and `/usr/lib/systemd/network`; profiles and "
+            "configuration of NetworkManager; files of netplan; `systemctl show`",
             "remove the line or the file that the finding names; run the network stage",
             sources=(
                 reads.folder(_NETWORK_FILES, absent_means=_NO_NETWORK_FILE),
@@ -48,20 +53,49 @@ STAGE = "network"
 Verdict = tuple[str, str, str]
 
 
-def check_boot(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
-    """Finding `network.boot` for each planned rail: how systemd-networkd would configure its interface at the next boot."""
-    return [_boot(host, rail, facts) for rail in resolve(rails, facts)]
+@dataclass(frozen=True)
+class Manager:
+    """How the manager of a host configures a rail at boot. own: the file that it has to use; source: our file that this is made from.
+
+    lacks: (MTU, address) → what is missing in the file. shows: the command that shows what it uses for an interface.
+    """
+
+    backend: str
+    unit: str
+    own: str
+    source: str
+    lacks: tuple[str, str]
+    shows: str
 
 
-def _boot(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
+def _manager(backend: str, rail: ResolvedRail) -> Manager:
+    is_infiniband = rail.rail["link_layer"] == "infiniband"
+    own = choice.boot_file(backend, rail.name, is_infiniband=is_infiniband)
+    source = choice.source_file(backend, rail.name, is_infiniband=is_infiniband)
+    by_nm = backend == NM_BACKEND
+    lacks = ("mtu=", "address1=") if by_nm else ("MTUBytes=", "Address=")
+    shows = f"nmcli device show {rail.netdev}" if by_nm else f"networkctl status {rail.netdev}"
+    return Manager(backend, choice.UNITS[backend], own, source, lacks, shows)
+
+
+def check_boot(host: str, rails: Sequence[Rail], facts: Facts, backend: str) -> list[Finding]:
+    """Finding `network.boot` for each planned rail: how the network manager would configure its interface at the next boot.
+
+    backend: rdma_host.network.backend.
+    """
+    chosen = choice.chosen(backend, facts.network_backend)
+    return [_boot(host, rail, facts, _manager(chosen, rail)) for rail in resolve(rails, facts)]
+
+
+def _boot(host: str, rail: ResolvedRail, facts: Facts, manager: Manager) -> Finding:
     address = rail.rail["address"]
     planned = rail.rail["mtu_bytes"]
     if address is None and planned is None and not rail.rail.get("ipoib"):
-        why = "neither address nor MTU is planned, so the collection writes no file for systemd-networkd"
+        why = "neither address nor MTU is planned, so the collection writes no file for the network manager"
         return Finding(STAGE, "network.boot", host, rail.subject, NOT_APPLICABLE, why, "no file")
     mtu = "any MTU" if planned is None else f"MTU {planned} bytes"
-    expected = f"{path_of(rail.name)}: {mtu}, {f'address {address}' if address else 'no address'}"
-    status, observed, remedy = _verdict(host, rail, facts)
+    expected = f"{manager.own}: {mtu}, {f'address {address}' if address else 'no address'}"
+    status, observed, remedy = _verdict(host, rail, facts, manager)
     return Finding(STAGE, "network.boot", host, rail.subject, status, observed, expected, remedy)
 
 
@@ -69,53 +103,84 @@ def _stage(host: str) -> str:
     return f"Run `ansible-playbook rdma.cluster.network --limit {host}` on the control node."
 
 
-def _verdict(host: str, rail: ResolvedRail, facts: Facts) -> Verdict:
+def _verdict(host: str, rail: ResolvedRail, facts: Facts, manager: Manager) -> Verdict:
     if rail.netdev is None:
         return NOT_APPLICABLE, "no interface: see network.mtu", ""
-    boot, service = facts.netdevs[rail.netdev].boot, (facts.units or {}).get(SERVICE)
+    netdev, service = facts.netdevs[rail.netdev], (facts.units or {}).get(manager.unit)
+    boot = netdev.profile if manager.backend == NM_BACKEND else netdev.boot
     if boot is None:
-        return UNKNOWN, "the .network files were not read", f"Run `networkctl status {rail.netdev}` on {host}."
+        return UNKNOWN, f"the files of {manager.unit} were not read", f"Run `{manager.shows}` on {host}."
     if service is None:
-        return UNKNOWN, f"the state of {SERVICE} was not read", f"Run `systemctl status {SERVICE}` on {host}."
+        return UNKNOWN, f"the state of {manager.unit} was not read", f"Run `systemctl status {manager.unit}` on {host}."
     if boot.undecided:
-        return _undecided(host, rail, boot)
+        return _undecided(host, rail, boot, manager)
     if not service.enabled:
-        return ERROR, f"{SERVICE} is not enabled", _stage(host)
-    return _not_ours(host, rail, facts, boot.file) or _faults(host, rail, boot) or _loaded(host, rail, facts)
+        enable = f"1. Run `systemctl enable {manager.unit}` on {host}. 2. {_stage(host)}"
+        return ERROR, f"{manager.unit} is not enabled", enable if manager.backend == NM_BACKEND else _stage(host)
+    return (
+        _not_ours(host, rail, facts, boot, manager)
+        or _two_managers(host, rail, facts, manager)
+        or _faults(host, rail, boot, manager)
+        or _loaded(host, rail, facts, manager)
+    )
 
 
-def _undecided(host: str, rail: ResolvedRail, boot: BootNetwork) -> Verdict:
+def _undecided(host: str, rail: ResolvedRail, boot: BootNetwork, manager: Manager) -> Verdict:
     files = "; ".join(f"{each.where} ({each.value})" for each in boot.undecided)
-    remedy = f"1. Run `networkctl status {rail.netdev}` on {host}. 2. If it names that file, exclude {rail.netdev} in its [Match] section."
+    where = "[Match] section" if manager.backend != NM_BACKEND else "[match] section, or set autoconnect=false there"
+    remedy = f"1. Run `{manager.shows}` on {host}. 2. If it names that file, exclude {rail.netdev} in its {where}."
     return UNKNOWN, f"another file may apply to {rail.netdev} first: {files}", remedy
 
 
-def _not_ours(host: str, rail: ResolvedRail, facts: Facts, file: str | None) -> Verdict | None:
-    own = path_of(rail.name)
-    if file is None:
-        return ERROR, f"{own} is missing, and no other file applies to {rail.netdev}", _stage(host)
+def _not_ours(host: str, rail: ResolvedRail, facts: Facts, boot: BootNetwork, manager: Manager) -> Verdict | None:
+    own, file = manager.own, boot.file
     if file == own:
         return None
-    observed = f"{file} applies to {rail.netdev}"
-    if own not in (facts.files or ()):
-        return ERROR, f"{own} is missing; {observed}", _stage(host)
-    source = f"/etc/netplan, then run `netplan generate`; it writes {file}" if file.startswith(NETPLAN) else f"[Match] of {file}"
-    return ERROR, observed, f"1. On {host}, remove {rail.netdev} from {source}. 2. {_stage(host)}"
+    if file is None and boot.others:
+        lines = "; ".join(f"{each.value} ({each.where})" for each in boot.others)
+        places = " and ".join(each.where for each in boot.others)
+        observed = f"{manager.unit} leaves {rail.netdev} alone: {lines}"
+        return ERROR, observed, f"1. On {host}, remove {places}. 2. {_stage(host)}"
+    if file is None:
+        return ERROR, f"{own} is missing, and no other file applies to {rail.netdev}", _stage(host)
+    observed = f"{file} applies to {rail.netdev}" + (f", from {boot.source}" if boot.source else "")
+    if manager.source not in (facts.files or ()):
+        return ERROR, f"{manager.source} is missing; {observed}", _stage(host)
+    place = f"[Match] of {file}"
+    if file.startswith(NETPLAN_FILES):
+        place = f"{boot.source or '/etc/netplan'}, then run `netplan generate`; it writes {file}"
+    elif manager.backend == NM_BACKEND:
+        place = f"{file} (`nmcli connection modify` with connection.autoconnect no)"
+    return ERROR, observed, f"1. On {host}, remove {rail.netdev} from {place}. 2. {_stage(host)}"
 
 
-def _faults(host: str, rail: ResolvedRail, boot: BootNetwork) -> Verdict | None:
+def _two_managers(host: str, rail: ResolvedRail, facts: Facts, manager: Manager) -> Verdict | None:
+    """A file of another manager that would configure the interface at boot as well."""
+    netdev, units = facts.netdevs[str(rail.netdev)], facts.units or {}
+    by_nm = manager.backend == NM_BACKEND
+    unit, other = (NETWORKD_UNIT, netdev.boot) if by_nm else (NM_UNIT, netdev.profile)
+    releases = other is None or other.file is None or any(each.value.startswith("Unmanaged=") for each in other.others)
+    if releases or other is None or unit not in units or not units[unit].enabled:
+        return None
+    remedy = f"1. If the file is not needed, remove {other.source or other.file} on {host}. 2. {_stage(host)}"
+    return ERROR, f"{unit} would configure {rail.netdev} as well, by {other.file}", remedy
+
+
+def _faults(host: str, rail: ResolvedRail, boot: BootNetwork, manager: Manager) -> Verdict | None:
     """The differences between the plan and the file with its drop-ins."""
-    own, address = path_of(rail.name), rail.rail["address"]
+    own, address = manager.own, rail.rail["address"]
     mtu, missing = boot.mtu, []
-    wrong = [(f"Address={each.value}", each.where) for each in boot.addresses if each.value != address]
+    mtu_key, address_key = manager.lacks
+    wrong = [(f"{address_key}{each.value}", each.where) for each in boot.addresses if each.value != address]
     wrong += [(each.value, each.where) for each in boot.others]
     planned = rail.rail["mtu_bytes"]
     if mtu is None and planned is not None:
-        missing.append(f"{own} has no MTUBytes=")
+        missing.append(f"{own} has no {mtu_key}")
     elif mtu is not None and planned is not None and mtu.value != str(planned):
-        wrong.insert(0, (f"MTUBytes={mtu.value}", mtu.where))
+        wrong.insert(0, (f"{mtu_key}{mtu.value}", mtu.where))
     if address is not None and address not in [each.value for each in boot.addresses]:
-        missing.append(f"{own} with its drop-ins has no Address={address}")
+        drop_ins = "" if manager.backend == NM_BACKEND else " with its drop-ins"
+        missing.append(f"{own}{drop_ins} has no {address_key}{address}")
     if not wrong and not missing:
         return None
     lines = [where for _value, where in wrong if not where.startswith(f"{own}:")]
@@ -124,9 +189,9 @@ def _faults(host: str, rail: ResolvedRail, boot: BootNetwork) -> Verdict | None:
     return ERROR, observed, remedy if lines else _stage(host)
 
 
-def _loaded(host: str, rail: ResolvedRail, facts: Facts) -> Verdict:
+def _loaded(host: str, rail: ResolvedRail, facts: Facts, manager: Manager) -> Verdict:
     if PENDING not in (facts.files or ()):
-        return OK, f"as planned, from {path_of(rail.name)}", ""
+        return OK, f"as planned, from {manager.own}", ""
     users = rail_users(facts.load, rail.device, rail.port)
     wait = f"1. Wait until the rail is idle ({users}). 2. " if users else ""
-    return WARNING, f"as planned, but {SERVICE} has not loaded the file yet because the host was in use", f"{wait}{_stage(host)}"
+    return WARNING, f"as planned, but {manager.unit} has not loaded the file yet because the host was in use", f"{wait}{_stage(host)}"

@@ -136,8 +136,20 @@ SECTIONS: dict[str, Section] = {
                 manage=flag("Install chrony and keep it running.", False),
                 servers=Key((list,), "Time servers, in addition to those of the distribution.", each=text("A server.", HOST)),
             ),
+            network=keys(
+                "The network manager that configures the rails at boot.",
+                backend=choice(
+                    "`auto`: the manager that has the files of this collection; at first the manager of the interface by which Ansible "
+                    "reaches the host (`netplan` where it renders files for systemd-networkd), and `networkd` on hosts with another one.",
+                    "auto",
+                    "auto",
+                    "networkd",
+                    "networkmanager",
+                    "netplan",
+                ),
+            ),
         ),
-        ("host",),
+        ("host", "network"),
     ),
     **ROCE_SECTIONS,
     "rdma_partitions": FABRIC_SECTIONS["rdma_partitions"],

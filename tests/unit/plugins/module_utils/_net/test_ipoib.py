@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange, ManagedFile
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.networkd import render
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import (
     Child,
     Ipoib,
@@ -22,11 +24,19 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import (
     netdev_of,
     parse_interface,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import FOLDER, files, make_rail, render
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NETWORKD_FOLDER as FOLDER
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import Running, make_rail
 from tests.unit.builders.fakes import FakeRunner
 
 CHILD = Child(0x0101, 4092, "172.16.8.1/24")
 IPOIB = Ipoib("ib0", children=[CHILD])
+
+
+def files(*given: Any) -> list[ManagedFile]:
+    """The planned files on a host with systemd-networkd alone."""
+    return choice.files("networkd", *given, Running(networkd=True, networkmanager=False))
+
+
 RAIL = {"name": "rail0", "nic": {"pci": "0000:18:00.0"}, "netdev": "ib0", "address": "172.16.0.1/24", "mtu_bytes": 4092}
 GIVEN = {"mode": "datagram", "children": [{"key": 0x0101, "mtu_bytes": 4092, "address": "172.16.8.1/24"}]}
 

@@ -19,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import 
     parse_ifstate,
     parse_networkd_link,
     parse_nm_device,
+    read_backend,
     read_managers,
     read_networkd_link,
 )
@@ -183,3 +184,52 @@ def test_without_an_index_the_files_by_name_are_read(tmp_path: Path) -> None:
 def test_another_form_is_an_error_with_the_path(tmp_path: Path) -> None:
     with pytest.raises(ParseError, match=r"^/run/systemd/netif/links/3: not the state"):
         read_managers(SysRoot(str(write_tree(tmp_path, "/run/systemd/netif/links/3: x"))), "eth1", 3)
+
+
+NETPLAN = "etc/netplan/50-cloud-init.yaml"
+YAML = "network:\n  version: 2\n  ethernets:\n    eth0:\n      dhcp4: true\n"
+NM_HAS_ETH0 = {"run/NetworkManager/devices/2": DEVICE}
+OUR_PROFILE = {"etc/NetworkManager/system-connections/60-rdma-rail0.nmconnection": "[connection]\n"}
+OUR_FILE = {"etc/systemd/network/60-rdma-rail0.network": "[Network]\n"}
+OUR_RELEASE = {"etc/systemd/network/60-rdma-rail0.network": "[Link]\nUnmanaged=yes\n"}
+PROGRAM = {"usr/sbin/netplan": "#!/usr/bin/python3\n"}
+
+
+@pytest.mark.parametrize(
+    ("running", "files", "management", "expected"),
+    [
+        pytest.param(["systemd-networkd"], {}, "eth0", "networkd", id="systemd-networkd alone"),
+        pytest.param(["NetworkManager"], {}, None, "networkmanager", id="NetworkManager alone"),
+        pytest.param(["NetworkManager", "systemd-networkd"], NM_HAS_ETH0, "eth0", "networkmanager", id="both, the session is on its side"),
+        pytest.param(["NetworkManager", "systemd-networkd"], {}, "eth0", "networkd", id="both, the session is not"),
+        pytest.param(["NetworkManager", "systemd-networkd"], {}, None, "networkd", id="both, no session"),
+        pytest.param([], {}, "eth0", "networkd", id="ifupdown"),
+        pytest.param(["systemd-networkd"], {NETPLAN: YAML, **PROGRAM}, "eth0", "netplan", id="netplan"),
+        pytest.param(["systemd-networkd"], {NETPLAN: YAML}, "eth0", "networkd", id="files of netplan without netplan"),
+        pytest.param(["systemd-networkd"], PROGRAM, "eth0", "networkd", id="netplan without files"),
+        pytest.param(
+            ["NetworkManager"],
+            {NETPLAN: "network:\n  renderer: NetworkManager\n", **PROGRAM, **NM_HAS_ETH0},
+            "eth0",
+            "networkmanager",
+            id="netplan renders for NetworkManager",
+        ),
+        pytest.param(["systemd-networkd"], OUR_PROFILE, "eth0", "networkmanager", id="NetworkManager has our files, and does not run"),
+        pytest.param(["NetworkManager"], {**OUR_FILE, **NM_HAS_ETH0}, "eth0", "networkd", id="systemd-networkd has our files"),
+        pytest.param(
+            ["NetworkManager", "systemd-networkd"], {**OUR_PROFILE, **OUR_RELEASE}, "eth9", "networkmanager", id="released by the other"
+        ),
+        pytest.param(["NetworkManager"], {**OUR_PROFILE, **OUR_FILE, **NM_HAS_ETH0}, "eth0", "networkmanager", id="both have our files"),
+        pytest.param(["NetworkManager"], {"etc/netplan/90-rdma-rail0.yaml": YAML, **NM_HAS_ETH0}, "eth0", "netplan", id="our netplan"),
+    ],
+)
+def test_the_manager_of_the_host(tmp_path: Path, running: list[str], files: dict[str, str], management: str | None, expected: str) -> None:
+    groups = {f"sys/fs/cgroup/system.slice/{name}.service/cgroup.procs": "1\n" for name in (*running, "ssh")}
+    for path, text in {"sys/class/net/eth0/ifindex": "2\n", **groups, **files}.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    assert read_backend(SysRoot(str(tmp_path)), management) == expected
+
+
+def test_a_captured_tree_has_no_manager(tmp_path: Path) -> None:
+    assert read_backend(SysRoot(str(tmp_path)), "eth0") is None

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.networkd import render
 from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import (
     BootNetwork,
     BootSetting,
@@ -18,7 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files im
     parse_network_settings,
     read_boot_networks,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail, render
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail
 
 ETC = "etc/systemd/network"
 OURS = f"{ETC}/60-rdma-rail0.network"

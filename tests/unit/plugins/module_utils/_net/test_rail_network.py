@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import time
@@ -16,19 +17,15 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network as net_networkd
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import (
-    NetworkRail,
-    Withheld,
-    ensure,
-    live_differences,
-    parse_network_file,
-    render,
-)
+from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice, networkd
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.networkd import parse_network_file, render
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail, Withheld, live_differences
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session
 from tests.unit.builders.fakes import FakeRunner, Without
 from tests.unit.builders.hosts import FIXTURES
 
+ensure = functools.partial(choice.ensure, "networkd")
 RAIL = NetworkRail("rail0", {"pci": "0000:21:00.0"}, "ens1", "192.168.100.1/24", 9000, device="rxe_rail0", port=1)
 SHOW = ["ip", "-j", "address", "show", "dev", "ens1"]
 
@@ -39,12 +36,14 @@ def shown(**changes: Any) -> dict[str, Any]:
     return {**element, **changes}
 
 
-SERVES = (
-    ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", "systemd-networkd.service"],
-    0,
-    "Id=systemd-networkd.service\nActiveState=active\nUnitFileState=enabled\n",
-    "",
-)
+def units(active: str, file: str) -> tuple[list[str], int, str, str]:
+    """systemd's answer for systemd-networkd on a host without NetworkManager."""
+    names = ["systemd-networkd.service", "NetworkManager.service"]
+    states = f"Id={names[0]}\nActiveState={active}\nUnitFileState={file}\n\nId={names[1]}\nActiveState=inactive\nUnitFileState=\n"
+    return ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", *names], 0, states, ""
+
+
+SERVES = units("active", "enabled")
 
 
 RELOAD = (["networkctl", "reload"], 0, "", "")
@@ -100,10 +99,12 @@ def install(folder: Path, rail: NetworkRail, text: str | None = None) -> Path:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "network"
     folder.mkdir()
-    monkeypatch.setattr(net_networkd, "FOLDER", str(folder))
-    monkeypatch.setattr(net_networkd, "PENDING", str(tmp_path / "pending"))
-    monkeypatch.setattr(net_networkd, "LOADED", str(tmp_path / "loaded"))
-    monkeypatch.setattr(net_networkd, "LOAD_SECONDS", 0.0)
+    monkeypatch.setattr(rail_network, "NETWORKD_FOLDER", str(folder))
+    for name in ("PROFILES", "CONF", "NETPLAN_FOLDER", "PENDING"):
+        monkeypatch.setattr(rail_network, name, str(tmp_path / name.lower()))
+    monkeypatch.setattr(networkd, "RENDERED", str(tmp_path / "rendered"))
+    monkeypatch.setattr(networkd, "LOADED", str(tmp_path / "loaded"))
+    monkeypatch.setattr(networkd, "LOAD_SECONDS", 0.0)
     return folder
 
 
@@ -124,14 +125,14 @@ def test_a_rail_without_mtu_keeps_the_mtu_of_its_interface(folder: Path, tmp_pat
     assert "MTUBytes" not in render(rail)
     assert live_differences(rail, 1500, ["192.168.100.1/24"]) == []
     install(folder, rail)
-    runner = FakeRunner([report(mtu=1500), report(mtu=1500), SERVES])
+    runner = FakeRunner([SERVES, report(mtu=1500), report(mtu=1500)])
     assert not ensure([rail], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False).changed
 
 
 def test_a_rail_without_any_setting_has_no_file_and_needs_no_systemd_networkd(folder: Path, tmp_path: Path) -> None:
     bare = NetworkRail("rail0", {"pci": "0000:21:00.0"}, "ens1", None, None)
-    off = unit("systemd-networkd.service", "inactive", "disabled")
-    runner = FakeRunner([report(), report(), off])
+    off = units("inactive", "disabled")
+    runner = FakeRunner([off, report(), report()])
     assert not ensure([bare], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False).changed
     assert list(folder.iterdir()) == []
 
@@ -139,7 +140,7 @@ def test_a_rail_without_any_setting_has_no_file_and_needs_no_systemd_networkd(fo
 def test_the_file_of_a_rail_whose_settings_have_gone_is_removed_on_an_idle_host(folder: Path, tmp_path: Path) -> None:
     bare = NetworkRail(**{**vars(RAIL), "address": None, "mtu_bytes": None})
     earlier = install(folder, NetworkRail(**{**vars(RAIL), "address": None}))
-    runner = FakeRunner([report(), report(), qps(), SERVES, RELOAD, report()])
+    runner = FakeRunner([SERVES, report(), report(), qps(), RELOAD, report()])
     ensure([bare], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False)
     assert not earlier.exists()
 
@@ -172,12 +173,12 @@ def test_first_run_on_an_idle_host(folder: Path, tmp_path: Path) -> None:
     """systemd-networkd loads the file; what it has not done by then is done with `ip`."""
     sys = host(tmp_path / "host", networkd=str(folder / "60-rdma-rail0.network"))
     bare, half, good = report(mtu=1500, addr_info=[]), with_addresses("192.168.100.1/24", mtu=1500), report()
-    runner = FakeRunner([bare, bare, qps(), SERVES, RELOAD, half, SET_MTU, good])
+    runner = FakeRunner([SERVES, bare, bare, qps(), RELOAD, half, SET_MTU, good])
     result = ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=False)
     assert result.changed
     assert result.withheld == []
     assert (folder / "60-rdma-rail0.network").read_text() == render(RAIL)
-    second = FakeRunner([report(), report(), SERVES])
+    second = FakeRunner([SERVES, report(), report()])
     assert not ensure([RAIL], ["rail0"], runner=second, sys=sys, check_mode=False).changed
 
 
@@ -189,7 +190,7 @@ def test_live_drift_on_an_idle_rail_is_changed_alone(folder: Path, tmp_path: Pat
     show_other = (["ip", "-j", "address", "show", "dev", "ens2"], 0, json.dumps([shown(ifname="ens2")]), "")
     drifted = with_addresses("10.1.1.1/24", mtu=1500)
     good = with_addresses("10.1.1.1/24", "192.168.100.1/24", mtu=9000)
-    runner = FakeRunner([drifted, show_other, drifted, show_other, qps(), SERVES, drifted, SET_MTU, ADD, good])
+    runner = FakeRunner([SERVES, drifted, show_other, drifted, show_other, qps(), drifted, SET_MTU, ADD, good])
     found = ensure([RAIL, other], ["rail0", "rail1"], runner=runner, sys=host(tmp_path / "host"), check_mode=False)
     assert found.live == {"ens1": [("MTU 1500 bytes", "MTU 9000 bytes"), ("address 10.1.1.1/24", "address 192.168.100.1/24")]}
 
@@ -199,7 +200,7 @@ def test_a_change_that_harms_is_withheld_while_queue_pairs_are_open(folder: Path
     earlier = install(folder, RAIL, render(NetworkRail(**{**vars(RAIL), "mtu_bytes": 1500})))
     before = earlier.read_text()
     drifted, added = with_addresses("10.1.1.1/24", mtu=1500), with_addresses("10.1.1.1/24", "192.168.100.1/24", mtu=1500)
-    runner = FakeRunner([drifted, drifted, qps(USER_QP), SERVES, drifted, ADD, added])
+    runner = FakeRunner([SERVES, drifted, drifted, qps(USER_QP), drifted, ADD, added])
     result = ensure([RAIL], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False)
     words = "MTU 1500 bytes → MTU 9000 bytes (restarts the interface's queues)"
     assert result.withheld == [Withheld("rail0", "ens1", words, USERS)]
@@ -213,7 +214,7 @@ def test_the_same_change_is_applied_when_it_is_allowed_by_name(folder: Path, tmp
     """Nobody is asked who uses the rail then."""
     install(folder, RAIL)
     drifted = with_addresses("192.168.100.1/24", mtu=1500)
-    runner = FakeRunner([drifted, drifted, SERVES, drifted, SET_MTU, report()])
+    runner = FakeRunner([SERVES, drifted, drifted, drifted, SET_MTU, report()])
     done = ensure([RAIL], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False, change_allowed=True)
     assert (done.withheld, done.changed) == ([], True)
 
@@ -239,7 +240,7 @@ def test_who_uses_a_rail(folder: Path, tmp_path: Path, answer: Any, users: str) 
     install(folder, RAIL)
     drifted = with_addresses("192.168.100.1/24", mtu=1500)
     after = [] if users else [drifted, SET_MTU, report()]
-    runner = FakeRunner([drifted, drifted, answer, SERVES, *after])
+    runner = FakeRunner([SERVES, drifted, drifted, answer, *after])
     result = ensure([RAIL], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False)
     assert [users in each.users for each in result.withheld] == ([True] if users else [])
 
@@ -247,7 +248,7 @@ def test_who_uses_a_rail(folder: Path, tmp_path: Path, answer: Any, users: str) 
 def test_a_host_without_the_tool_counts_as_in_use(folder: Path, tmp_path: Path) -> None:
     install(folder, RAIL)
     drifted = with_addresses("192.168.100.1/24", mtu=1500)
-    runner = Without(["rdma"], [drifted, drifted, SERVES])
+    runner = Without(["rdma"], [SERVES, drifted, drifted])
     result = ensure([RAIL], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False)
     assert "command not found: rdma" in result.withheld[0].users
 
@@ -258,7 +259,7 @@ def test_a_job_on_the_host_uses_every_rail(folder: Path, tmp_path: Path) -> None
     (tmp_path / "host/proc/812").mkdir()
     (tmp_path / "host/proc/812/comm").write_text("slurmstepd\n")
     drifted = with_addresses("192.168.100.1/24", mtu=1500)
-    runner = FakeRunner([drifted, drifted, qps(), SERVES])
+    runner = FakeRunner([SERVES, drifted, drifted, qps()])
     assert ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=False).withheld[0].users == "job process 812 (slurmstepd)"
 
 
@@ -271,7 +272,7 @@ def test_an_address_that_our_file_gave_before_goes_and_others_stay(folder: Path,
     add_foreign = (["ip", "address", "add", foreign, "brd", "+", "dev", "ens1"], 0, "", "")
     sys = host(tmp_path / "host", networkd=str(folder / "60-rdma-rail0.network"))
     steps = [ADD, delete, with_addresses(), ADD, add_foreign, with_addresses(planned, foreign)]
-    runner = FakeRunner([before, before, qps(), SERVES, RELOAD, before, *steps])
+    runner = FakeRunner([SERVES, before, before, qps(), RELOAD, before, *steps])
     result = ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=False)
     assert ("address 192.168.100.9/24", "no address 192.168.100.9/24") in result.live["ens1"]
 
@@ -279,13 +280,13 @@ def test_an_address_that_our_file_gave_before_goes_and_others_stay(folder: Path,
 def test_a_reload_is_put_off_while_the_rail_is_in_use_and_made_up_for_later(folder: Path, tmp_path: Path, pending: Path) -> None:
     """The file is for the next boot; the live state needs nothing."""
     sys = host(tmp_path / "host", networkd=str(folder / "60-rdma-rail0.network"))
-    busy = FakeRunner([report(), report(), SERVES, qps(USER_QP)])
+    busy = FakeRunner([SERVES, report(), report(), qps(USER_QP)])
     result = ensure([RAIL], ["rail0"], runner=busy, sys=sys, check_mode=False)
     verb = "`networkctl reload`, which loads the files of the rails"
     assert result.withheld == [Withheld("rail0", "ens1", verb, USERS)]
     assert (folder / "60-rdma-rail0.network").exists()
     assert pending.exists()
-    idle = FakeRunner([report(), report(), SERVES, qps(), RELOAD, report()])
+    idle = FakeRunner([SERVES, report(), report(), qps(), RELOAD, report()])
     assert ensure([RAIL], ["rail0"], runner=idle, sys=sys, check_mode=False).reloaded
     assert not pending.exists()
 
@@ -294,7 +295,7 @@ def test_a_file_of_a_rail_that_is_no_longer_planned_goes(folder: Path, tmp_path:
     (folder / "60-rdma-old.network").write_text("x")
     (folder / "60-rdma-rail1.network").write_text("planned, and its NIC is not there now")
     (folder / "70-other.network").write_text("x")
-    runner = FakeRunner([qps(), SERVES, RELOAD])
+    runner = FakeRunner([SERVES, qps(), RELOAD])
     ensure([], ["rail1"], runner=runner, sys=host(tmp_path / "host"), check_mode=False)
     assert sorted(path.name for path in folder.iterdir()) == ["60-rdma-rail1.network", "70-other.network"]
 
@@ -302,7 +303,7 @@ def test_a_file_of_a_rail_that_is_no_longer_planned_goes(folder: Path, tmp_path:
 def test_it_stays_while_anything_of_the_host_is_in_use(folder: Path, tmp_path: Path) -> None:
     """Nobody knows which device the rail had: systemd-networkd would remove its addresses."""
     (folder / "60-rdma-old.network").write_text("x")
-    runner = FakeRunner([qps(USER_QP), SERVES])
+    runner = FakeRunner([SERVES, qps(USER_QP)])
     result = ensure([], [], runner=runner, sys=host(tmp_path / "host"), check_mode=False)
     assert (folder / "60-rdma-old.network").exists()
     assert "60-rdma-old.network" in result.withheld[0].change
@@ -329,15 +330,15 @@ NO_WAIT = (["systemctl", "disable", WAIT], 0, "", "")
 def test_networkd_that_is_off_is_started_and_enabled(tmp_path: Path, before: str, then: list[Any]) -> None:
     """Where another manager has the other links, no boot waits for one of systemd-networkd's: none of ours is required."""
     start = (["systemctl", "enable", "--now", "systemd-networkd.service"], 0, "", "")
-    runner = FakeRunner([unit("systemd-networkd.service", "inactive", before), start, *then])
+    runner = FakeRunner([units("inactive", before), start, *then])
     assert ensure([], [], runner=runner, sys=host(tmp_path / "host"), check_mode=False).service
 
 
 def test_networkd_that_is_off_is_only_enabled_while_a_rail_is_in_use(folder: Path, tmp_path: Path, pending: Path) -> None:
     install(folder, RAIL)
     enable = (["systemctl", "enable", "systemd-networkd.service"], 0, "", "")
-    off = unit("systemd-networkd.service", "inactive", "disabled")
-    runner = FakeRunner([report(), report(), off, qps(USER_QP), enable, unit(WAIT, "inactive", "masked")])
+    off = units("inactive", "disabled")
+    runner = FakeRunner([off, report(), report(), qps(USER_QP), enable, unit(WAIT, "inactive", "masked")])
     result = ensure([RAIL], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False)
     assert [each.change for each in result.withheld] == ["start of systemd-networkd"]
     assert pending.exists()
@@ -350,7 +351,7 @@ def test_networkd_is_not_enabled_where_it_would_take_over_an_interface_that_is_n
     (tmp_path / "host/sys/class/net/eth0/device").symlink_to("../../../0000:01:00.0")
     (tmp_path / "host/etc/systemd/network").mkdir(parents=True)
     (tmp_path / "host/etc/systemd/network/80-dhcp.network").write_text("[Match]\nName=eth*\n[Network]\nDHCP=yes\n")
-    runner = FakeRunner([unit("systemd-networkd.service", "inactive", "disabled")])
+    runner = FakeRunner([units("inactive", "disabled")])
     result = ensure([], [], runner=runner, sys=sys, check_mode=False)
     assert [(each.netdev, each.users) for each in result.withheld] == [("eth0", "/etc/systemd/network/80-dhcp.network would apply to it")]
 
@@ -358,7 +359,7 @@ def test_networkd_is_not_enabled_where_it_would_take_over_an_interface_that_is_n
 def test_check_mode_reads_and_changes_nothing(folder: Path, tmp_path: Path, pending: Path) -> None:
     """It shows what is withheld as well."""
     drifted = report(mtu=1500)
-    runner = FakeRunner([drifted, drifted, qps(USER_QP), SERVES])
+    runner = FakeRunner([SERVES, drifted, drifted, qps(USER_QP)])
     result = ensure([RAIL], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=True)
     assert result.changed
     assert (result.diffs[-1]["before"], result.diffs[-1]["after"]) == ("MTU 1500 bytes\n", "MTU 9000 bytes\n")
@@ -375,7 +376,7 @@ def test_what_would_cut_our_own_session_is_withheld_although_it_is_allowed(folde
     """Its address is a former one of ours, the MTU differs, and the file would be loaded."""
     earlier = install(folder, RAIL, render(NetworkRail(**{**vars(RAIL), "address": "192.168.100.9/24"})))
     before, text = with_addresses("192.168.100.9/24", mtu=1500), earlier.read_text()
-    runner = FakeRunner([before, before, SERVES, before, ADD, with_addresses("192.168.100.9/24", "192.168.100.1/24", mtu=1500)])
+    runner = FakeRunner([SERVES, before, before, before, ADD, with_addresses("192.168.100.9/24", "192.168.100.1/24", mtu=1500)])
     result = ensure(
         [RAIL], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False, change_allowed=True, session=session
     )  # fmt: skip
@@ -385,7 +386,7 @@ def test_what_would_cut_our_own_session_is_withheld_although_it_is_allowed(folde
 
 
 def test_a_file_is_not_loaded_for_the_interface_of_our_session(folder: Path, tmp_path: Path, pending: Path) -> None:
-    runner = FakeRunner([report(), report(), SERVES])
+    runner = FakeRunner([SERVES, report(), report()])
     session = Session("192.168.100.1", "ens1")
     result = ensure(
         [RAIL], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False, change_allowed=True, session=session
@@ -406,7 +407,7 @@ def test_the_file_of_a_former_rail_with_our_session_stays(folder: Path, tmp_path
 def test_a_rail_without_our_session_is_changed_as_before(folder: Path, tmp_path: Path) -> None:
     install(folder, RAIL)
     drifted = with_addresses("192.168.100.1/24", mtu=1500)
-    runner = FakeRunner([drifted, drifted, SERVES, drifted, SET_MTU, report()])
+    runner = FakeRunner([SERVES, drifted, drifted, drifted, SET_MTU, report()])
     session = Session("192.0.2.1", "eth0")
     done = ensure([RAIL], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False, change_allowed=True, session=session)
     assert (done.withheld, done.changed) == ([], True)
@@ -456,7 +457,7 @@ def test_a_reload_is_put_off_where_it_applies_files_of_others(
     sys = with_site_file(tmp_path / "host", text, **({} if used is None else {"used": used}))
     bare, asks = with_addresses(), () if used == "" else (started(seconds_ago),)
     loads = () if withheld else (RELOAD, bare)
-    runner = FakeRunner([bare, bare, SERVES, qps(), *asks, *(loads or [bare]), ADD, report()])
+    runner = FakeRunner([SERVES, bare, bare, qps(), *asks, *(loads or [bare]), ADD, report()])
     result = ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=False)
     file = GONE if used == GONE else "/etc/systemd/network/80-site.network"
     words = f"{file}, changed since systemd-networkd loaded it, which applies or may apply to it"
@@ -468,7 +469,7 @@ def test_after_our_own_reload_what_changed_before_is_loaded(folder: Path, tmp_pa
     sys = with_site_file(tmp_path / "host", SITE)
     (tmp_path / "loaded").touch()
     os.utime(tmp_path / "loaded", (time.time() + 1, time.time() + 1))
-    runner = FakeRunner([report(), report(), SERVES, qps(), started(10.0), RELOAD, report()])
+    runner = FakeRunner([SERVES, report(), report(), qps(), started(10.0), RELOAD, report()])
     began = time.time()
     assert ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=False).reloaded
     assert began - 1 < (tmp_path / "loaded").stat().st_mtime <= time.time()
@@ -478,14 +479,14 @@ def test_a_new_interface_of_somebody_else_puts_the_reload_off(folder: Path, tmp_
     sys = host(tmp_path / "host")
     (tmp_path / "host/etc/systemd/network").mkdir(parents=True)
     (tmp_path / "host/etc/systemd/network/10-bond.netdev").write_text("[NetDev]\nName=bond0\nKind=bond\n")
-    runner = FakeRunner([report(), report(), SERVES, qps(), started(10.0)])
+    runner = FakeRunner([SERVES, report(), report(), qps(), started(10.0)])
     result = ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=True)
     assert [each.netdev for each in result.withheld] == ["bond0"]
 
 
 def test_a_reload_that_is_allowed_by_name_asks_nobody(folder: Path, tmp_path: Path) -> None:
     sys = with_site_file(tmp_path / "host", SITE)
-    runner = FakeRunner([report(), report(), SERVES, RELOAD, report()])
+    runner = FakeRunner([SERVES, report(), report(), RELOAD, report()])
     assert ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=False, change_allowed=True).reloaded
 
 
@@ -513,8 +514,8 @@ def test_a_link_that_does_not_come_to_the_planned_state_is_an_error(folder: Path
     install(folder, RAIL)
     status = (["networkctl", "status", "ens1"], 0, STATUS.format(file=file.format(folder=folder)), "")
     drifted = report(mtu=1500)
-    fight = [drifted, SET_MTU] * (net_networkd._PASSES + 1)
-    runner = FakeRunner([drifted, drifted, qps(), SERVES, *fight, drifted, status])
+    fight = [drifted, SET_MTU] * (rail_network._PASSES + 1)
+    runner = FakeRunner([SERVES, drifted, drifted, qps(), *fight, drifted, status])
     with pytest.raises(ApplyError, match=r"ens1.*MTU 1500") as caught:
         ensure([RAIL], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False)
     assert str(caught.value).partition("9000 bytes.")[2] == FILES[file].format(folder=folder)

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail, Running
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.plan import PERMITS, host_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
@@ -183,7 +184,8 @@ def test_the_rails_of_the_network_are_those_with_an_interface() -> None:
     facts = lab_facts()
     del facts["netdevs"]["ens1"]
     rail1 = {"name": "rail1", "nic": {"pci": "0000:41:00.0"}, "netdev": "ens2", "device": "rxe_rail1", "port": 1}
-    assert network_rails(lab_intent(), from_dict(facts)) == [{**rail1, "address": "192.168.101.1/24", "mtu_bytes": 9000, "ipoib": None}]
+    more = {"mac": facts["netdevs"]["ens2"]["mac"], "link_layer": "roce", "address": "192.168.101.1/24", "mtu_bytes": 9000, "ipoib": None}
+    assert network_rails(lab_intent(), from_dict(facts)) == [{**rail1, **more}]
 
 
 def test_a_rail_without_address_asks_for_none() -> None:
@@ -194,5 +196,6 @@ def test_a_rail_without_address_asks_for_none() -> None:
     network = rdma_plan(intent, facts)["settings"]["network"]
     assert [rail["address"] for rail in network] == [None, None]
 
-    facts["files"] = on_host(rail_network.files([rail_network.NetworkRail(**rail) for rail in network], [], []))
+    running = Running(networkd=True, networkmanager=False)
+    facts["files"] = on_host(choice.files("networkd", [NetworkRail(**rail) for rail in network], [], [], running))
     assert rdma_plan(intent, facts)[NETWORK] is False

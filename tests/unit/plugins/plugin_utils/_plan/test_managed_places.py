@@ -25,7 +25,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import ti
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import Tuned
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CpuRequest, cpu_files
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import sysctl_files
-from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail, Running
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import RailRings, rules_file
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import service
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.request import PcieRequest
@@ -33,6 +34,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.soft_links impo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import nccl_files
 from tests.unit.builders.hosts import lab_facts, lab_intent, on_host
+
+RAIL = NetworkRail("rail0", {"pci": "0000:21:00.0"}, "ens1", "192.168.100.1/24", 9000, mac="02:00:00:00:00:01")
+BOTH = Running(networkd=True, networkmanager=True)
 
 
 def _is_there(file: ManagedFile) -> bool:
@@ -45,7 +49,8 @@ def test_every_file_that_a_role_writes_is_found_again(tmp_path: Path) -> None:
         *peermem.boot_files(at_boot=True),
         *service_files([{"name": "rxe_rail0", "type": "rxe", "nic": {"pci": "0000:21:00.0"}}]),
         *service.service_files(PcieRequest(("0000:21:00.0",), 4096, "leave")),
-        *rail_network.files([rail_network.NetworkRail("rail0", {"pci": "0000:21:00.0"}, "ens1", "192.168.100.1/24", 9000)], [], []),
+        *(file for manager in ("networkd", "netplan") for file in choice.files(manager, [RAIL], [], [], BOTH)),
+        *(file for file in choice.files("networkmanager", [RAIL], [], [], BOTH) if file.path.endswith(".nmconnection")),
         *limits.files(limits.LimitsRequest(memlock_unlimited=True, open_files=131072, keep_ipc=True)),
         *rules_file([RailRings("rail0", {"pci": "0000:21:00.0"}, "ens1", 256, 256)]),
         *filter(_is_there, cpu_files(CpuRequest("performance", 10), None)),

@@ -49,7 +49,8 @@ def test_lines_that_look_like_marks_are_lines() -> None:
 
 
 def test_several_diffs_of_one_result_are_several_lines() -> None:
-    result = NetworkResult([FileChange(NETWORK_FILE, "a\n", "b\n")], {"ens1": [("MTU 1500 bytes", "MTU 9000 bytes")]}, service=True)
+    live = {"ens1": [("MTU 1500 bytes", "MTU 9000 bytes")]}
+    result = NetworkResult([FileChange(NETWORK_FILE, "a\n", "b\n")], live, service="systemd-networkd.service")
     assert lines({"changed": result.changed, "diff": result.diffs}) == [
         (NETWORK_FILE, "a", "b"),
         ("systemd-networkd.service", "", "enabled and started"),

@@ -28,7 +28,7 @@ def finding(**changes: Any) -> Finding:
         facts["netdevs"]["ens1"]["boot"] = None
     else:
         facts["netdevs"]["ens1"]["boot"].update(changes)
-    [found, other] = check_boot("node1", lab_rails(), from_dict(facts))
+    [found, other] = check_boot("node1", lab_rails(), from_dict(facts), "auto")
     assert (found.stage, found.check, found.host, found.subject) == (
         "network",
         "network.boot",
@@ -52,7 +52,7 @@ FINDINGS: list[tuple[dict[str, Any], str, str, str]] = [
     ({"file": None}, "error", f"/{OURS} is missing", "rdma.cluster.network"),
     ({"undecided": [{"value": "[Match] Host=a", "where": "/etc/a"}]}, "unknown", "/etc/a ([Match] Host=a)", "networkctl status ens1"),
     ({"unit": {"enabled": False}}, "error", "systemd-networkd.service is not enabled", "rdma.cluster.network"),
-    ({"boot": None}, "unknown", "the .network files were not read", "networkctl status ens1"),
+    ({"boot": None}, "unknown", "the files of systemd-networkd.service were not read", "networkctl status ens1"),
     ({"files": {PENDING: {}}}, "warning", "has not loaded the file yet", "rdma.cluster.network"),
 ]
 
@@ -63,3 +63,84 @@ def test_the_finding(changes: dict[str, Any], status: str, observed: str, remedy
     assert found.status == status
     assert observed in found.observed
     assert remedy in found.remedy
+
+
+PROFILE = "/etc/NetworkManager/system-connections/60-rdma-rail0.nmconnection"
+NM_ON = {"active": True, "enabled": True}
+NM_PROFILE = {
+    "file": PROFILE,
+    "mtu": {"value": "9000", "where": f"{PROFILE}:12"},
+    "addresses": [{"value": "192.168.100.1/24", "where": f"{PROFILE}:16"}],
+    "others": [],
+    "undecided": [],
+    "source": None,
+}
+RELEASED = {"file": f"/{OURS}", "others": [{"value": "Unmanaged=yes", "where": f"/{OURS}:6"}], "mtu": None, "addresses": []}
+
+
+def by_networkmanager(**changes: Any) -> Finding:
+    """The same on a host with NetworkManager, where systemd-networkd runs as well and releases the rail."""
+    facts = lab_facts()
+    facts["network_backend"] = "networkmanager"
+    facts["units"]["NetworkManager.service"] = changes.pop("unit", NM_ON)
+    facts["files"][PROFILE] = {}
+    if changes.pop("missing", False):
+        del facts["files"][PROFILE]
+    facts["netdevs"]["ens1"]["boot"].update(changes.pop("networkd", RELEASED))
+    facts["netdevs"]["ens1"]["profile"] = {**NM_PROFILE, **changes} if changes.get("profile", ()) is not None else None
+    return check_boot("node1", lab_rails(), from_dict(facts), "auto")[0]
+
+
+BY_NM: list[tuple[dict[str, Any], str, str, str]] = [
+    ({}, "ok", f"as planned, from {PROFILE}", ""),
+    ({"mtu": None}, "error", f"{PROFILE} has no mtu=", "rdma.cluster.network --limit node1"),
+    ({"addresses": []}, "error", f"{PROFILE} has no address1=192.168.100.1/24", "rdma.cluster.network"),
+    ({"file": "/etc/lan.nmconnection"}, "error", "/etc/lan.nmconnection applies to ens1", "connection.autoconnect no"),
+    ({"file": "/etc/lan.nmconnection", "missing": True}, "error", f"{PROFILE} is missing", "rdma.cluster.network"),
+    ({"file": None}, "error", f"{PROFILE} is missing", "rdma.cluster.network"),
+    (
+        {"file": None, "others": [{"value": "managed=0", "where": "/etc/NetworkManager/conf.d/9.conf:3"}]},
+        "error",
+        "NetworkManager.service leaves ens1 alone: managed=0 (/etc/NetworkManager/conf.d/9.conf:3)",
+        "1. On node1, remove /etc/NetworkManager/conf.d/9.conf:3. 2. Run",
+    ),
+    ({"undecided": [{"value": "mac", "where": "/etc/a"}]}, "unknown", "/etc/a (mac)", "nmcli device show ens1"),
+    ({"unit": {"active": True, "enabled": False}}, "error", "is not enabled", "1. Run `systemctl enable NetworkManager.service` on node1"),
+    ({"profile": None}, "unknown", "the files of NetworkManager.service were not read", "nmcli device show ens1"),
+    ({"networkd": {"others": []}}, "error", f"systemd-networkd.service would configure ens1 as well, by /{OURS}", f"remove /{OURS}"),
+    ({"networkd": {"file": None, "others": []}}, "ok", "as planned", ""),
+]
+
+
+@pytest.mark.parametrize(("changes", "status", "observed", "remedy"), BY_NM)
+def test_the_finding_of_a_host_with_networkmanager(changes: dict[str, Any], status: str, observed: str, remedy: str) -> None:
+    found = by_networkmanager(**changes)
+    assert found.status == status
+    assert observed in found.observed
+    assert remedy in found.remedy
+
+
+RENDERED, YAML = "/run/systemd/network/10-netplan-rdma-rail0.network", "/etc/netplan/90-rdma-rail0.yaml"
+
+
+@pytest.mark.parametrize(
+    ("boot", "status", "observed", "remedy"),
+    [
+        ({"file": RENDERED}, "ok", f"as planned, from {RENDERED}", ""),
+        (
+            {"file": "/run/systemd/network/10-netplan-ens1.network", "source": "/etc/netplan/50-cloud-init.yaml:7"},
+            "error",
+            "10-netplan-ens1.network applies to ens1, from /etc/netplan/50-cloud-init.yaml:7",
+            "1. On node1, remove ens1 from /etc/netplan/50-cloud-init.yaml:7, then run `netplan generate`",
+        ),
+    ],
+)
+def test_the_finding_of_a_host_with_netplan(boot: dict[str, Any], status: str, observed: str, remedy: str) -> None:
+    facts = lab_facts()
+    facts["files"][YAML] = {}
+    facts["netdevs"]["ens1"]["boot"].update(boot)
+    found = check_boot("node1", lab_rails(), from_dict(facts), "netplan")[0]
+    assert found.status == status
+    assert observed in found.observed
+    assert remedy in found.remedy
+    assert found.expected.startswith(RENDERED)

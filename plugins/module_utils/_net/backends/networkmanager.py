@@ -1,0 +1,132 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""NetworkManager applies one profile per rail at boot.
+
+`nmcli connection load` reads one file and touches no interface. `nmcli device reapply` then changes only what differs; it removes
+addresses that the profile does not have. `nmcli connection up` takes an interface over from another profile, and drops its addresses
+before it sets those of the new one (all seen on 1.42). NetworkManager is never started here: it would take over all interfaces of the host.
+Where systemd-networkd runs as well, a file of ours makes it leave the rails alone. Sources: nmcli(1), NetworkManager(8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import run_checked
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange, ManagedFile
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
+from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import networkd
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.nm_profiles import (
+    UNMANAGED,
+    conf_path,
+    forget,
+    profile_path,
+    read_conf,
+    read_status,
+    render_conf,
+    render_profile,
+    uuid_of,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import (
+    NETWORKD_UNIT,
+    NM_UNIT,
+    Change,
+    Loading,
+    NetworkRail,
+    Running,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import RECONFIGURES, Step
+
+
+def rail_files(rail: NetworkRail, running: Running) -> list[ManagedFile]:
+    """Return the planned files of a rail."""
+    release = [ManagedFile(networkd.path_of(rail.name), networkd.render_release(rail))] if running.networkd else []
+    # Profiles may have secrets, so NetworkManager ignores a file that others can read.
+    return [
+        ManagedFile(profile_path(rail.name), render_profile(rail), mode=0o600),
+        ManagedFile(conf_path(rail.name), render_conf(rail)),
+        *release,
+    ]
+
+
+class NmChange(Change):
+    """The changes for NetworkManager."""
+
+    def files(self, running: Running) -> list[ManagedFile]:
+        return [file for rail in self.rails if rail.is_configured for file in rail_files(rail, running)]
+
+    def profile_steps(self, rail: NetworkRail) -> list[Step]:
+        """Return the step that makes our profile the active one of the rail's interface."""
+        if not rail.is_configured:
+            return []
+        active = self._status().get(rail.netdev, ("", ""))[1]
+        if active == uuid_of(rail.name):
+            return []
+        argv = ("nmcli", "connection", "up", "uuid", uuid_of(rail.name), "ifname", rail.netdev)
+        was = f"profile {active} of NetworkManager" if active else "no profile of NetworkManager"
+        return [Step(rail.netdev, was, f"profile rdma-{rail.name} of NetworkManager", argv, RECONFIGURES)]
+
+    def refusal(self, units: Mapping[str, UnitState]) -> str:
+        if units[NM_UNIT].active:
+            return ""
+        return (
+            f"{NM_UNIT} does not run, and starting it would change the interfaces of this host that are no rails. 1. Start it "
+            f"(`systemctl enable --now {NM_UNIT}`), or set rdma_host.network.backend to another manager. 2. Run the network stage again."
+        )
+
+    def plan(self, changes: Sequence[FileChange], units: Mapping[str, UnitState], *, pending: bool) -> Loading:
+        affected = networkd.affected_rails(self.rails, changes, pending=pending)
+        reloads = units[NETWORKD_UNIT].active and (pending or any(self._is_networkd(change) for change in changes))
+        put_off = self.puts_off([rail for rail in affected if reloads or self._is_reapplied(rail)], LOADS)
+        put_off |= reloads and networkd.applies_others(self, self.rails)
+        return Loading(put_off, bool(changes or pending) and not put_off and units[NM_UNIT].active)
+
+    def load(self, loading: Loading, changes: Sequence[FileChange], units: Mapping[str, UnitState], *, pending: bool) -> None:
+        if not loading.loads:
+            return
+        read_conf(self.runner)
+        forget(changes, self.runner)
+        if units[NETWORKD_UNIT].active and (pending or any(self._is_networkd(change) for change in changes)):
+            networkd.remove_rendered()
+            networkd.reload(self.runner)
+        for rail in networkd.affected_rails(self.rails, changes, pending=pending):
+            if rail.is_configured:
+                self._load_profile(rail)
+
+    def hint(self, rail: NetworkRail) -> str:
+        """Return a sentence on the profile that NetworkManager uses for a rail's interface instead of ours; "" if it uses ours."""
+        state, active = self._status().get(rail.netdev, ("unknown", ""))
+        if active == uuid_of(rail.name):
+            return ""
+        return f" NetworkManager says {state} of it, and uses {active or 'no profile'} in the place of {profile_path(rail.name)}."
+
+    def _load_profile(self, rail: NetworkRail) -> None:
+        """Make NetworkManager read a rail's profile, and apply it to an interface that uses it already."""
+        path, known = profile_path(rail.name), uuid_of(rail.name)
+        run_checked(self.runner, "nmcli", "connection", "load", path)
+        # nmcli ends with 0 for a file that NetworkManager refuses.
+        if self.runner.run(["nmcli", "--get-values", "connection.uuid", "connection", "show", "uuid", known]).rc:
+            raise ApplyError(f"NetworkManager does not read {path}: `journalctl --unit {NM_UNIT}` has the reason.")
+        state, active = self._status().get(rail.netdev, ("", ""))
+        if state == UNMANAGED:
+            run_checked(self.runner, "nmcli", "device", "set", rail.netdev, "managed", "yes")
+        elif active == known:
+            run_checked(self.runner, "nmcli", "device", "reapply", rail.netdev)
+
+    def _is_reapplied(self, rail: NetworkRail) -> bool:
+        """Return whether loading the profile removes addresses of others from the rail's interface."""
+        return bool(self.keeps.get(rail.name)) and self._status().get(rail.netdev, ("", ""))[1] == uuid_of(rail.name)
+
+    def _is_networkd(self, change: FileChange) -> bool:
+        return change.path.startswith((f"{rail_network.NETWORKD_FOLDER}/", f"{rail_network.NETPLAN_FOLDER}/"))
+
+    def _status(self) -> dict[str, tuple[str, str]]:
+        return read_status(self.runner)
+
+
+#: The loading of profiles in words.
+LOADS = "`nmcli device reapply`, which loads the profile of the rail and removes other addresses"
