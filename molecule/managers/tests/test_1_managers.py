@@ -149,7 +149,7 @@ def test_a_switch_of_managers_leaves_one_owner(lab: Lab, site: Site, host: str, 
     assert lost_management(lines) == []
     assert_rails(lab, node)
     name = "NetworkManager" if backend == "networkmanager" else "systemd-networkd"
-    assert {seen for seen in findings(site, "network.manager").values()} == {("ok", name)}
+    assert set(findings(site, "network.manager").values()) == {("ok", name)}
     assert {status for status, _seen in findings(site, "network.boot").values()} == {"ok"}
     again = site.run("network", *words)
     assert again.returncode == 0, again.stdout

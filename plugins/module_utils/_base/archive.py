@@ -136,7 +136,7 @@ def own_copy(archive: Path, checksum: str, folder: Path) -> Iterator[Path]:
     """Copy a file into a folder of ours (0700), verify the copy's checksum, and yield the copy, which is removed afterwards.
 
     A user with write access to the original's folder can exchange the file after the check. So the copy is checked and unpacked.
-    It has the original's name. Raises ApplyError if the file is a different one, or missing.
+    It has the original's name, and an ApplyError about it names the original. Raises ApplyError if the file is a different one, or missing.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=_COPY) as own:
@@ -146,7 +146,10 @@ def own_copy(archive: Path, checksum: str, folder: Path) -> Iterator[Path]:
         except FileNotFoundError as exc:
             raise ApplyError(f"{archive} is not there, expected the archive with {checksum[:100]}") from exc
         verify(copy, checksum, archive)
-        yield copy
+        try:
+            yield copy
+        except ApplyError as exc:
+            raise ApplyError(str(exc).replace(str(copy), str(archive))) from exc
 
 
 def read_members(archive: Path, what: str) -> list[tarfile.TarInfo]:

@@ -40,12 +40,16 @@ def digest(facts: Mapping[str, Any]) -> dict[str, Any]:
         "load": facts.get("load") and _kept(facts["load"], LOAD),
         "devices": {name: _device(device) for name, device in facts["devices"].items()},
         "netdevs": {name: _kept(netdev, NETDEV) for name, netdev in facts["netdevs"].items()},
-        "stack": {
-            **_kept(stack, STACK),
-            "distribution": {**_kept(stack["distribution"], DISTRIBUTION), **_asked(stack["distribution"])},
-            "modules": {name: _kept(module, MODULE) for name, module in stack["modules"].items()},
-        },
+        "stack": None if stack is None else _stack(stack),
         **_session(facts),
+    }
+
+
+def _stack(stack: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **_kept(stack, STACK),
+        "distribution": {**_kept(stack["distribution"], DISTRIBUTION), **_asked(stack["distribution"])},
+        "modules": {name: _kept(module, MODULE) for name, module in stack["modules"].items()},
     }
 
 

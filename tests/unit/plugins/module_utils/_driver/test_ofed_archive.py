@@ -11,6 +11,7 @@ import hashlib
 import io
 import lzma
 import os
+import re
 import stat
 import tarfile
 from collections.abc import Callable
@@ -176,6 +177,15 @@ def test_a_damaged_archive(tmp_path: Path) -> None:
 def lend(path: Path, checksum: str) -> None:
     with base_archive.own_copy(path, checksum, path.parent / "own"):
         raise AssertionError("it was lent")
+
+
+def test_an_error_names_the_archive_that_was_given_and_not_the_copy(tmp_path: Path) -> None:
+    path = packed(tmp_path)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    checksum = f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
+    refused = pytest.raises(ApplyError, match=rf"^{re.escape(str(path))} cannot be read as a tar archive")
+    with refused, base_archive.own_copy(path, checksum, tmp_path / "own") as copy:
+        archive.inspect_archive(copy, VERSION)
 
 
 def test_an_archive_that_is_exchanged_after_the_look_changes_nothing(tmp_path: Path) -> None:

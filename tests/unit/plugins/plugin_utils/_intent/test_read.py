@@ -97,6 +97,7 @@ def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
         "pcie": {"mrrs_bytes": "auto", "acs": "auto"},
         "cpu": {"governor": None, "max_cstate_latency_us": None, "irqbalance": None},
         "time": {"manage": False, "servers": []},
+        "network": {"backend": "auto"},
     }
     assert intent["roce"] is None
     assert intent["partitions"] == {}
