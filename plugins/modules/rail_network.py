@@ -77,6 +77,17 @@ options:
       address:
         description: IPv4 address with prefix length, V(192.168.100.1/24).
         type: str
+      table:
+        description: The number of the rail's own routing table, which a rule selects by the rail's address. Without it, the rail has none.
+        type: int
+      gateway:
+        description: The router of the rail's subnet, the default route of O(rails[].table).
+        type: str
+      routes:
+        description: Subnets behind O(rails[].gateway), which the main table gets as well.
+        type: list
+        elements: str
+        default: []
       mtu_bytes:
         description: MTU of the interface in bytes. Without it, the interface keeps its MTU.
         type: int
@@ -205,6 +216,9 @@ RAIL_SPEC = {
     "mac": {"type": "str"},
     "link_layer": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
     "address": {"type": "str"},
+    "table": {"type": "int"},
+    "gateway": {"type": "str"},
+    "routes": {"type": "list", "elements": "str", "default": []},
     "mtu_bytes": {"type": "int"},
     "ipoib": {
         "type": "dict",

@@ -28,6 +28,8 @@ class Rail(TypedDict):
     plane: str
     role: str
     address: str | None
+    gateway: str | None
+    routes: list[str]
     mtu_bytes: int | None
     soft: bool
     ipoib: Ipoib | None

@@ -56,6 +56,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool_ioctl im
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import read_backend
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Interface, Netdev, read_interfaces, read_netdevs
 from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import Planes, read_planes
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import Routing, read_routing
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session, read_session
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.distance import read_distances
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PCI_DEVICES, Iommu, PciFunction, PciReader, read_iommu
@@ -142,6 +143,7 @@ class Facts:
     session: Session | None = None
     planes: Planes | None = None
     network_backend: str | None = None
+    routing: Routing | None = None
 
 
 def parse_subset(words: Sequence[str]) -> frozenset[str]:
@@ -240,6 +242,7 @@ def _host(sys: SysRoot, runner: Runner | None, asked: Asked, addresses: Mapping[
         "filesystems": read_filesystems(sys, runner),
         "memory": read_memory(sys),
         "session": session,
+        "routing": read_routing(runner) if runner is not None else None,
         "network_backend": read_backend(sys, session.netdev) if runner is not None else None,
         "planes": read_planes(sys, running=runner is not None),
     }

@@ -33,6 +33,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState, unit_states
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Load, host_users, rail_users, read_load
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import SUFFIXES, Ipoib, from_options, is_child_of, netdev_of
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import RailRouting, Routing, rail_steps, read_routing
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import (
     RECONFIGURES,
     Step,
@@ -63,6 +64,9 @@ _PASSES = 5
 #: An address in a file of ours, for any of the managers.
 _ADDRESS = re.compile(r"^(?:Address=|address[0-9]+=|[ ]+- )([0-9.]+/[0-9]+)[ \t]*$", re.MULTILINE)
 
+#: A table of a rail in a file of ours.
+_TABLE = re.compile(r"[Tt]able(?:=|: )1[0-9]{3}\b")
+
 
 def places() -> list[tuple[str, tuple[str, ...]]]:
     """Return where our files are: the beginning of their paths, and their suffixes."""
@@ -92,7 +96,7 @@ class NetworkRail:
     mtu_bytes: None keeps the interface's MTU. Without address, MTU and ipoib nothing is configured, and the rail has no file.
 
     device, port: its RDMA port, used to find its users; None for a rail without one. mac: the hardware address of its interface, None if
-    unknown. link_layer: "roce" or "infiniband".
+    unknown. link_layer: "roce" or "infiniband". table, gateway, routes: as in RailRouting.
     """
 
     name: str
@@ -105,6 +109,9 @@ class NetworkRail:
     port: int | None = None
     mac: str | None = None
     link_layer: str = "roce"
+    table: int | None = None
+    gateway: str | None = None
+    routes: tuple[str, ...] = ()
 
     @property
     def is_configured(self) -> bool:
@@ -114,6 +121,11 @@ class NetworkRail:
     @property
     def is_infiniband(self) -> bool:
         return self.link_layer == "infiniband"
+
+    @property
+    def routing(self) -> RailRouting:
+        """Its rule and routes."""
+        return RailRouting(self.netdev, self.address, self.table, self.gateway, self.routes)
 
 
 @dataclass(frozen=True)
@@ -181,6 +193,7 @@ class Loading:
 
 def make_rail(given: Mapping[str, Any]) -> NetworkRail:
     """Return the rail in a module's options. Raises ApplyError for a child whose name would be too long."""
+    given = {**given, "routes": tuple(given.get("routes") or ())}
     return NetworkRail(**{**given, "ipoib": from_options(given["netdev"], given.get("ipoib"))})
 
 
@@ -221,6 +234,7 @@ class Change(ABC):
         #: Rail → the addresses of others on its interface, which stay.
         self.keeps: dict[str, tuple[str, ...]] = {}
         self._load: Load | None = None
+        self._routes = False
 
     @abstractmethod
     def files(self, running: Running) -> list[ManagedFile]:
@@ -256,6 +270,7 @@ class Change(ABC):
         if refusal:
             raise ApplyError(refusal)
         present = [str(path) for start, suffixes in places() for suffix in suffixes for path in _glob(start, suffix)]
+        self._routes = any(rail.routing.planned for rail in self.rails) or any(_TABLE.search(read_text(path)) for path in present)
         targets = {rail.name: self._target(rail, present) for rail in self.rails}
         todo = {rail.name: self._steps(rail, targets[rail.name]) for rail in self.rails}
         held = {rail.name for rail in self.rails if self._is_held(rail, todo[rail.name])}
@@ -310,7 +325,15 @@ class Change(ABC):
         return kept
 
     def _steps(self, rail: NetworkRail, target: Target) -> list[Step]:
-        return [*steps(target, *_shown(rail, self.runner)), *self.profile_steps(rail)]
+        own = steps(target, *_shown(rail, self.runner))
+        routing = self._routing_steps(rail) if self._routes else []
+        return [*own, *routing, *self.profile_steps(rail)]
+
+    def _routing_steps(self, rail: NetworkRail) -> list[Step]:
+        seen: Routing | None = read_routing(self.runner)
+        if seen is None:
+            raise ApplyError("`ip -json rule show` or `ip -json route show` fails, so the routes of the rails are not known.")
+        return rail_steps(rail.routing, [each.routing for each in self.rails], seen)
 
     def _is_held(self, rail: NetworkRail, todo: Sequence[Step]) -> bool:
         harmful = [step.words for step in todo if step.harm]

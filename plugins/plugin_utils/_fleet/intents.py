@@ -262,8 +262,39 @@ def _switched(planned: Mapping[str, Any]) -> Iterator[Finding]:
     for spots in group_by(_spots(planned), lambda spot: spot.rail["name"]).values():
         for key in ALIKE:
             yield from _odd("intent.rails", key, [Claim(spot.host, spot.subject, spot.rail[key]) for spot in spots])
-        subnets = [Claim(spot.host, spot.subject, spot.network) for spot in spots if spot.network is not None]
-        yield from _odd("intent.address", "subnet", subnets)
+        if any(spot.rail["gateway"] for spot in spots):
+            yield from _unrouted(spots)
+        else:
+            subnets = [Claim(spot.host, spot.subject, spot.network) for spot in spots if spot.network is not None]
+            yield from _odd("intent.address", "subnet", subnets)
+
+
+def _unrouted(spots: Sequence[Spot]) -> Iterator[Finding]:
+    """Findings on hosts of a routed rail whose main table would not lead to the subnet of another host."""
+    networks: dict[str, list[str]] = defaultdict(list)
+    for spot in spots:
+        if spot.network is not None:
+            networks[spot.network].append(spot.host)
+    for spot in (spot for spot in spots if spot.network is not None):
+        known = [ipaddress.IPv4Network(each) for each in (str(spot.network), *spot.rail["routes"])]
+        missing = {
+            network: hosts
+            for network, hosts in networks.items()
+            if not any(ipaddress.IPv4Network(network).subnet_of(each) for each in known)
+        }
+        if missing:
+            seen = "; ".join(f"{network} ({some(hosts)})" for network, hosts in missing.items())
+            remedy = f"In rdma_rails of {spot.host}, give {spot.rail['name']} a gateway and routes that contain {', '.join(missing)}."
+            yield Finding(
+                STAGE,
+                "intent.address",
+                spot.host,
+                spot.subject,
+                ERROR,
+                f"no route to {seen}",
+                "a route to every subnet of the rail",
+                remedy,
+            )
 
 
 def _names(intent: Intent) -> str:

@@ -40,6 +40,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.addre
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.boot import check_boot
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.network import check_network, check_rdma_mtu
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.planes import check_planes
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.routes import check_routes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.pcie import check_pcie
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.kernel import check_kernels
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.preflight import (
@@ -133,6 +134,7 @@ def _network(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
         *check_network(host, rails, facts),
         *check_rdma_mtu(host, rails, facts),
         *check_addressing(host, rails, facts),
+        *check_routes(host, rails, facts, shared_subnet=intent["fabric"]["shared_subnet"]),
         *check_boot(host, rails, facts, intent["host"]["network"]["backend"]),
         *check_planes(host, rails, facts),
     ]

@@ -91,6 +91,23 @@ def parse_address(value: Any) -> str:
     return str(address)
 
 
+def parse_router(value: Any) -> str:
+    """ "192.168.100.254": the address of a router, without a prefix length."""
+    if not isinstance(value, str) or "/" in value:
+        raise ValueError("not an address without a prefix length")
+    return str(ipaddress.IPv4Address(value))
+
+
+def parse_subnet(value: Any) -> str:
+    """ "192.168.0.0/16": a network, not an address in it, and not all addresses."""
+    if not isinstance(value, str) or "/" not in value:
+        raise ValueError("no prefix length")
+    network = ipaddress.IPv4Network(value)
+    if network.prefixlen == 0 or network.is_loopback or network.is_multicast:
+        raise ValueError("not a subnet of rails")
+    return str(network)
+
+
 def parse_date(value: Any) -> str:
     """ "2026-12-31", which YAML reads as a date if it is not quoted."""
     if isinstance(value, date) and not isinstance(value, datetime):
@@ -117,6 +134,8 @@ NCCL_VALUE = matching(r"[A-Za-z0-9_.,:/=^%+@-]{0,1023}", "a number, or letters, 
 ENVIRONMENT_NAME = matching(r"[A-Za-z_][A-Za-z0-9_]{0,254}", "a variable name (LD_LIBRARY_PATH)")
 CHECK = matching(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+", "a check id (link.state)")
 ADDRESS = Form("an IPv4 host address with prefix length (192.168.100.1/24)", parse_address, "intent.address")
+ROUTER = Form("an IPv4 address without prefix length (192.168.100.254)", parse_router, "intent.address")
+SUBNET = Form("an IPv4 network with prefix length (192.168.0.0/16), but not 0.0.0.0/0", parse_subnet, "intent.address")
 DATE = Form("a date (2026-12-31)", parse_date)
 
 

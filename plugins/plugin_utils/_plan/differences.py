@@ -22,6 +22,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.load import hos
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import CONNECTED_MTU_BYTES, IPOIB_HEADER_BYTES
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import routing_differences, tables_of
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve, soft_device_name
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.soft_links import UNIT, service_files
@@ -32,6 +34,12 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import s
 
 def network_rails(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
     """The rails that have an interface on this host, in the shape that rdma.cluster.rail_network takes."""
+    rails = resolve(intent["rails"], facts)
+    tables = tables_of(
+        [rail.rail["address"] is not None for rail in rails],
+        [rail.rail["gateway"] for rail in rails],
+        shared_subnet=intent["fabric"]["shared_subnet"],
+    )
     return [
         {
             "name": rail.name,
@@ -42,10 +50,13 @@ def network_rails(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
             "mac": facts.netdevs[rail.netdev].mac,
             "link_layer": rail.rail["link_layer"],
             "address": rail.rail["address"],
+            "table": table,
+            "gateway": rail.rail["gateway"],
+            "routes": list(rail.rail["routes"]),
             "mtu_bytes": rail.rail["mtu_bytes"],
             "ipoib": _ipoib(rail, intent),
         }
-        for rail in resolve(intent["rails"], facts)
+        for rail, table in zip(rails, tables, strict=True)
         if rail.netdev is not None
     ]
 
@@ -127,7 +138,17 @@ def network_differs(intent: Intent, facts: Facts) -> bool:
     if files_differ(files, facts.files) or serves:
         return True
     seen = facts.netdevs
+    if _routing_differs(rails, facts):
+        return True
     return any(rail_network.live_differences(rail, seen[rail.netdev].mtu_bytes, seen[rail.netdev].ipv4 or ()) for rail in rails)
+
+
+def _routing_differs(rails: Sequence[NetworkRail], facts: Facts) -> bool:
+    """Whether a rule or route of a rail is missing, or one of a former rail is left."""
+    routing = [rail.routing for rail in rails]
+    if facts.routing is None:
+        return any(each.planned for each in routing)
+    return bool(routing_differences(routing, facts.routing))
 
 
 def states(rails: Sequence[Rail], facts: Facts) -> dict[str, str]:

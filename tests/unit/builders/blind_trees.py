@@ -21,6 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._collectives.install 
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Asked
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.networkd import path_of, render
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import FIRST_TABLE
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.sysfs import NP_PARAMETERS, RP_PARAMETERS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import pcie_request
@@ -127,6 +128,7 @@ def _roce(root: Path) -> Host:
         ("mokutil", "--test-key"): "/var/lib/dkms/mok.pub is already enrolled\n",
         ("ibv_devinfo",): _devinfo("Ethernet"),
         ("ethtool", "-m"): OPTIC,
+        **_routing(),
     }
     variables = {
         **_common("roce", mtu_bytes=9000),
@@ -137,7 +139,20 @@ def _roce(root: Path) -> Host:
         },
         "rdma_gpudirect": {"path": "dmabuf"},
     }  # fmt: skip
+    for number, rail in enumerate(variables["rdma_rails"]):
+        rail["gateway"] = f"192.168.{number}.254"
     return _finished("roce", root, text, variables, answers)
+
+
+def _routing() -> dict[tuple[str, ...], str]:
+    """The rules and routes of rails with routers."""
+    rules, routes = [], []
+    for rail in range(len(NICS)):
+        table, netdev = str(FIRST_TABLE + rail), f"ens{rail + 1}np0"
+        rules.append({"priority": FIRST_TABLE + rail, "src": f"192.168.{rail}.1", "table": table})
+        routes.append({"dst": f"192.168.{rail}.0/24", "dev": netdev, "table": table, "scope": "link", "prefsrc": f"192.168.{rail}.1"})
+        routes.append({"dst": "default", "gateway": f"192.168.{rail}.254", "dev": netdev, "table": table})
+    return {("ip", "-json", "-4", "rule"): json.dumps(rules), ("ip", "-json", "-4", "route"): json.dumps(routes)}
 
 
 def _dcb(root: Path) -> Host:

@@ -31,6 +31,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network imp
     NetworkRail,
     Running,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import MAIN
 
 _PLACE = re.compile(r"^(/\S+?):(\d+):(\d+): (.*)$", re.MULTILINE)
 
@@ -68,8 +69,25 @@ def render(rail: NetworkRail) -> str:
         "      ignore-carrier: true",
         "      critical: true",
         *(["      addresses:", f"        - {rail.address}"] if rail.address else []),
+        *_routing_lines(rail),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _routing_lines(rail: NetworkRail) -> list[str]:
+    """Return the rail's rule and routes."""
+    lines = []
+    if rail.routing.rules:
+        lines.append("      routing-policy:")
+    for rule in rail.routing.rules:
+        lines += [f"        - from: {rule.source}", f"          table: {rule.table}", f"          priority: {rule.priority}"]
+    if rail.routing.planned:
+        lines.append("      routes:")
+    for route in rail.routing.planned:
+        lines += [f"        - to: {route.network}", f"          via: {route.gateway}" if route.gateway else "          scope: link"]
+        lines += [f"          from: {route.source}"] if route.source else []
+        lines += [] if route.table == MAIN else [f"          table: {route.table}"]
+    return lines
 
 
 def rail_files(rail: NetworkRail, running: Running) -> list[ManagedFile]:

@@ -39,6 +39,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network imp
     Withheld,
     needs_service,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import MAIN
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import RECONFIGURES, Step
 
 #: Enabled along with it. It waits until a required link is online. Ours are not required, so it waits 120 s at each boot, and fails.
@@ -84,8 +85,22 @@ def render(rail: NetworkRail) -> str:
         "KeepConfiguration=static",
         *([f"Address={rail.address}"] if rail.address else []),
         *(parent_lines(rail.ipoib) if rail.ipoib else []),
+        *_routing_lines(rail),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _routing_lines(rail: NetworkRail) -> list[str]:
+    """Return the sections with the rail's rule and routes."""
+    lines = []
+    for rule in rail.routing.rules:
+        lines += ["", "[RoutingPolicyRule]", f"From={rule.source}", f"Table={rule.table}", f"Priority={rule.priority}"]
+    for route in rail.routing.planned:
+        where = [f"Gateway={route.gateway}"] if route.gateway else ["Scope=link"]
+        source = [f"PreferredSource={route.source}"] if route.source else []
+        table = [] if route.table == MAIN else [f"Table={route.table}"]
+        lines += ["", "[Route]", f"Destination={route.network}", *where, *source, *table]
+    return lines
 
 
 def render_release(rail: NetworkRail) -> str:

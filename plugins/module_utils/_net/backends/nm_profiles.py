@@ -21,6 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import Fi
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NM_UNIT, PREFIX, NetworkRail
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import MAIN
 
 #: NetworkManager takes the profile with the highest priority that fits an interface; those that it makes itself have -999.
 PRIORITY = 100
@@ -70,11 +71,26 @@ def render_profile(rail: NetworkRail) -> str:
         "",
         "[ipv4]",
         *(["method=manual", f"address1={rail.address}", "never-default=true"] if rail.address else ["method=disabled"]),
+        *_routing_lines(rail),
         "",
         "[ipv6]",
         "method=link-local",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _routing_lines(rail: NetworkRail) -> list[str]:
+    """Return the rail's rule and routes, as lines of [ipv4]."""
+    lines = [
+        f"routing-rule{number}=priority {rule.priority} from {rule.source} table {rule.table}"
+        for number, rule in enumerate(rail.routing.rules, 1)
+    ]
+    for number, route in enumerate(rail.routing.planned, 1):
+        table = [] if route.table == MAIN else [f"table={route.table}"]
+        options = ",".join([*(["scope=253"] if route.gateway is None else []), *([f"src={route.source}"] if route.source else []), *table])
+        lines.append(f"route{number}={route.network}" + (f",{route.gateway}" if route.gateway else ""))
+        lines += [f"route{number}_options={options}"] if options else []
+    return lines
 
 
 def _path(pci: str) -> str:

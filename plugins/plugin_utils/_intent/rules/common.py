@@ -10,7 +10,7 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent, Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import hint
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import ROCE_HEADERS_BYTES, rdma_mtu_bytes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import all_checks
@@ -70,6 +70,26 @@ def _at(driver: Mapping[str, Any], path: str) -> Any:
     return value
 
 
+def _gateway_problems(rail: Rail) -> Iterator[tuple[str, str, str]]:
+    """Yield (key, message, expected) for the router and the routes of one rail."""
+    gateway, routes = rail["gateway"], rail["routes"]
+    if gateway is None:
+        if routes:
+            yield "routes", "is given without a gateway", "a gateway"
+        return
+    if rail["address"] is None:
+        yield "gateway", f"is {gateway}, but the rail has no address", "an address"
+        return
+    own = ipaddress.IPv4Interface(rail["address"])
+    if ipaddress.IPv4Address(gateway) == own.ip:
+        yield "gateway", f"is {gateway}, the rail's own address", f"a router in {own.network}"
+    elif ipaddress.IPv4Address(gateway) not in own.network:
+        yield "gateway", f"is {gateway}, which is not in the rail's subnet {own.network}", f"a router in {own.network}"
+    for route in routes:
+        if ipaddress.IPv4Network(route) == own.network or ipaddress.IPv4Network(route).subnet_of(own.network):
+            yield "routes", f"has {route}, which is in the rail's own subnet {own.network}", "subnets behind the gateway"
+
+
 #: The sections with rules of their own, each in a method of Rules.
 RULED = (
     "rdma_fabric", "rdma_driver", "rdma_roce", "rdma_partitions", "rdma_nccl", "rdma_gate", "rdma_checks", "rdma_pairs",
@@ -93,6 +113,7 @@ class Rules:
             self.alike("name", RAILS)
             self.alike("nic", RAILS)
             self.rails()
+            self.gateways()
             if "rdma_fabric" in self.sound:
                 self.subnets()
                 self.planes()
@@ -143,6 +164,19 @@ class Rules:
                 message = f"is in {network}, like {seen[network]}; give each rail its own subnet, or set rdma_fabric.shared_subnet"
                 self.add(f"rdma_rails[{index}].address", message, ADDRESS, "a subnet of its own", self.place(index, "address"))
             seen.setdefault(network, rail["name"])
+
+    def gateways(self) -> None:
+        """Report routers outside their rail's subnet, routes without a router, and routes that two rails claim."""
+        claimed: dict[str, str] = {}
+        for index, rail in enumerate(self.intent["rails"]):
+            for key, message, expected in _gateway_problems(rail):
+                self.add(f"rdma_rails[{index}].{key}", message, ADDRESS, expected, self.place(index, key))
+            for route in rail["routes"]:
+                other = next((each for each in claimed if ipaddress.ip_network(each).overlaps(ipaddress.ip_network(route))), None)
+                if other is not None:
+                    message = f"has {route}, which overlaps {other} of {claimed[other]}: the main table cannot use both"
+                    self.add(f"rdma_rails[{index}].routes", message, ADDRESS, "subnets of this rail alone", self.place(index, "routes"))
+            claimed.update(dict.fromkeys(rail["routes"], rail["name"]))
 
     def planes(self) -> None:
         """Report rails on a plane that is not in the fabric, if planes are given."""

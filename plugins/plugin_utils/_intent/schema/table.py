@@ -19,6 +19,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
     MAC,
     NAME,
     PCI,
+    ROUTER,
+    SUBNET,
     SYSCTL_NAME,
     SYSCTL_VALUE,
     Key,
@@ -57,6 +59,16 @@ RAIL = keys(
     ),
     role=choice("`compute` (used by NCCL) or `storage` (not used by NCCL).", "compute", "compute", "storage"),
     address=text("IPv4 address with prefix length. Required for RoCE; on InfiniBand only for IP over InfiniBand.", ADDRESS),
+    gateway=text(
+        "The router of the rail's subnet, for rails whose hosts are in different subnets. What leaves from the rail's address goes through "
+        "it, by a routing table of the rail; the main table gets no default route.",
+        ROUTER,
+    ),
+    routes=Key(
+        (list,),
+        "Subnets behind `gateway`, for the main table: at least those in which the rail's other hosts are.",
+        each=text("A subnet.", SUBNET),
+    ),
     # 1280 is IPv6's minimum; below it an interface is of no use to anything. 65535 is the largest that IPv4 can say.
     mtu_bytes=integer(
         "The MTU of the interface, live and at boot. Without it, the interface keeps its MTU. RoCE needs at least 4192 for its largest MTU "

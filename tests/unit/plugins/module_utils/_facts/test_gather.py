@@ -46,6 +46,7 @@ UNITS += ["rdma-cpu.service", "irqbalance.service", "chrony.service", "chronyd.s
 UNITS += ["rdma-qos@eth1.service", "rdma-qos@eth2.service"]
 DEVINFO = ["ibv_devinfo"]
 QPS = ["rdma", "-j", "resource", "show", "qp"]
+RULES = ["ip", "-json", "-4", "rule", "show"]
 NO_DCB: list[Call] = [
     (["dcb", "-N", "-j", "pfc", "show", "dev", name], 1, "\n", "Attribute read: Operation not supported\n") for name in ("eth1", "eth2")
 ]
@@ -113,7 +114,7 @@ def script(*changes: Call, first: int | None = None) -> FakeRunner:
     states += "Id=systemd-networkd.service\nActiveState=active\nUnitFileState=enabled\n"
     modules = "".join(f"filename:       /lib/modules/6.1.0-28-amd64/kernel/{name}.ko\nname:           {name}\n" for name in MODINFO[1:])
     calls: list[Call] = [(IP, 0, shown, ""), (DEVINFO, 255, "", "No IB devices found"), *NO_DCB]
-    calls += [(MODINFO, 0, modules, ""), (SERVICE_LIMITS, 0, limits, ""), (UNITS, 0, states, ""), (QPS, 0, "[]", "")]
+    calls += [(MODINFO, 0, modules, ""), (SERVICE_LIMITS, 0, limits, ""), (UNITS, 0, states, ""), (QPS, 0, "[]", ""), (RULES, 0, "[]", "")]
     changed = {tuple(call[0]): call for call in changes}
     return FakeRunner([changed.get(tuple(call[0]), call) for call in calls[:first]])
 
@@ -159,7 +160,8 @@ def test_units_that_are_enabled_for_an_interface_are_asked_about_also_without_it
     unit = "rdma-qos@ens9.service"
     link = f"/etc/systemd/system/sys-subsystem-net-devices-ens9.device.wants/{unit} -> ../rdma-qos@.service"
     answer = f"Id={unit}\nActiveState=inactive\nUnitFileState=enabled\n"
-    runner = FakeRunner([(IP, 255, "", ""), (SERVICE_LIMITS, 1, "", ""), ([*UNITS[:-2], unit], 0, answer, ""), (QPS, 0, "[]", "")])
+    answers = [([*UNITS[:-2], unit], 0, answer, ""), (QPS, 0, "[]", ""), (RULES, 1, "", "")]
+    runner = FakeRunner([(IP, 255, "", ""), (SERVICE_LIMITS, 1, "", ""), *answers])
     sys = SysRoot(str(write_tree(running(tmp_path), link)))
     facts = to_dict(gather(sys, runner, Asked(subset=frozenset({"host"})), SilentPort()))
     assert facts["units"] == {unit: {"active": False, "enabled": True}}

@@ -357,6 +357,8 @@ def big(count: int) -> Fleet:
                 "name": f"rail{rail}",
                 "nic": {"pci": f"0000:{rail:02x}:00.0"},
                 "address": f"10.{rail}.{node // 250}.{node % 250 + 1}/16",
+                "gateway": None,
+                "routes": [],
             }
             for rail in range(8)
         ]
@@ -386,3 +388,32 @@ def test_a_thousand_hosts_take_seconds(worst: bool) -> None:
     lines = [len(finding.observed) for findings in found.values() for finding in findings]
     assert max(lines) < 300
     assert any(finding.status == ERROR for findings in found.values() for finding in findings) is worst
+
+
+def routed() -> Fleet:
+    """Three hosts, each in subnets of its own, which routers join."""
+    hosts = fleet(3)
+    for node, host in enumerate(hosts, 1):
+        for number, rail in enumerate(rails(hosts, host)):
+            subnet = f"10.{number}.{node}"
+            rail.update(address=f"{subnet}.1/24", gateway=f"{subnet}.254", routes=[f"10.{number}.0.0/16"])
+    return hosts
+
+
+def test_rails_whose_hosts_are_in_different_subnets() -> None:
+    assert bad(routed()) == {}
+
+
+def test_a_host_without_a_route_to_the_subnet_of_another_one() -> None:
+    hosts = routed()
+    rails(hosts, "node2")[0]["routes"] = ["10.0.1.0/24"]
+    found = bad(hosts)
+    assert brief(found["node2"]) == [("intent.address", ERROR, "no route to 10.0.3.0/24 (node3)")]
+    assert "give rail0 a gateway and routes that contain 10.0.3.0/24" in found["node2"][0].remedy
+    assert list(found) == ["node2"]
+
+
+def test_a_host_without_a_gateway_among_routed_ones() -> None:
+    hosts = routed()
+    rails(hosts, "node3")[1].update(gateway=None, routes=[])
+    assert brief(bad(hosts)["node3"]) == [("intent.address", ERROR, "no route to 10.1.1.0/24 (node1); 10.1.2.0/24 (node2)")]

@@ -83,7 +83,7 @@ def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
     intent = normalize(GOOD)
     assert intent["rails"][0] == {
         "name": "rail0", "nic": {"pci": "0000:3d:00.0"}, "link_layer": "roce", "rate_gbps": None, "plane": "default",
-        "role": "compute", "address": "192.168.100.1/24", "mtu_bytes": None, "soft": True, "ipoib": None,
+        "role": "compute", "address": "192.168.100.1/24", "gateway": None, "routes": [], "mtu_bytes": None, "soft": True, "ipoib": None,
     }  # fmt: skip
     assert intent["rails"][1]["nic"] == {"mac": "52:54:00:1a:01:01"}
     assert intent["driver"] == DRIVER
@@ -344,6 +344,37 @@ def test_all_problems_are_reported_at_once() -> None:
         variables["rdma_ralis"] = []
 
     assert len(problems(change)) == 5
+
+
+GATEWAYS: list[tuple[dict[str, Any], str]] = [
+    ({"gateway": "192.168.101.254"}, "rdma_rails[0].gateway is 192.168.101.254, which is not in the rail's subnet 192.168.100.0/24"),
+    ({"gateway": "192.168.100.1"}, "rdma_rails[0].gateway is 192.168.100.1, the rail's own address"),
+    ({"gateway": "192.168.100.254/24"}, "rdma_rails[0].gateway must be an IPv4 address without prefix length"),
+    ({"routes": ["10.0.0.0/8"]}, "rdma_rails[0].routes is given without a gateway"),
+    (
+        {"gateway": "192.168.100.254", "routes": ["192.168.100.0/25"]},
+        "rdma_rails[0].routes has 192.168.100.0/25, which is in the rail's own",
+    ),
+    ({"gateway": "192.168.100.254", "routes": ["0.0.0.0/0"]}, "rdma_rails[0].routes[0] must be an IPv4 network with prefix length"),
+    ({"gateway": "192.168.100.254", "routes": ["10.0.0.1/8"]}, "rdma_rails[0].routes[0] must be an IPv4 network with prefix length"),
+]
+
+
+@pytest.mark.parametrize(("more", "expected"), GATEWAYS)
+def test_a_router_or_a_route_that_cannot_be(more: dict[str, Any], expected: str) -> None:
+    found = problems(lambda variables: variables["rdma_rails"][0].update(more))
+    assert [problem.check for problem in found if str(problem).startswith(expected)] == ["intent.address"], [str(each) for each in found]
+
+
+def test_two_rails_that_claim_one_route() -> None:
+    def change(variables: dict[str, Any]) -> None:
+        for number, rail in enumerate(variables["rdma_rails"][:2]):
+            rail.update(gateway=f"192.168.10{number}.254", routes=[f"10.{number}.0.0/16" if number else "10.0.0.0/8"])
+
+    [problem] = problems(change)
+    assert str(problem).startswith(
+        "rdma_rails[1].routes has 10.1.0.0/16, which overlaps 10.0.0.0/8 of rail0: the main table cannot use both"
+    )
 
 
 def test_rails_in_one_subnet_if_the_fabric_says_so() -> None:

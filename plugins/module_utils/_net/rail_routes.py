@@ -1,0 +1,233 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A rail's own routing table, with a rule that sends what leaves from the rail's address through it.
+
+The main table of Linux chooses by destination alone. Where several rails reach the same destination, through routers or in one subnet, all
+packets would leave by one of them, whatever their source address is. With a table and a rule for each rail, a packet leaves by the rail
+whose address it has. Sources: ip-rule(8), ip-route(8); net/ipv4/fib_rules.c of Linux; the output is that of iproute2 6.1.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import Step
+
+#: The tables of the rails, one each by its position in the intent. A rule has the priority of its table's number.
+FIRST_TABLE, TABLES = 1000, range(1000, 1064)
+MAIN = 254
+DEFAULT = "0.0.0.0/0"
+RULES_COMMAND = ("ip", "-json", "-4", "rule", "show")
+ROUTES_COMMAND = ("ip", "-json", "-4", "route", "show", "table", "all")
+#: The protocol of routes that an administrator, or a network manager by its files, has set.
+STATIC = "static"
+PATH_CHANGES = "changes the path of packets from the rail's address"
+#: The keys of a rule that selects by source alone.
+_RULE_KEYS = frozenset({"priority", "src", "srclen", "table", "protocol"})
+_NAMES = {"main": MAIN, "default": 253, "local": 255}
+
+
+@dataclass(frozen=True)
+class PolicyRule:
+    """A rule by source address: packets from it use a table. source: one address or a network, "192.168.100.1/32"."""
+
+    priority: int
+    source: str
+    table: int
+
+
+@dataclass(frozen=True)
+class TableRoute:
+    """A route. network: "0.0.0.0/0" for the default route; gateway: None for a directly connected network."""
+
+    network: str
+    gateway: str | None
+    netdev: str
+    table: int
+    source: str | None = None
+
+
+@dataclass(frozen=True)
+class Routing:
+    """The rules by source, and the static routes and those of the rails' tables; no routes if no rule leads to such a table."""
+
+    rules: list[PolicyRule]
+    routes: list[TableRoute]
+
+
+def parse_rules(text: str) -> list[PolicyRule]:
+    """Return the rules by source alone in the output of RULES_COMMAND. Raises ParseError for another form."""
+    try:
+        by_source = [each for each in json.loads(text or "[]") if set(each) <= _RULE_KEYS and each.get("src", "all") != "all"]
+        return [_policy_rule(each) for each in by_source]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
+        raise ParseError(f"not the JSON of `{' '.join(RULES_COMMAND)}`: {exc!r} in {text[:200]!r}") from exc
+
+
+def parse_table_routes(text: str) -> list[TableRoute]:
+    """Return the static routes of the main table, and all of the rails' tables, in the output of ROUTES_COMMAND.
+
+    Routes with several next hops, which routing daemons set, are left out. Raises ParseError for another form.
+    """
+    try:
+        return [_table_route(each) for each in json.loads(text or "[]") if _is_of_rails(each)]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
+        raise ParseError(f"not the JSON of `{' '.join(ROUTES_COMMAND)}`: {exc!r} in {text[:200]!r}") from exc
+
+
+def _policy_rule(each: Mapping[str, Any]) -> PolicyRule:
+    source = ipaddress.ip_network(f"{each['src']}/{each.get('srclen', 32)}")
+    return PolicyRule(int(each["priority"]), str(source), _table(each["table"]))
+
+
+def _is_of_rails(each: Mapping[str, Any]) -> bool:
+    """Return whether a route is in a rail's table, or a static one of the main table."""
+    table = _table(each.get("table", "main"))
+    is_kept = table in TABLES or (table == MAIN and each.get("protocol") == STATIC)
+    return is_kept and "dev" in each and each.get("type", "unicast") == "unicast"
+
+
+def _table_route(each: Mapping[str, Any]) -> TableRoute:
+    network = DEFAULT if each["dst"] == "default" else str(ipaddress.ip_network(each["dst"]))
+    return TableRoute(network, each.get("gateway"), each["dev"], _table(each.get("table", "main")), each.get("prefsrc"))
+
+
+def _table(name: str) -> int:
+    """Return the number of a table; -1 for a name of the administrator's (rt_tables), which is not one of ours."""
+    return _NAMES.get(name, int(name) if name.isdecimal() else -1)
+
+
+def read_routing(runner: Runner) -> Routing | None:
+    """Query the running system; None without an iproute2 that answers. Without a rule for a rail's table, the routes are not read."""
+    try:
+        done = runner.run(RULES_COMMAND)
+        rules = parse_rules(done.stdout) if done.rc == 0 else None
+        if rules is None or not any(rule.table in TABLES for rule in rules):
+            return None if rules is None else Routing(rules, [])
+        done = runner.run(ROUTES_COMMAND)
+    except CommandError:
+        return None
+    return Routing(rules, parse_table_routes(done.stdout)) if done.rc == 0 else None
+
+
+@dataclass(frozen=True)
+class RailRouting:
+    """What is planned for a rail. table: its number, None for a rail that needs none; routes: further subnets behind the gateway."""
+
+    netdev: str
+    address: str | None
+    table: int | None = None
+    gateway: str | None = None
+    routes: tuple[str, ...] = ()
+
+    @property
+    def rules(self) -> list[PolicyRule]:
+        """The rule that the rail needs."""
+        if self.table is None or self.address is None:
+            return []
+        return [PolicyRule(self.table, f"{self.source}/32", self.table)]
+
+    @property
+    def planned(self) -> list[TableRoute]:
+        """The routes that the rail needs: its own table with its subnet and its router, and in the main table what is behind it."""
+        if self.address is None:
+            return []
+        found = []
+        if self.table is not None:
+            subnet = str(ipaddress.ip_interface(self.address).network)
+            found.append(TableRoute(subnet, None, self.netdev, self.table, self.source))
+            if self.gateway is not None:
+                found.append(TableRoute(DEFAULT, self.gateway, self.netdev, self.table))
+        return [*found, *(TableRoute(each, self.gateway, self.netdev, MAIN) for each in self.routes if self.gateway is not None)]
+
+    @property
+    def source(self) -> str | None:
+        """The rail's address without its prefix length."""
+        return None if self.address is None else self.address.partition("/")[0]
+
+
+def routing_differences(rails: Sequence[RailRouting], seen: Routing) -> dict[str, list[tuple[str, str]]]:
+    """Return interface → the missing and the outdated rules and routes as texts (current, planned)."""
+    found: dict[str, list[tuple[str, str]]] = {
+        rail.netdev: [(step.was, step.planned) for step in rail_steps(rail, rails, seen)] for rail in rails
+    }
+    return {netdev: each for netdev, each in found.items() if each}
+
+
+def rail_steps(rail: RailRouting, rails: Sequence[RailRouting], seen: Routing) -> list[Step]:
+    """Return the steps that bring a rail's rule and routes to the plan. What is missing is added before what is outdated goes.
+
+    A rule is outdated if it has the number of a rail's table and no rail needs it; a rail removes those of its own address, of its own
+    table, and of tables that no rail has. The routes of such a table go with their rule.
+    """
+    steps = [
+        Step(rail.netdev, f"no route to {_words(route)}", f"route to {_words(route)}", _replace(route))
+        for route in rail.planned
+        if route not in seen.routes
+    ]
+    steps += [
+        Step(rail.netdev, f"no rule for {rule.source}", _rule_words(rule), _rule("add", rule))
+        for rule in rail.rules
+        if rule not in seen.rules
+    ]
+    return [*steps, *_outdated(rail, rails, seen)]
+
+
+def _outdated(rail: RailRouting, rails: Sequence[RailRouting], seen: Routing) -> list[Step]:
+    needed = {rule for each in rails for rule in each.rules}
+    tables = {each.table for each in rails}
+    mine = [
+        rule
+        for rule in seen.rules
+        if rule.priority in TABLES
+        and rule.priority == rule.table
+        and rule not in needed
+        and (rule.source == f"{rail.source}/32" or rule.table == rail.table or (rule.table not in tables and rail is rails[0]))
+    ]
+    return [Step(rail.netdev, _rule_words(rule), "no such rule", _rule("del", rule), PATH_CHANGES) for rule in mine]
+
+
+def _rule_words(rule: PolicyRule) -> str:
+    return f"rule: from {rule.source} by table {rule.table}"
+
+
+def _words(route: TableRoute) -> str:
+    via = f" by {route.gateway}" if route.gateway else ""
+    return f"{route.network}{via}" + ("" if route.table == MAIN else f" in table {route.table}")
+
+
+def _replace(route: TableRoute) -> tuple[str, ...]:
+    via = ("via", route.gateway) if route.gateway else ("scope", "link")
+    source = ("src", route.source) if route.source else ()
+    table = () if route.table == MAIN else ("table", str(route.table))
+    return ("ip", "route", "replace", route.network, *via, "dev", route.netdev, *source, *table, "proto", STATIC)
+
+
+def _rule(verb: str, rule: PolicyRule) -> tuple[str, ...]:
+    return ("ip", "rule", verb, "from", rule.source, "lookup", str(rule.table), "priority", str(rule.priority))
+
+
+def missing_routes(rail: RailRouting, seen: Routing) -> list[str]:
+    """Return what a rail lacks, in words."""
+    rules = [f"no rule from {rule.source} to table {rule.table}" for rule in rail.rules if rule not in seen.rules]
+    return [*rules, *(f"no route to {_words(route)}" for route in rail.planned if route not in seen.routes)]
+
+
+def tables_of(addressed: Collection[bool], gateways: Sequence[str | None], *, shared_subnet: bool) -> list[int | None]:
+    """Return the table of each rail of a host, None for one that needs none. addressed: whether each has an address, in the plan's order.
+
+    A rail needs a table if it has a router, and if several rails share a subnet.
+    """
+    several = shared_subnet and sum(addressed) > 1
+    return [
+        FIRST_TABLE + index if has and (several or gateways[index] is not None) and FIRST_TABLE + index in TABLES else None
+        for index, has in enumerate(addressed)
+    ]
