@@ -113,6 +113,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ensure_files
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware.ensure import ensure_settings
 
 DEVICE_SPEC = {
@@ -128,7 +129,8 @@ def main() -> None:
     )
     try:
         result = ensure_settings(module.params["devices"], runner=SubprocessRunner(), check_mode=module.check_mode)
-    except ApplyError as error:
+        ensure_files(result.marks, check_mode=module.check_mode)
+    except (ApplyError, OSError) as error:
         module.fail_json(msg=str(error))
     details = {
         "changed": result.changed,

@@ -51,6 +51,7 @@ MANAGED = (
     ("/etc/tuned/rdma-cluster", "tuned.conf"),
     ("/etc/udev/rules.d", "90-rdma-cluster"),
     ("/etc/yum.repos.d", "rdma-cluster-"),
+    ("/run/rdma-cluster", "firmware-written"),
     ("/run/rdma-cluster", "network-reload"),
     ("/usr/local/lib/rdma-cluster", ""),
 )

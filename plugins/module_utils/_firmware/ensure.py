@@ -15,6 +15,7 @@ from typing import Any, Optional
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards import (
     Answer,
     RequestedValue,
@@ -27,6 +28,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards impor
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware.mlxconfig import Setting, Value
 
+#: Exists if settings were written since the last boot, which removes it: that boot could not apply them.
+WRITTEN = "/run/rdma-cluster/firmware-written"
 RESETS = {"mstconfig": "mstfwreset", "mlxconfig": "mlxfwreset"}
 #: The known values of a setting: {"current": "IB(1)", "next_boot": "ETH(2)"}.
 Values = dict[str, Optional[str]]
@@ -68,6 +71,12 @@ class MlxconfigResult:
     """All devices, in the order of the request, including those that failed."""
 
     devices: list[DeviceResult]
+
+    @property
+    def marks(self) -> list[ManagedFile]:
+        """The file that records that settings were written."""
+        names = [f"{name} of {device.device}" for device in self.devices for name in device.written]
+        return [ManagedFile(WRITTEN, f"{', '.join(names)}\n")] if names else []
 
     @property
     def changed(self) -> bool:

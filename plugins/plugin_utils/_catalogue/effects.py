@@ -129,10 +129,15 @@ EFFECTS = (
         "rdma_load_allowed",
         IN_USE,
     ),
-    Effect("network", "adds a missing address to a rail and writes its `.network` file", ("rdma.cluster.rail_network",), ADDS),
     Effect(
         "network",
-        "changes the MTU, removes an address, loads a file into networkd, or takes the interface over from another manager",
+        "adds a missing address, rule or route to a rail and writes its files for the network manager",
+        ("rdma.cluster.rail_network",),
+        ADDS,
+    ),
+    Effect(
+        "network",
+        "changes the MTU, removes an address or a rule, makes the network manager load files, or takes the interface over from another one",
         ("rdma.cluster.rail_network",),
         IDLE,
         "network_change_allowed",

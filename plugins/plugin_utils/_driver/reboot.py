@@ -13,6 +13,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import I
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import is_kept
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._firmware.ensure import WRITTEN
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.blockers import differing, unsigned_replacements
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import before_reboot
@@ -76,11 +77,14 @@ def _swap(facts: Facts, reload: Mapping[str, Any], busy: str) -> tuple[list[str]
 
 
 def _firmware(intent: Intent, facts: Facts) -> tuple[list[str], list[str]]:
-    """Return the firmware settings that need a reboot. Those that a recent boot has not applied are only noted."""
+    """Return the firmware settings that need a reboot. Those that a recent boot has not applied are only noted.
+
+    Settings that were written after that boot have not had one yet.
+    """
     waiting = ", ".join(_waiting(intent, facts))
     if not waiting:
         return [], []
-    if _just_booted(facts):
+    if _just_booted(facts) and WRITTEN not in (facts.files or ()):
         note = f"firmware settings are still pending after a boot {_minutes(facts)} minutes ago ({waiting}): try a cold power cycle"
         return [], [note]
     return [f"firmware settings are pending: {waiting}"], []

@@ -71,4 +71,7 @@ def test_firmware_settings_that_a_boot_has_not_brought(monkeypatch: pytest.Monke
     assert found["needed"] is needed
     assert "SRIOV_EN of 0000:21:00.0" in found["why"]
     assert ("try a cold power cycle" in found["why"]) is not needed
+    tree["files"] = {"/run/rdma-cluster/firmware-written": {}}
+    assert decide({**driver(), "firmware": {}}, tree)["reboot"]["needed"] is True, "they were written after the boot"
+    del tree["files"]
     assert decide({**driver(version="24.10-2.1.8.0"), "firmware": {}}, tree)["reboot"] == QUIET, "something is still to be installed"

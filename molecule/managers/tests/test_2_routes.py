@@ -1,0 +1,117 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rails whose hosts are in different subnets, behind routers: each packet leaves by the rail whose address it has, whoever manages it.
+
+The routers are addresses on the lab's bridges, and the forwarding of its network namespace.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lab import namespace
+from lab.cluster import Lab
+from lab.plan import Node
+from tests.verify.driver import Hosts
+from tests.verify.nodes import run_with_netdev as run
+from tests.verify.site import Site
+
+SYSCTL = {"ip_forward": 1, "conf/all/send_redirects": 0, "conf/all/rp_filter": 0}
+
+
+def subnet(rail: int, node: Node) -> str:
+    """The first three bytes of a rail's subnet, which is the node's own."""
+    return f"10.{rail}.{node.index}"
+
+
+@pytest.fixture(scope="module")
+def routed(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The lab with a subnet for each rail of each node, and routers between them."""
+    inventory = yaml.safe_load(lab.folder.inventory.read_text())
+    for node in lab.plan.nodes:
+        for number, rail in enumerate(inventory["all"]["hosts"][node.name]["rdma_rails"]):
+            at = subnet(number, node)
+            rail.update(address=f"{at}.1/24", gateway=f"{at}.254", routes=[f"10.{number}.0.0/16"])
+    folder = tmp_path_factory.mktemp("routed")
+    (folder / "hosts.yml").write_text(yaml.safe_dump(inventory))
+
+    def route(verb: str) -> None:
+        for rail in range(2):
+            for node in lab.plan.nodes:
+                namespace.ip(lab.plan.namespace, "address", verb, f"{subnet(rail, node)}.254/24", "dev", f"rail{rail}")
+
+    def forward() -> None:
+        for key, value in SYSCTL.items():
+            Path(f"/proc/sys/net/ipv4/{key}").write_text(str(value))
+
+    namespace.inside(lab.plan.namespace, forward)
+    route("add")
+    yield Site(folder / "hosts.yml", folder)
+    route("del")
+
+
+def by_table(lab: Lab, node: Node) -> list[str]:
+    """For each pair of a rail of the node and another node's, what is wrong with the way of a packet."""
+    wrong = []
+    for other in (each for each in lab.plan.nodes if each != node):
+        for rail in range(2):
+            way = json.loads(run(lab, node, f"ip -j route get {subnet(rail, other)}.1 from {subnet(rail, node)}.1"))[0]
+            netdev = run(lab, node, "echo $netdev", rail=rail)
+            if (way["dev"], way.get("gateway"), way.get("table")) != (netdev, f"{subnet(rail, node)}.254", str(1000 + rail)):
+                wrong.append(f"{node.name} → {other.name}, rail{rail}: {way}")
+    return wrong
+
+
+def test_every_packet_leaves_by_its_rail(lab: Lab, routed: Site) -> None:
+    done = routed.run("network", "-e", "network_change_allowed=true")
+    assert done.returncode == 0, done.stdout
+    found = {(line["host"], line["status"]) for line in routed.lines("findings.jsonl") if line["check"] == "network.route"}
+    assert found == {(node.name, "ok") for node in lab.plan.nodes}
+    assert [line for node in lab.plan.nodes for line in by_table(lab, node)] == []
+    for node in lab.plan.nodes:
+        for rail in range(2):
+            peers = [f"{subnet(rail, other)}.1" for other in lab.plan.nodes if other != node]
+            run(lab, node, "; ".join(f"ping -c 2 -W 2 -q -I {subnet(rail, node)}.1 {peer}" for peer in peers))
+
+
+def test_a_second_run_changes_nothing(routed: Site) -> None:
+    assert routed.run("network").returncode == 0
+    assert routed.lines("changes.jsonl") == []
+
+
+def test_a_lost_rule_and_a_lost_route_are_named_and_come_back(lab: Lab, routed: Site) -> None:
+    for node in lab.plan.nodes:
+        run(lab, node, "ip rule del priority 1000; ip route del default table 1001")
+    named = {(line["host"], line["was"]) for line in routed.drift() if line["stage"] == "network"}
+    for node in lab.plan.nodes:
+        assert (node.name, f"no rule for {subnet(0, node)}.1/32") in named, named
+        assert (node.name, f"no route to 0.0.0.0/0 by {subnet(1, node)}.254 in table 1001") in named, named
+    assert routed.run("network").returncode == 0
+    assert [line for node in lab.plan.nodes for line in by_table(lab, node)] == []
+
+
+@pytest.mark.parametrize("host", ["node1", "node2", "node3"])
+def test_the_rules_are_back_after_a_reboot(lab: Lab, hosts: Hosts, routed: Site, host: str) -> None:
+    assert routed.evidence.exists()
+    hosts.reboot(host)
+    assert by_table(lab, lab.plan.node(host)) == []
+
+
+def test_pairs_are_measured_across_the_routers(lab: Lab, routed: Site) -> None:
+    done = routed.run("pairs", "-e", "rdma_measure=true")
+    assert done.returncode == 0, done.stdout
+    assert len(routed.results()) == 2 * 3
+    assert {line["status"] for line in routed.lines("findings.jsonl") if line["check"] == "network.path_mtu"} == {"ok"}, lab.plan.name
+
+
+def test_without_routers_the_rules_go(lab: Lab, site: Site, routed: Site) -> None:
+    assert routed.evidence.exists()
+    done = site.run("network", "-e", "network_change_allowed=true")
+    assert done.returncode == 0, done.stdout
+    for node in lab.plan.nodes:
+        assert "lookup 100" not in run(lab, node, "ip rule show")
