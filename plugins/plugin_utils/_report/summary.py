@@ -34,6 +34,8 @@ NAMES = 5
 OFFENDERS = 40
 #: Lines of warnings on the terminal at most, and characters that one of them quotes.
 WARNINGS = 10
+#: Above this number of warnings, their remedies are only in the evidence.
+WITH_REMEDY = 3
 QUOTED = 160
 STAGE_WIDTH = 12
 #: The width of the labels of an error: "    seen:     ".
@@ -137,7 +139,10 @@ def with_command(remedy: str, host: str, hosts: Sequence[str]) -> str:
 
 
 def warning_lines(findings: Iterable[Finding]) -> list[str]:
-    """The warnings in at most WARNINGS lines: hosts with the same warning share a line; if needed, so do all of one check."""
+    """The warnings in at most WARNINGS lines: hosts with the same warning share a line; if needed, so do all of one check.
+
+    Each of a few warnings has its remedy on a line of its own.
+    """
     warnings = [finding for finding in findings if finding.status == WARNING and finding.silenced_by is None]
     if not warnings:
         return []
@@ -152,6 +157,8 @@ def warning_lines(findings: Iterable[Finding]) -> list[str]:
         groups = list(by_check.values())
     groups.sort(key=lambda group: -len({finding.host for finding in group}))
     cut = groups if len(groups) <= WARNINGS else groups[: WARNINGS - 1]
+    if len(groups) <= WITH_REMEDY:
+        return [f"Warnings: {len(warnings)}.", *(line for group in cut for line in (_warning_line(group), *_warning_remedy(group)))]
     lines = [f"Warnings: {len(warnings)}. Each one's remedy is in findings.jsonl of the evidence.", *map(_warning_line, cut)]
     rest = [finding for group in groups[len(cut) :] for finding in group]
     if rest:
@@ -167,6 +174,10 @@ def _warning_line(group: Sequence[Finding]) -> str:
     expected = _one_line(group[0].expected, QUOTED // 2)
     what = f"{text} (expected: {expected})" if kinds == 1 else f"{kinds} different ones, for example {text} (expected: {expected})"
     return f"  {_place(names([finding.host for finding in group]), where)}: {group[0].check}: {what}"
+
+
+def _warning_remedy(group: Sequence[Finding]) -> list[str]:
+    return [f"    do:       {indented(_remedy(group))}"] if group[0].remedy else []
 
 
 def withheld_lines(groups: Sequence[WithheldGroup]) -> list[str]:

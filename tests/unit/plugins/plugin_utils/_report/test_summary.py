@@ -205,9 +205,11 @@ def test_warnings_are_grouped_over_hosts_and_subjects() -> None:
         warning("node2", "link.flaps", observed="3 an hour"),
     ]
     assert warning_lines(findings) == [
-        "Warnings: 4. Each one's remedy is in findings.jsonl of the evidence.",
+        "Warnings: 4.",
         "  node1, node2, rail 0 and 1 more: pcie.width: x8 (expected: x16)",
+        "    do:       Reseat the card.",
         "  node2, rail 0: link.flaps: 3 an hour (expected: x16)",
+        "    do:       Reseat the card.",
     ]
     assert "Warnings: 4." in render("R1", STAGES, findings, {}, "/e")
 
@@ -220,6 +222,7 @@ def test_no_warning_no_line() -> None:
 def test_very_many_warnings_are_ten_lines_and_the_rest_is_counted() -> None:
     findings = [warning(f"node{number}", f"check.c{number}") for number in range(30)]
     lines = warning_lines(findings)
+    assert lines[0] == "Warnings: 30. Each one's remedy is in findings.jsonl of the evidence."
     assert len(lines) == 1 + WARNINGS
     assert lines[-1] == "  and 21 more of 21 checks on node9, node10, node11, node12, node13 and 16 more"
 
@@ -227,7 +230,8 @@ def test_very_many_warnings_are_ten_lines_and_the_rest_is_counted() -> None:
 def test_many_values_of_one_check_share_a_line() -> None:
     lines = warning_lines([warning(f"node{number}", observed=f"{number} an hour") for number in range(30)])
     assert lines[1:] == [
-        "  node0, node1, node2, node3, node4 and 25 more, rail 0: pcie.width: 30 different ones, for example 0 an hour (expected: x16)"
+        "  node0, node1, node2, node3, node4 and 25 more, rail 0: pcie.width: 30 different ones, for example 0 an hour (expected: x16)",
+        "    do:       Reseat the card.",
     ]
 
 
