@@ -621,6 +621,17 @@ ansible_facts:
               V(null) for a captured tree.
           type: dict
           returned: success
+        routing:
+          description:
+            - The C(rules) of IPv4 by source address, each with C(priority), C(source) and C(table). The C(routes) in the tables of rails and
+              the static routes of the main table (254), each with C(network), C(gateway), C(netdev), C(table) and C(source). Without a
+              rule for a rail's table, C(routes) is empty. V(null) for a captured tree, or if C(ip) does not answer.
+          type: dict
+          returned: success
+        network_backend:
+          description: The network manager of the host, V(networkd), V(networkmanager) or V(netplan). V(null) for a captured tree.
+          type: str
+          returned: success
         session:
           description: The C(address) and the interface (C(netdev)) of the host that our own SSH session uses.
           type: dict

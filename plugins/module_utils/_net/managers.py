@@ -20,7 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import 
 NETWORKD, NETWORK_MANAGER, IFUPDOWN, DHCLIENT, DHCPCD = "systemd-networkd", "NetworkManager", "ifupdown", "dhclient", "dhcpcd"
 UNMANAGED = "unmanaged"
 #: The managers that can apply our settings at boot, as in rdma_host.network.backend.
-NETWORKD_BACKEND, NM_BACKEND, NETPLAN = "networkd", "networkmanager", "netplan"
+NETWORKD_BACKEND, NM_BACKEND, NETPLAN = BACKENDS = ("networkd", "networkmanager", "netplan")
 #: netplan's program, and the folders of its files.
 NETPLAN_PROGRAM, NETPLAN_FOLDERS = "/usr/sbin/netplan", ("/lib/netplan", "/etc/netplan", "/run/netplan")
 _RENDERER_NM = re.compile(r"^[ \t]*renderer:[ \t]*[\"']?NetworkManager\b", re.MULTILINE)
