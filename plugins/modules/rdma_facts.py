@@ -623,9 +623,16 @@ ansible_facts:
           returned: success
         routing:
           description:
-            - The C(rules) of IPv4 by source address, each with C(priority), C(source) and C(table). The C(routes) in the tables of rails and
-              the static routes of the main table (254), each with C(network), C(gateway), C(netdev), C(table) and C(source). Without a
-              rule for a rail's table, C(routes) is empty. V(null) for a captured tree, or if C(ip) does not answer.
+            - The C(rules) of IPv4 by source address, each with C(priority), C(source) and C(table). The C(routes) in the tables of rails
+              and the static routes of the main table (254), each with C(network), C(gateway), C(netdev), C(table) and C(source).
+              Without a rule for a rail's table, C(routes) is empty. V(null) for a captured tree, or if C(ip) does not answer.
+          type: dict
+          returned: success
+        firewall:
+          description:
+            - The C(backend), V(firewalld), V(ufw) or V(nftables), V(null) if none runs; the C(others) that run as well; what the rules of
+              the collection let pass (C(opened)), as interface, subnet and protocol; C(unread), why the rules are unknown.
+              V(null) for a captured tree.
           type: dict
           returned: success
         network_backend:

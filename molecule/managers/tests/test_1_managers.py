@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from lab import cluster, remote
+from lab import cluster
 from lab.cluster import Lab
 from lab.plan import HOST, Node
 from tests.verify.driver import Hosts
@@ -169,4 +169,3 @@ def test_the_run_after_it_changes_nothing(lab: Lab, site: Site) -> None:
     done = site.run("network")
     assert done.returncode == 0, done.stdout
     assert site.lines("changes.jsonl") == []
-    assert remote.execute(lab.plan.node("node2"), lab.folder, "systemctl is-enabled systemd-networkd.service").stdout.strip() == "disabled"

@@ -47,6 +47,7 @@ MANAGED = (
     ("/etc/systemd/network", "60-rdma-"),
     ("/etc/systemd/system", "rdma-"),
     ("/etc/systemd/system.conf.d", "90-rdma-cluster.conf"),
+    ("/etc/systemd/system/nftables.service.d", "60-rdma-cluster.conf"),
     ("/etc/systemd/user.conf.d", "90-rdma-cluster.conf"),
     ("/etc/tuned/rdma-cluster", "tuned.conf"),
     ("/etc/udev/rules.d", "90-rdma-cluster"),

@@ -53,6 +53,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.memory import F
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.installed import MPI_PACKAGES, NcclHost, read_nccl_host
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import EthtoolPort
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool_ioctl import IoctlPort
+from ansible_collections.rdma.cluster.plugins.module_utils._net.firewall import Firewall, read_firewall
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import read_backend
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Interface, Netdev, read_interfaces, read_netdevs
 from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import Planes, read_planes
@@ -144,6 +145,7 @@ class Facts:
     planes: Planes | None = None
     network_backend: str | None = None
     routing: Routing | None = None
+    firewall: Firewall | None = None
 
 
 def parse_subset(words: Sequence[str]) -> frozenset[str]:
@@ -235,7 +237,7 @@ def _host(sys: SysRoot, runner: Runner | None, asked: Asked, addresses: Mapping[
         "sysctl": read_sysctl(sys, asked.sysctl),
         "files": managed_files(sys, asked.files, shared_files(asked.files), variables_in),
         "nccl_files": read_nccl_files(sys, asked.files),
-        "units": read_units(sys, runner, units),
+        "units": (states := read_units(sys, runner, units)),
         "load": read_load(sys, runner),
         "time": read_time(sys, runner),
         "cpu": read_cpu(sys, running=runner is not None),
@@ -243,6 +245,7 @@ def _host(sys: SysRoot, runner: Runner | None, asked: Asked, addresses: Mapping[
         "memory": read_memory(sys),
         "session": session,
         "routing": read_routing(runner) if runner is not None else None,
+        "firewall": read_firewall(states, sys, runner) if runner is not None else None,
         "network_backend": read_backend(sys, session.netdev) if runner is not None else None,
         "planes": read_planes(sys, running=runner is not None),
     }

@@ -175,6 +175,14 @@ EFFECTS = (
         "pcie_mrrs_allowed",
         QUEUE_PAIRS,
     ),
+    Effect(
+        "firewall",
+        "adds rules to the firewall that runs, and removes those of the role",
+        ("rdma.cluster.firewall",),
+        ALLOWED,
+        "firewall_allowed",
+        f"{QUEUE_PAIRS}; a second firewall that runs",
+    ),
     Effect("pcie", "disables ACS redirection of bridges", ("rdma.cluster.pcie_tuning",), ALLOWED, "pcie_acs_write_allowed", QUEUE_PAIRS),
     Effect(
         "subnet_manager",

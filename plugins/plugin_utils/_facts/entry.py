@@ -19,6 +19,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import SCHEMA, Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._net.firewall import Firewall
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import BACKENDS
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Interface, Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session
@@ -96,6 +97,7 @@ FORMS: dict[tuple[type, str], tuple[Callable[[str], bool], str]] = {
     (Gid, "gid"): (_gid, "a GID"),
     (Gid, "ipv4"): _IPV4,
     (Session, "address"): (_address, "an IP address"),
+    (Firewall, "opened"): (_matches(r"\*|[!-~]{1,64} [0-9./]{1,32} (tcp|udp|icmp)"), "a rule of ours"),
     (Facts, "network_backend"): (_matches("|".join(BACKENDS)), f"one of {', '.join(BACKENDS)}"),
 }
 

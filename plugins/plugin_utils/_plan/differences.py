@@ -10,6 +10,7 @@ Each function returns True in case of doubt; the role's module then compares on 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
@@ -21,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import 
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import host_users
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice
+from ansible_collections.rdma.cluster.plugins.module_utils._net.firewall import missing, outdated, words_of
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import CONNECTED_MTU_BYTES, IPOIB_HEADER_BYTES
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import routing_differences, tables_of
@@ -28,6 +30,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import P
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve, soft_device_name
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.soft_links import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import module_options
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.openings import openings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import boot_modules, needed_modules, soft_links
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
 
@@ -149,6 +152,26 @@ def _routing_differs(rails: Sequence[NetworkRail], facts: Facts) -> bool:
     if facts.routing is None:
         return any(each.planned for each in routing)
     return bool(routing_differences(routing, facts.routing))
+
+
+def firewall_settings(intent: Intent, facts: Facts) -> dict[str, Any]:
+    """The options of rdma.cluster.firewall, and the reason to run it in words."""
+    needed = openings(intent["rails"], facts)
+    reason = ""
+    if facts.firewall is not None and facts.firewall.backend is not None:
+        closed = [words_of(name) for name in missing(needed, facts.firewall)]
+        backend = facts.firewall.backend
+        reason = f"{backend} has no rules for {'; '.join(closed)}" if closed else f"{backend} has rules that are no longer needed"
+    return {"openings": [{**asdict(each), "kinds": list(each.kinds)} for each in needed], "reason": reason}
+
+
+def firewall_differs(intent: Intent, facts: Facts) -> bool:
+    """Whether a firewall runs that does not let the traffic of the rails pass, or has rules of ours that it no longer needs."""
+    seen = facts.firewall
+    if seen is None or seen.backend is None or seen.unread is not None:
+        return False
+    needed = openings(intent["rails"], facts)
+    return bool(missing(needed, seen) or outdated(needed, seen))
 
 
 def states(rails: Sequence[Rail], facts: Facts) -> dict[str, str]:

@@ -166,10 +166,25 @@ def _dcb(root: Path) -> Host:
         **{("dcb", "-N", "-j", name): tree for name, tree in {"pfc": PFC, "ets": ETS, "app": APP, "dcbx": DCBX, "buffer": BUFFER}.items()},
         ("ibv_devinfo",): _devinfo("Ethernet"),
         ("ethtool", "-m"): OPTIC,
+        ("nft", "--json"): _ruleset(),
     }
+    answers["systemctl", "show"] = answers["systemctl", "show"].replace(
+        "Id=nftables.service\nActiveState=inactive", "Id=nftables.service\nActiveState=active"
+    )
     variables = {**_common("roce", "2.20.5"), "rdma_roce": {"cable_length_m": 7, "dcqcn": {"rpg_ai_rate": 5}}}
     variables["rdma_gpudirect"] = {"path": "dmabuf"}
     return _finished("dcb", root, text, variables, answers)
+
+
+def _ruleset() -> str:
+    """A rule set that drops, with our rules for both rails."""
+    chain = {"family": "inet", "table": "filter", "name": "input", "handle": 1, "type": "filter", "hook": "input", "policy": "drop"}
+    names = [f"ens{rail + 1}np0 192.168.{rail}.0/24 {kind}" for rail in range(len(NICS)) for kind in ("tcp", "icmp")]
+    rules = [
+        {"family": "inet", "table": "filter", "chain": "input", "handle": number, "comment": f"rdma.cluster {name}", "expr": []}
+        for number, name in enumerate(names, 2)
+    ]
+    return json.dumps({"nftables": [{"chain": chain}, *({"rule": rule} for rule in rules)]})
 
 
 def _infiniband(root: Path) -> Host:

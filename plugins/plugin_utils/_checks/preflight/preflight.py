@@ -14,9 +14,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import R
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import Distribution
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.memory import Filesystem
+from ansible_collections.rdma.cluster.plugins.module_utils._net.firewall import missing
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.openings import openings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
 
 declare(
@@ -52,11 +54,12 @@ declare(
         ),
         "preflight.firewall": Check(
             "preflight",
-            "firewalld, nftables and ufw",
-            "`systemctl show`",
-            "allow the ports that the finding names: TCP for perftest and NCCL, UDP 4791 for Soft-RoCE",
+            "firewalld, nftables and ufw, and whether the rules of the collection open them for the rails",
+            "`systemctl show`; `nft list ruleset`, `ufw show added`, `/etc/firewalld/zones`",
+            "`firewall_allowed: true` for the network stage, or the ports that the finding names",
             sources=(
                 reads.UNITS,
+                reads.command("nft", "--json"),
                 reads.file(
                     "/etc/ufw/ufw.conf",
                     absent_means="ufw is not configured and filters nothing",
@@ -217,7 +220,19 @@ def check_firewall(host: str, rails: Sequence[Rail], facts: Facts) -> list[Findi
         return [Finding(STAGE, "preflight.firewall", host, "firewall", UNKNOWN, "the firewall units were not read", expected, remedy)]
     if not active:
         return [Finding(STAGE, "preflight.firewall", host, "firewall", OK, f"none of {', '.join(known)} is active", expected)]
-    remedy = f"On {host}, run {', '.join(_how_to_look(active))}. Allow between the hosts: {' and '.join(_must_pass(rails))}."
+    seen = facts.firewall
+    needed = openings(rails, facts)
+    if seen is not None and seen.unread is not None:
+        look = f"On {host}, run {', '.join(_how_to_look(active))}."
+        observed = f"{', '.join(active)} active; its rules were not read: {seen.unread}"
+        return [Finding(STAGE, "preflight.firewall", host, "firewall", UNKNOWN, observed, expected, look)]
+    if needed and seen is not None and not seen.others and not missing(needed, seen):
+        return [Finding(STAGE, "preflight.firewall", host, "firewall", OK, f"{', '.join(active)} active, and open for the rails", expected)]
+    remedy = (
+        f"1. Run `ansible-playbook rdma.cluster.network --limit {host} -e firewall_allowed=true`, which opens it for the rails, or allow "
+        f"between the hosts by yourself: {' and '.join(_must_pass(rails))}. 2. To see the rules, run {', '.join(_how_to_look(active))} "
+        f"on {host}."
+    )
     return [Finding(STAGE, "preflight.firewall", host, "firewall", WARNING, f"{', '.join(active)} active", expected, remedy)]
 
 

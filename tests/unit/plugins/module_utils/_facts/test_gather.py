@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,10 +104,10 @@ def running(root: Path) -> Path:
     )
 
 
-def script(*changes: Call, first: int | None = None) -> FakeRunner:
+def script(*changes: Call, first: int | None = None, then: Sequence[Call] = ()) -> FakeRunner:
     """What a machine answers, in the order in which it is asked; of changes, each replaces the answer to its command.
 
-    first: how many of the commands are asked.
+    first: how many of the commands are asked; then: what is asked after them.
     """
     shown = (FIXTURES / "ip/details-address-6.1.json").read_text(encoding="utf-8")
     limits = (FIXTURES / "proc/limits-6.18.txt").read_text(encoding="utf-8")
@@ -116,7 +117,7 @@ def script(*changes: Call, first: int | None = None) -> FakeRunner:
     calls: list[Call] = [(IP, 0, shown, ""), (DEVINFO, 255, "", "No IB devices found"), *NO_DCB]
     calls += [(MODINFO, 0, modules, ""), (SERVICE_LIMITS, 0, limits, ""), (UNITS, 0, states, ""), (QPS, 0, "[]", ""), (RULES, 0, "[]", "")]
     changed = {tuple(call[0]): call for call in changes}
-    return FakeRunner([changed.get(tuple(call[0]), call) for call in calls[:first]])
+    return FakeRunner([*(changed.get(tuple(call[0]), call) for call in calls[:first]), *then])
 
 
 def ask(root: Path, runner: FakeRunner, *sysctl_keys: str) -> dict[str, Any]:
@@ -254,9 +255,11 @@ def test_ufw_is_active_where_it_filters(tmp_path: Path, conf: str, active: bool)
     write_tree(running(tmp_path), f"/etc/ufw/ufw.conf: {conf}")
     states = "Id=ufw.service\nActiveState=active\nUnitFileState=enabled\n"
 
-    facts = ask(tmp_path, script((UNITS, 0, states, "")))
+    added = [(["ufw", "show", "added"], 0, "Added user rules (see 'ufw status' for running firewall):\n(None)\n", "")]
+    facts = ask(tmp_path, script((UNITS, 0, states, ""), then=added if active else ()))
 
     assert facts["units"] == {"ufw.service": {"active": active, "enabled": True}}
+    assert facts["firewall"]["backend"] == ("ufw" if active else None)
 
 
 def test_a_file_of_root_s_own_is_left_out_where_it_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ MEMLOCK, SYSCTL, NCCL = "limits", "sysctl", "nccl"
 RINGS, CPU, PCIE, GPUDIRECT = "rings", "cpu", "pcie", "gpudirect"
 #: The concerns that look at files of ours.
 WITH_FILES = {MODULES, LINKS, NETWORK, MEMLOCK, SYSCTL, NCCL, RINGS, CPU, PCIE, GPUDIRECT}
-CONCERNS = {*WITH_FILES, "firmware", "links", "subnet_manager", "irqbalance", "time", "qos", "nccl_install"}
+CONCERNS = {*WITH_FILES, "firmware", "links", "subnet_manager", "irqbalance", "time", "qos", "nccl_install", "firewall"}
 COLLECTION = Path(__file__).parents[5]
 ASKING = [*COLLECTION.glob("roles/*/*/*.yml"), *COLLECTION.glob("playbooks/**/*.yml")]
 BOOT_FILE = "/etc/modules-load.d/rdma-cluster.conf"
@@ -178,6 +178,36 @@ def test_a_host_without_soft_rails_has_no_service_and_no_boot_file() -> None:
 def test_a_rail_of_another_intent_is_work() -> None:
     rails = [{**lab_rails()[0], "address": "192.168.100.77/24"}, lab_rails()[1]]
     assert roles_with_work(normalize({"rdma_rails": rails}), lab_facts()) == {NETWORK}
+
+
+NFT_OPENED = [f"ens{number} 192.168.10{number - 1}.0/24 {kind}" for number in (1, 2) for kind in ("tcp", "udp", "icmp")]
+
+
+@pytest.mark.parametrize(
+    ("seen", "differs"),
+    [
+        pytest.param({"backend": None, "opened": []}, False, id="none runs"),
+        pytest.param({"backend": "nftables", "opened": []}, True, id="closed"),
+        pytest.param({"backend": "nftables", "opened": NFT_OPENED}, False, id="opened"),
+        pytest.param({"backend": "nftables", "opened": ["*"]}, False, id="drops nothing"),
+        pytest.param({"backend": "ufw", "opened": NFT_OPENED[1:]}, True, id="one is missing"),
+        pytest.param({"backend": "ufw", "opened": [*NFT_OPENED, "ens9 10.0.0.0/8 tcp"]}, True, id="one too many"),
+        pytest.param({"backend": "firewalld", "opened": [], "unread": "it does not answer"}, False, id="not read"),
+    ],
+)
+def test_whether_the_firewall_is_to_be_opened(seen: dict[str, Any], differs: bool) -> None:
+    facts = lab_facts()
+    facts["firewall"] = seen
+    plan = rdma_plan(lab_intent(), facts)
+    assert plan["firewall"] is differs
+    assert plan["settings"]["firewall"]["openings"][0] == {"netdev": "ens1", "subnet": "192.168.100.0/24", "kinds": ["tcp", "udp", "icmp"]}
+
+
+def test_the_reason_to_open_the_firewall_names_what_does_not_pass() -> None:
+    facts = lab_facts()
+    facts["firewall"] = {"backend": "ufw", "opened": NFT_OPENED[1:]}
+    reason = rdma_plan(lab_intent(), facts)["settings"]["firewall"]["reason"]
+    assert reason == "ufw has no rules for TCP ports 1024 to 65535 from 192.168.100.0/24 on ens1"
 
 
 def test_the_rails_of_the_network_are_those_with_an_interface() -> None:

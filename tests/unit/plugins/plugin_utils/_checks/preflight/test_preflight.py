@@ -20,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.pre
     check_ssh,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import PERFTEST_PORT, RENDEZVOUS_PORT
 from tests.unit.builders.hosts import lab_facts, lab_rails
 
@@ -241,6 +242,30 @@ def test_an_active_firewall_is_reported_with_what_must_pass() -> None:
         "`firewall-cmd --list-all`",
     ):
         assert words in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("seen", "status"),
+    [
+        ({"backend": "nftables", "opened": ["*"]}, "ok"),
+        ({"backend": "nftables", "opened": []}, "warning"),
+        ({"backend": "nftables", "opened": ["*"], "others": ["ufw"]}, "warning"),
+        ({"backend": "nftables", "opened": [], "unread": "nft fails"}, "unknown"),
+        (None, "warning"),
+    ],
+)
+def test_an_active_firewall_that_our_rules_open(seen: Any, status: str) -> None:
+    facts = lab_facts()
+    facts["units"]["nftables.service"] = {"active": True, "enabled": True}
+    facts["firewall"] = seen
+    [finding] = check_firewall("node1", normalize({"rdma_rails": lab_rails()})["rails"], from_dict(facts))
+    assert finding.status == status
+    if status == "ok":
+        assert finding.observed == "nftables.service active, and open for the rails"
+    elif status == "unknown":
+        assert finding.observed == "nftables.service active; its rules were not read: nft fails"
+    else:
+        assert "rdma.cluster.network --limit node1 -e firewall_allowed=true" in finding.remedy
 
 
 def test_roce_of_a_nic_is_not_filtered() -> None:

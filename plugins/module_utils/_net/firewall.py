@@ -1,0 +1,383 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The firewall of a host, and rules of ours that open it for the traffic between the rails of the cluster.
+
+Rules are only added, and only those of ours are removed again; a firewall that does not run is never started. Opened are, from the subnets
+of a rail's hosts and (but for firewalld) on the rail's interface alone: TCP ports above 1023, which perftest, the pair runner and NCCL use;
+UDP 4791, which Soft-RoCE uses (a NIC's RoCE bypasses the kernel); ICMP, by which the path MTU is found. SSH stays as it is.
+
+* nftables.service: a rule at the top of each base chain for input and output that can drop. A verdict of another chain would not help,
+  since a packet must pass all of them. A drop-in of the unit adds the rules again when it loads its own, which begin with `flush ruleset`.
+* ufw: `ufw prepend`, with our comment. ufw loads them at boot. It accepts ICMP echo by itself.
+* firewalld: rich rules in the zone of the rail's interface, now and permanently. They have no interface and no comment, so that ours are
+  listed in RECORD.
+
+Sources: nft(8), libnftables-json(5) of nftables 1.0.6; ufw(8) of 0.36.2; firewall-cmd(1), firewalld.richlanguage(5) of firewalld 1.3.3.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner, run_checked
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, ensure_files
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
+
+NFTABLES, UFW, FIREWALLD = "nftables", "ufw", "firewalld"
+UNITS = {NFTABLES: "nftables.service", UFW: "ufw.service", FIREWALLD: "firewalld.service"}
+#: The beginning of the comment of each rule of ours.
+MARK = "rdma.cluster"
+TCP, UDP, ICMP = "tcp", "udp", "icmp"
+FIRST_PORT, LAST_PORT, SOFT_ROCE_PORT = 1024, 65535, 4791
+RECORD = "/etc/rdma-cluster/firewalld.json"
+RULES_FILE = "/etc/rdma-cluster/firewall.nft"
+DROP_IN = "/etc/systemd/system/nftables.service.d/60-rdma-cluster.conf"
+NFT = ("nft", "--json", "list", "ruleset")
+UFW_ADDED = ("ufw", "show", "added")
+#: The hooks through which traffic of a rail passes: the field of its interface, and that of the other host's address.
+HOOKS = {"input": ("iifname", "saddr"), "output": ("oifname", "daddr")}
+_DROPS = ("drop", "reject", "jump", "goto", "queue")
+_RICH = re.compile(r"^[ \t]*(rule [^\n]+?)[ \t]*$", re.MULTILINE)
+_ZONE = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What has to pass: from and to a subnet, on a rail's interface. kinds: of TCP, UDP and ICMP."""
+
+    netdev: str
+    subnet: str
+    kinds: tuple[str, ...] = (TCP, UDP, ICMP)
+
+    @property
+    def names(self) -> list[str]:
+        """One name for each kind, by which its rules are known: "ens1 192.168.100.0/24 tcp"."""
+        return [f"{self.netdev} {self.subnet} {kind}" for kind in self.kinds]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A base chain that can drop packets of a rail, and our rules in it: name → handle."""
+
+    family: str
+    table: str
+    name: str
+    hook: str
+    ours: Mapping[str, int]
+
+    @property
+    def words(self) -> tuple[str, str, str]:
+        return self.family, self.table, self.name
+
+
+@dataclass(frozen=True)
+class Firewall:
+    """backend: the firewall that runs, None if none does; opened: the names of what our rules let pass, see Opening.
+
+    unread: why the rules are unknown. others: further firewalls that run: two at once undo each other's rules.
+    """
+
+    backend: str | None
+    opened: list[str] = field(default_factory=list)
+    unread: str | None = None
+    others: list[str] = field(default_factory=list)
+
+
+def running(units: Mapping[str, UnitState]) -> list[str]:
+    """Return the firewalls that run, the one that owns the rules first."""
+    return [name for name in (FIREWALLD, UFW, NFTABLES) if (state := units.get(UNITS[name])) is not None and state.active]
+
+
+def read_firewall(units: Mapping[str, UnitState] | None, sys: SysRoot, runner: Runner) -> Firewall | None:
+    """Return the firewall of the running system; None if its units are not known."""
+    if units is None:
+        return None
+    names = running(units)
+    if not names:
+        return Firewall(None)
+    try:
+        return Firewall(names[0], sorted(_READERS[names[0]](sys, runner)), None, names[1:])
+    except (ApplyError, CommandError, ParseError) as error:
+        return Firewall(names[0], [], str(error), names[1:])
+
+
+def parse_ruleset(text: str) -> list[Chain]:
+    """Return the base chains for input and output that can drop, in the output of NFT. Raises ParseError for another form."""
+    try:
+        items = [next(iter(each.items())) for each in json.loads(text)["nftables"]]
+        rules = [rule for kind, rule in items if kind == "rule"]
+        found = []
+        for kind, chain in items:
+            if kind != "chain" or chain.get("type") != "filter" or chain.get("hook") not in HOOKS or chain["family"] not in ("ip", "inet"):
+                continue
+            own = [
+                rule for rule in rules if (rule["family"], rule["table"], rule["chain"]) == (chain["family"], chain["table"], chain["name"])
+            ]
+            if chain.get("policy") == "drop" or any(_can_drop(rule) for rule in own):
+                marks = {
+                    rule["comment"][len(MARK) + 1 :]: rule["handle"] for rule in own if str(rule.get("comment", "")).startswith(f"{MARK} ")
+                }
+                found.append(Chain(chain["family"], chain["table"], chain["name"], chain["hook"], marks))
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, StopIteration, RecursionError) as exc:
+        raise ParseError(f"not the JSON of `{' '.join(NFT)}`: {exc!r} in {text[:200]!r}") from exc
+    return found
+
+
+def _can_drop(rule: Mapping[str, Any]) -> bool:
+    return any(word in part for part in rule.get("expr", ()) if isinstance(part, Mapping) for word in _DROPS)
+
+
+def _read_nftables(_sys: SysRoot, runner: Runner) -> set[str]:
+    return opened_by(parse_ruleset(run_checked(runner, *NFT)))
+
+
+def opened_by(chains: Sequence[Chain]) -> set[str]:
+    """Return what our rules in all chains let pass. Without a chain that can drop, everything passes: see `covered`."""
+    if not chains:
+        return {EVERYTHING}
+    return set.intersection(*(set(chain.ours) for chain in chains))
+
+
+#: The firewall drops nothing: it has no base chain that could.
+EVERYTHING = "*"
+
+
+def parse_ufw(text: str) -> set[str]:
+    """Return what rules of ours let pass, in the output of UFW_ADDED: lines like
+    `ufw allow in on ens1 from 192.168.100.0/24 to any port 1024:65535 proto tcp comment 'rdma.cluster'`.
+    """
+    found = set()
+    for line in text.splitlines():
+        words = shlex.split(line) if line.startswith("ufw allow in on ") and MARK in line else []
+        if words[-2:] == ["comment", MARK] and "from" in words and "proto" in words:
+            found.add(f"{words[4]} {words[words.index('from') + 1]} {words[words.index('proto') + 1]}")
+    return found
+
+
+def _read_ufw(_sys: SysRoot, runner: Runner) -> set[str]:
+    opened = parse_ufw(run_checked(runner, *UFW_ADDED))
+    return opened | {f"{name.rpartition(' ')[0]} {ICMP}" for name in opened}
+
+
+def _read_firewalld(sys: SysRoot, _runner: Runner) -> set[str]:
+    """Return what is recorded and is in the permanent zones: no process is started for facts."""
+    record = sys.value(RECORD, _parse_record) or {}
+    there = set()
+    for zone in {entry["zone"] for entry in record.values()}:
+        if _ZONE.fullmatch(zone):
+            text = sys.read(f"/etc/firewalld/zones/{zone}.xml") or ""
+            there |= {name for name, entry in record.items() if entry["zone"] == zone and _is_in_zone(name, text)}
+    return there
+
+
+def _is_in_zone(name: str, text: str) -> bool:
+    """Return whether a zone's file has a rule for a subnet and a protocol."""
+    _netdev, subnet, kind = name.split(" ")
+    rules = re.findall(r"<rule\b.*?</rule>", text, re.DOTALL)
+    wanted = f'protocol="{kind}"' if kind != ICMP else '<protocol value="icmp"'
+    return any(f'"{subnet}"' in rule and wanted in rule and "<accept" in rule for rule in rules)
+
+
+def _parse_record(text: str) -> dict[str, dict[str, str]]:
+    try:
+        return {
+            str(name): {"zone": str(entry["zone"]), "rule": str(entry["rule"])}
+            for name, entry in json.loads(text).items()
+            if name.count(" ") == 2
+        }
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
+        raise ParseError(f"not our record of rules: {exc!r} in {text[:200]!r}") from exc
+
+
+_READERS = {NFTABLES: _read_nftables, UFW: _read_ufw, FIREWALLD: _read_firewalld}
+
+
+def missing(openings: Iterable[Opening], firewall: Firewall) -> list[str]:
+    """Return the names of what has to pass and is not opened."""
+    if EVERYTHING in firewall.opened:
+        return []
+    return [name for opening in openings for name in opening.names if name not in firewall.opened]
+
+
+def outdated(openings: Iterable[Opening], firewall: Firewall) -> list[str]:
+    """Return the names of what our rules let pass and need not."""
+    needed = {name for opening in openings for name in opening.names}
+    return [name for name in firewall.opened if name not in needed and name != EVERYTHING]
+
+
+def words_of(name: str) -> str:
+    """Return a name in words: "TCP ports 1024 to 65535 from 192.168.100.0/24 on ens1"."""
+    netdev, subnet, kind = name.split(" ")
+    what = {TCP: f"TCP ports {FIRST_PORT} to {LAST_PORT}", UDP: f"UDP port {SOFT_ROCE_PORT}", ICMP: "ICMP"}[kind]
+    return f"{what} from {subnet} on {netdev}"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that adds or removes one rule. words: the change for a person."""
+
+    argv: tuple[str, ...]
+    words: str
+
+
+def nft_commands(openings: Sequence[Opening], chains: Sequence[Chain]) -> list[Command]:
+    """Return the commands that make our rules in these chains right; what is missing is added before what is outdated goes."""
+    needed = {name for opening in openings for name in opening.names}
+    found = [
+        Command(("nft", "insert", "rule", *chain.words, *_nft_rule(name, chain.hook)), f"{' '.join(chain.words)}: {words_of(name)}")
+        for chain in chains
+        for name in sorted(needed - set(chain.ours))
+    ]
+    for chain in chains:
+        for name, handle in chain.ours.items():
+            if name not in needed:
+                argv = ("nft", "delete", "rule", *chain.words, "handle", str(handle))
+                found.append(Command(argv, f"{' '.join(chain.words)}: no longer {words_of(name) if name.count(' ') == 2 else name}"))
+    return found
+
+
+def _nft_rule(name: str, hook: str) -> tuple[str, ...]:
+    netdev, subnet, kind = name.split(" ")
+    interface, address = HOOKS[hook]
+    ports = {
+        TCP: ("tcp", "dport", f"{FIRST_PORT}-{LAST_PORT}"),
+        UDP: ("udp", "dport", str(SOFT_ROCE_PORT)),
+        ICMP: ("ip", "protocol", "icmp"),
+    }
+    return (interface, f'"{netdev}"', "ip", address, subnet, *ports[kind], "accept", "comment", f'"{MARK} {name}"')
+
+
+def nft_files(openings: Sequence[Opening], chains: Sequence[Chain]) -> list[ManagedFile]:
+    """Return the files by which the unit adds our rules again; none if there is nothing to open."""
+    lines = [
+        " ".join(("insert", "rule", *chain.words, *_nft_rule(name, chain.hook)))
+        for chain in chains
+        for opening in openings
+        for name in opening.names
+    ]
+    unit = [
+        "# Managed by rdma.cluster. The unit begins with `flush ruleset`, which removes the rules of the rails.",
+        "[Service]",
+        f"ExecStartPost=-/usr/sbin/nft --file {RULES_FILE}",
+        f"ExecReload=-/usr/sbin/nft --file {RULES_FILE}",
+    ]
+    text = "# Managed by rdma.cluster.\n" + "".join(f"{line}\n" for line in lines)
+    return [ManagedFile(RULES_FILE, text if lines else None), ManagedFile(DROP_IN, "\n".join(unit) + "\n" if lines else None)]
+
+
+def ufw_commands(openings: Sequence[Opening], opened: set[str]) -> list[Command]:
+    """Return the commands for ufw. It lets ICMP echo pass by itself."""
+    needed = {name for opening in openings for name in opening.names if not name.endswith(f" {ICMP}")}
+    add = [Command(("ufw", "prepend", *_ufw_rule(name), "comment", MARK), words_of(name)) for name in sorted(needed - opened)]
+    remove = [
+        Command(("ufw", "--force", "delete", *_ufw_rule(name)), f"no longer {words_of(name)}")
+        for name in sorted(opened - needed)
+        if not name.endswith(f" {ICMP}")
+    ]
+    return [*add, *remove]
+
+
+def _ufw_rule(name: str) -> tuple[str, ...]:
+    netdev, subnet, kind = name.split(" ")
+    ports = f"{FIRST_PORT}:{LAST_PORT}" if kind == TCP else str(SOFT_ROCE_PORT)
+    return ("allow", "in", "on", netdev, "from", subnet, "to", "any", "port", ports, "proto", kind)
+
+
+def rich_rule(name: str) -> str:
+    """Return the rich rule of firewalld for a name, as `firewall-cmd --list-rich-rules` prints it."""
+    _netdev, subnet, kind = name.split(" ")
+    what = {
+        TCP: f'port port="{FIRST_PORT}-{LAST_PORT}" protocol="tcp"',
+        UDP: f'port port="{SOFT_ROCE_PORT}" protocol="udp"',
+        ICMP: 'protocol value="icmp"',
+    }[kind]
+    return f'rule family="ipv4" source address="{subnet}" {what} accept'
+
+
+def zone_of(netdev: str, runner: Runner) -> str:
+    """Return the zone of an interface: its own, or the default one. Raises ApplyError if firewalld does not answer."""
+    own = runner.run(["firewall-cmd", f"--get-zone-of-interface={netdev}"])
+    zone = own.stdout.strip() if own.rc == 0 else run_checked(runner, "firewall-cmd", "--get-default-zone").strip()
+    if not _ZONE.fullmatch(zone):
+        raise ApplyError(f"firewalld names no zone for {netdev}: {zone[:100]!r}")
+    return zone
+
+
+def firewalld_commands(
+    openings: Sequence[Opening], record: Mapping[str, Mapping[str, str]], runner: Runner
+) -> tuple[list[Command], dict[str, dict[str, str]]]:
+    """Return the commands for firewalld, and the new record."""
+    of_netdev = {netdev: zone_of(netdev, runner) for netdev in dict.fromkeys(opening.netdev for opening in openings)}
+    planned = {name: {"zone": of_netdev[opening.netdev], "rule": rich_rule(name)} for opening in openings for name in opening.names}
+    former = {name: dict(entry) for name, entry in record.items() if planned.get(name) != dict(entry)}
+    kept = {(entry["zone"], entry["rule"]) for entry in planned.values()}
+    zones = {entry["zone"] for entry in (*planned.values(), *former.values())}
+    lists = {
+        (zone, way): set(_RICH.findall(run_checked(runner, "firewall-cmd", *way, f"--zone={zone}", "--list-rich-rules")))
+        for zone in sorted(zones)
+        for way in ((), ("--permanent",))
+    }
+    commands = []
+    for name, entry in planned.items():
+        for way in ((), ("--permanent",)):
+            if entry["rule"] not in lists[entry["zone"], way]:
+                argv = ("firewall-cmd", *way, f"--zone={entry['zone']}", f"--add-rich-rule={entry['rule']}")
+                commands.append(Command(argv, f"zone {entry['zone']}{', permanently' if way else ''}: {words_of(name)}"))
+    for name, entry in former.items():
+        for way in ((), ("--permanent",)):
+            if entry["rule"] in lists[entry["zone"], way] and (entry["zone"], entry["rule"]) not in kept:
+                argv = ("firewall-cmd", *way, f"--zone={entry['zone']}", f"--remove-rich-rule={entry['rule']}")
+                commands.append(Command(argv, f"zone {entry['zone']}{', permanently' if way else ''}: no longer {words_of(name)}"))
+    return commands, planned
+
+
+@dataclass(frozen=True)
+class FirewallResult:
+    """backend: the firewall, None if none runs; changes: in words; files: whether a file differed."""
+
+    backend: str | None
+    changes: list[str]
+    files: bool = False
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.changes or self.files)
+
+
+def ensure_open(
+    openings: Sequence[Opening], units: Mapping[str, UnitState], *, sys: SysRoot, runner: Runner, check_mode: bool
+) -> FirewallResult:
+    """Add what is missing, and remove rules of ours that are outdated. Raises ApplyError if two firewalls run, or one does not answer."""
+    names = running(units)
+    if not names:
+        return FirewallResult(None, [])
+    if len(names) > 1:
+        raise ApplyError(
+            f"{' and '.join(names)} run at once, and undo each other's rules. 1. Decide which one is to filter. "
+            f"2. Disable the other one (`systemctl disable --now {UNITS[names[1]]}`). 3. Run the network stage again."
+        )
+    files: list[ManagedFile] = []
+    if names[0] == NFTABLES:
+        chains = parse_ruleset(run_checked(runner, *NFT))
+        commands, files = nft_commands(openings, chains), nft_files(openings, chains)
+    elif names[0] == UFW:
+        commands = ufw_commands(openings, parse_ufw(run_checked(runner, *UFW_ADDED)))
+    else:
+        commands, record = firewalld_commands(openings, sys.value(RECORD, _parse_record) or {}, runner)
+        files = [ManagedFile(RECORD, json.dumps(record, indent=1, sort_keys=True) + "\n" if record else None)]
+    changes = ensure_files(files, check_mode=check_mode)
+    if not check_mode:
+        for command in commands:
+            run_checked(runner, *command.argv)
+        if any(change.path == DROP_IN for change in changes):
+            run_checked(runner, "systemctl", "daemon-reload")
+    return FirewallResult(names[0], [command.words for command in commands], bool(changes))
