@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rails whose hosts are in different subnets, behind routers: each packet leaves by the rail whose address it has, whoever manages it.
+"""Rails whose hosts are in different subnets, behind routers: each packet leaves by the rail whose address it has, with every manager.
 
 The routers are addresses on the lab's bridges, and the forwarding of its network namespace.
 """
