@@ -27,6 +27,7 @@ ROLE_VARIABLES = (
     "driver_reload_allowed",
     "driver_switch_allowed",
     "driver_tmpdir",
+    "firewall_allowed",
     "firmware_write_allowed",
     "gpudirect_rebuild_allowed",
     "nccl_conf_replace_allowed",

@@ -62,7 +62,7 @@ def test_when_a_host_is_read(tmp_path: Path, arguments: Any, variables: dict[str
         ({"boot": "x"}, "boot: expected a dictionary, got 'x'"),
         ({"netdevs": {"ens1": {}}}, "netdevs.ens1.mac: missing"),
         # The door cannot know that a check needs it; the digest does.
-        ({"qos": None, "stack": None}, "TypeError at plugin_utils/_facts/digest.py"),
+        ({"qos": None, "stack": None}, "FactsError at plugin_utils/_facts/typed.py"),
     ],
 )
 def test_facts_that_make_no_sense_are_not_stored(
