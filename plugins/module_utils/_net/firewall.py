@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,9 +42,18 @@ RULES_FILE = "/etc/rdma-cluster/firewall.nft"
 DROP_IN = "/etc/systemd/system/nftables.service.d/60-rdma-cluster.conf"
 NFT = ("nft", "--json", "list", "ruleset")
 UFW_ADDED = ("ufw", "show", "added")
+#: The families whose chains see IPv4.
+FAMILIES = ("ip", "inet", "netdev")
 #: The hooks through which traffic of a rail passes: the field of its interface, and that of the other host's address.
 HOOKS = {"input": ("iifname", "saddr"), "output": ("oifname", "daddr")}
-_DROPS = ("drop", "reject", "jump", "goto", "queue")
+#: Parts of a rule's JSON that may drop. xt: a target of iptables-nft.
+_DROPS = ("drop", "reject", "jump", "goto", "queue", "vmap", "xt")
+#: Hooks at which a packet may be dropped before or after our rules.
+_OTHER_HOOKS = ("ingress", "prerouting", "postrouting", "egress")
+#: The name of an opening: interface, subnet, protocol.
+_NAME = re.compile(r"[!-~]{1,15} [0-9.]{7,15}/[0-9]{1,2} (?:tcp|udp|icmp)")
+UFW_DEFAULTS = "/etc/default/ufw"
+_OUTPUT_POLICY = re.compile(r"^[ \t]*DEFAULT_OUTPUT_POLICY=[\"']?(\w+)", re.MULTILINE)
 _RICH = re.compile(r"^[ \t]*(rule [^\n]+?)[ \t]*$", re.MULTILINE)
 _ZONE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -111,25 +119,32 @@ def read_firewall(units: Mapping[str, UnitState] | None, sys: SysRoot, runner: R
 
 
 def parse_ruleset(text: str) -> list[Chain]:
-    """Return the base chains for input and output that can drop, in the output of NFT. Raises ParseError for another form."""
+    """Return the base chains that can drop, in the output of NFT: those for input and output, and others, which we cannot open.
+
+    Raises ParseError for another form.
+    """
     try:
         items = [next(iter(each.items())) for each in json.loads(text)["nftables"]]
         rules = [rule for kind, rule in items if kind == "rule"]
         found = []
-        for kind, chain in items:
-            if kind != "chain" or chain.get("type") != "filter" or chain.get("hook") not in HOOKS or chain["family"] not in ("ip", "inet"):
-                continue
-            own = [
-                rule for rule in rules if (rule["family"], rule["table"], rule["chain"]) == (chain["family"], chain["table"], chain["name"])
-            ]
-            if chain.get("policy") == "drop" or any(_can_drop(rule) for rule in own):
-                marks = {
-                    rule["comment"][len(MARK) + 1 :]: rule["handle"] for rule in own if str(rule.get("comment", "")).startswith(f"{MARK} ")
-                }
-                found.append(Chain(chain["family"], chain["table"], chain["name"], chain["hook"], marks))
+        for chain in (each for kind, each in items if kind == "chain" and _filters(each)):
+            place = (chain["family"], chain["table"], chain["name"])
+            own = [rule for rule in rules if (rule["family"], rule["table"], rule["chain"]) == place]
+            if chain.get("policy") == "drop" or any(map(_can_drop, own)):
+                found.append(Chain(*place, chain["hook"], dict(filter(None, map(_mark, own)))))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, StopIteration, RecursionError) as exc:
         raise ParseError(f"not the JSON of `{' '.join(NFT)}`: {exc!r} in {text[:200]!r}") from exc
     return found
+
+
+def _filters(chain: Mapping[str, Any]) -> bool:
+    return chain.get("type") == "filter" and chain.get("hook") in (*HOOKS, *_OTHER_HOOKS) and chain["family"] in FAMILIES
+
+
+def _mark(rule: Mapping[str, Any]) -> tuple[str, int] | None:
+    """Return name and handle of a rule of ours, None for one of others."""
+    mark, _space, name = str(rule.get("comment", "")).partition(" ")
+    return (name, int(rule["handle"])) if mark == MARK and _NAME.fullmatch(name) else None
 
 
 def _can_drop(rule: Mapping[str, Any]) -> bool:
@@ -141,10 +156,11 @@ def _read_nftables(_sys: SysRoot, runner: Runner) -> set[str]:
 
 
 def opened_by(chains: Sequence[Chain]) -> set[str]:
-    """Return what our rules in all chains let pass. Without a chain that can drop, everything passes: see `covered`."""
+    """Return what our rules in all chains for input and output let pass; everything if no chain at all can drop."""
     if not chains:
         return {EVERYTHING}
-    return set.intersection(*(set(chain.ours) for chain in chains))
+    ours = [set(chain.ours) for chain in chains if chain.hook in HOOKS]
+    return set.intersection(*ours) if ours else set()
 
 
 #: The firewall drops nothing: it has no base chain that could.
@@ -157,13 +173,19 @@ def parse_ufw(text: str) -> set[str]:
     """
     found = set()
     for line in text.splitlines():
-        words = shlex.split(line) if line.startswith("ufw allow in on ") and MARK in line else []
-        if words[-2:] == ["comment", MARK] and "from" in words and "proto" in words:
+        words = line.split()
+        if words[:4] == ["ufw", "allow", "in", "on"] and words[-2:] == ["comment", f"'{MARK}'"] and {"from", "proto"} <= set(words[5:-3]):
             found.add(f"{words[4]} {words[words.index('from') + 1]} {words[words.index('proto') + 1]}")
-    return found
+    return {name for name in found if _NAME.fullmatch(name)}
 
 
-def _read_ufw(_sys: SysRoot, runner: Runner) -> set[str]:
+def _read_ufw(sys: SysRoot, runner: Runner) -> set[str]:
+    policy = _OUTPUT_POLICY.search(sys.read(UFW_DEFAULTS) or "")
+    if policy is not None and policy[1] != "ACCEPT":
+        raise ApplyError(
+            f"{UFW_DEFAULTS} has DEFAULT_OUTPUT_POLICY={policy[1]}, and only incoming packets are opened: run `ufw allow out on IF` for "
+            "each rail"
+        )
     opened = parse_ufw(run_checked(runner, *UFW_ADDED))
     return opened | {f"{name.rpartition(' ')[0]} {ICMP}" for name in opened}
 
@@ -192,7 +214,7 @@ def _parse_record(text: str) -> dict[str, dict[str, str]]:
         return {
             str(name): {"zone": str(entry["zone"]), "rule": str(entry["rule"])}
             for name, entry in json.loads(text).items()
-            if name.count(" ") == 2
+            if _NAME.fullmatch(name)
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
         raise ParseError(f"not our record of rules: {exc!r} in {text[:200]!r}") from exc
@@ -241,7 +263,7 @@ def nft_commands(openings: Sequence[Opening], chains: Sequence[Chain]) -> list[C
         for name, handle in chain.ours.items():
             if name not in needed:
                 argv = ("nft", "delete", "rule", *chain.words, "handle", str(handle))
-                found.append(Command(argv, f"{' '.join(chain.words)}: no longer {words_of(name) if name.count(' ') == 2 else name}"))
+                found.append(Command(argv, f"{' '.join(chain.words)}: no longer {words_of(name)}"))
     return found
 
 
@@ -264,11 +286,13 @@ def nft_files(openings: Sequence[Opening], chains: Sequence[Chain]) -> list[Mana
         for opening in openings
         for name in opening.names
     ]
+    # One by one: a chain of others, such as fail2ban's, may not be there yet, and must not keep the rules out of the other chains.
+    add = f"/bin/sh -c 'while read -r rule; do /usr/sbin/nft \"$$rule\"; done < {RULES_FILE}'"
     unit = [
         "# Managed by rdma.cluster. The unit begins with `flush ruleset`, which removes the rules of the rails.",
         "[Service]",
-        f"ExecStartPost=-/usr/sbin/nft --file {RULES_FILE}",
-        f"ExecReload=-/usr/sbin/nft --file {RULES_FILE}",
+        f"ExecStartPost=-{add}",
+        f"ExecReload=-{add}",
     ]
     text = "# Managed by rdma.cluster.\n" + "".join(f"{line}\n" for line in lines)
     return [ManagedFile(RULES_FILE, text if lines else None), ManagedFile(DROP_IN, "\n".join(unit) + "\n" if lines else None)]
@@ -321,8 +345,9 @@ def firewalld_commands(
     former = {name: dict(entry) for name, entry in record.items() if planned.get(name) != dict(entry)}
     kept = {(entry["zone"], entry["rule"]) for entry in planned.values()}
     zones = {entry["zone"] for entry in (*planned.values(), *former.values())}
+    # A former zone may be gone, and its rules with it.
     lists = {
-        (zone, way): set(_RICH.findall(run_checked(runner, "firewall-cmd", *way, f"--zone={zone}", "--list-rich-rules")))
+        (zone, way): set(_RICH.findall(runner.run(["firewall-cmd", *way, f"--zone={zone}", "--list-rich-rules"]).stdout))
         for zone in sorted(zones)
         for way in ((), ("--permanent",))
     }
@@ -367,7 +392,7 @@ def ensure_open(
         )
     files: list[ManagedFile] = []
     if names[0] == NFTABLES:
-        chains = parse_ruleset(run_checked(runner, *NFT))
+        chains = [chain for chain in parse_ruleset(run_checked(runner, *NFT)) if chain.hook in HOOKS]
         commands, files = nft_commands(openings, chains), nft_files(openings, chains)
     elif names[0] == UFW:
         commands = ufw_commands(openings, parse_ufw(run_checked(runner, *UFW_ADDED)))

@@ -11,6 +11,7 @@ Sources: ip-address(8).
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 import time
@@ -43,7 +44,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps impor
     mtu_differs,
     steps,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session
+from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session, read_client
 
 NETWORKD_UNIT, NM_UNIT = "systemd-networkd.service", "NetworkManager.service"
 #: Folders of our files, the prefix of their names, and their suffixes. networkd's prefix sorts before distributions' 70- and 80-, so that
@@ -235,6 +236,8 @@ class Change(ABC):
         self.keeps: dict[str, tuple[str, ...]] = {}
         self._load: Load | None = None
         self._routes = False
+        #: The rails whose changes are withheld.
+        self.held: set[str] = set()
 
     @abstractmethod
     def files(self, running: Running) -> list[ManagedFile]:
@@ -272,15 +275,16 @@ class Change(ABC):
         present = [str(path) for start, suffixes in places() for suffix in suffixes for path in _glob(start, suffix)]
         self._routes = any(rail.routing.planned for rail in self.rails) or any(_TABLE.search(read_text(path)) for path in present)
         targets = {rail.name: self._target(rail, present) for rail in self.rails}
+        self._check_client()
         todo = {rail.name: self._steps(rail, targets[rail.name]) for rail in self.rails}
-        held = {rail.name for rail in self.rails if self._is_held(rail, todo[rail.name])}
+        self.held = held = {rail.name for rail in self.rails if self._is_held(rail, todo[rail.name])}
         every = without_gone(self.files(running_of(units)), self.rails, present, self.planned)
         wanted = self._wanted(every, held)
         self.validate(wanted)
         changes = ensure_files(wanted, check_mode=self.check_mode)
         pending = Path(PENDING).exists()
         loading = self.plan(changes, units, pending=pending)
-        allowed = {name: [step for step in each if name not in held or not step.harm] for name, each in todo.items()}
+        allowed = {name: [step for step in each if self._is_allowed(name, step, loading)] for name, each in todo.items()}
         shown = todo if self.check_mode else allowed
         live = {rail.netdev: [(step.was, step.planned) for step in shown[rail.name]] for rail in self.rails if shown[rail.name]}
         if not self.check_mode:
@@ -293,7 +297,7 @@ class Change(ABC):
                 _delete(name, self.runner)
             for rail in self.rails:
                 if allowed[rail.name] or loading.loads:
-                    self._apply(rail, targets[rail.name], harmless=rail.name in held)
+                    self._apply(rail, targets[rail.name], loading)
         return NetworkResult(changes, live, loading.service, self.withheld, loading.loads)
 
     def users(self, rail: NetworkRail | None) -> str:
@@ -325,15 +329,26 @@ class Change(ABC):
         return kept
 
     def _steps(self, rail: NetworkRail, target: Target) -> list[Step]:
-        own = steps(target, *_shown(rail, self.runner))
-        routing = self._routing_steps(rail) if self._routes else []
-        return [*own, *routing, *self.profile_steps(rail)]
+        mtu_bytes, ipv4 = _shown(rail, self.runner)
+        routing = self._routing_steps(rail, target, ipv4) if self._routes else []
+        return [*steps(target, mtu_bytes, ipv4), *routing, *self.profile_steps(rail)]
 
-    def _routing_steps(self, rail: NetworkRail) -> list[Step]:
+    def _routing_steps(self, rail: NetworkRail, target: Target, ipv4: Sequence[str]) -> list[Step]:
         seen: Routing | None = read_routing(self.runner)
         if seen is None:
             raise ApplyError("`ip -json rule show` or `ip -json route show` fails, so the routes of the rails are not known.")
-        return rail_steps(rail.routing, [each.routing for each in self.rails], seen)
+        return rail_steps(rail.routing, seen, former=target.former, live=rail.address in ipv4)
+
+    def _check_client(self) -> None:
+        """Refuse routes by which the answers to our own SSH session would leave through a rail."""
+        client = read_client(self.sys) if self.session.address is not None else None
+        wrong = [(rail, route) for rail in self.rails for route in rail.routes if client is not None and is_within(client, route)]
+        for rail, route in wrong:
+            if rail.name not in self.carries_session:
+                raise ApplyError(
+                    f"{rail.name}: routes has {route}, which contains {client}, from where our SSH session comes: its answers would leave "
+                    f"through {rail.netdev}. 1. In rdma_rails, give {rail.name} narrower routes. 2. Run the network stage again."
+                )
 
     def _is_held(self, rail: NetworkRail, todo: Sequence[Step]) -> bool:
         harmful = [step.words for step in todo if step.harm]
@@ -360,10 +375,14 @@ class Change(ABC):
             kept |= set(gone) | {file.path for file in every if owner_of(file.path) in owners}
         return [file for file in every if file.path not in kept]
 
-    def _apply(self, rail: NetworkRail, target: Target, *, harmless: bool) -> None:
-        """Run the steps and read back. harmless: only the steps without harm. A step that reconfigures the interface is taken once."""
+    def _is_allowed(self, rail: str, step: Step, loading: Loading) -> bool:
+        """Return whether a step may be taken now. What reconfigures an interface needs files that are loaded."""
+        return not step.harm or (rail not in self.held and not (loading.put_off and step.harm == RECONFIGURES))
+
+    def _apply(self, rail: NetworkRail, target: Target, loading: Loading) -> None:
+        """Run the steps that are allowed, and read back. A step that reconfigures the interface is taken once."""
         deadline, passes, reconfigured = time.monotonic() + SETTLE_SECONDS, 0, False
-        while todo := [step for step in self._steps(rail, target) if not (harmless and step.harm)]:
+        while todo := [step for step in self._steps(rail, target) if self._is_allowed(rail.name, step, loading)]:
             if time.monotonic() > deadline or passes > _PASSES:
                 raise ApplyError(self._failed(rail, todo))
             whole = [step for step in todo if step.harm == RECONFIGURES]
@@ -392,6 +411,11 @@ def live_differences(rail: NetworkRail, mtu_bytes: int | None, ipv4: Sequence[st
     if address_misses(rail.address, ipv4):
         found.append((f"address {', '.join(ipv4) or 'none'}", f"address {rail.address}"))
     return found
+
+
+def is_within(address: str, subnet: str) -> bool:
+    """Return whether an address is in a subnet; one of IPv6 is in none of IPv4."""
+    return ipaddress.ip_address(address.partition("%")[0]) in ipaddress.ip_network(subnet)
 
 
 def needs_service(rails: Sequence[NetworkRail]) -> bool:

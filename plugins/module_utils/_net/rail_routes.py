@@ -106,16 +106,19 @@ def _table(name: str) -> int:
 
 
 def read_routing(runner: Runner) -> Routing | None:
-    """Query the running system; None without an iproute2 that answers. Without a rule for a rail's table, the routes are not read."""
+    """Query the running system; None without an iproute2 that answers in the known form.
+
+    Without a rule for a rail's table, the routes are not read.
+    """
     try:
         done = runner.run(RULES_COMMAND)
         rules = parse_rules(done.stdout) if done.rc == 0 else None
         if rules is None or not any(rule.table in TABLES for rule in rules):
             return None if rules is None else Routing(rules, [])
         done = runner.run(ROUTES_COMMAND)
-    except CommandError:
+        return Routing(rules, parse_table_routes(done.stdout)) if done.rc == 0 else None
+    except (CommandError, ParseError):
         return None
-    return Routing(rules, parse_table_routes(done.stdout)) if done.rc == 0 else None
 
 
 @dataclass(frozen=True)
@@ -156,43 +159,35 @@ class RailRouting:
 
 def routing_differences(rails: Sequence[RailRouting], seen: Routing) -> dict[str, list[tuple[str, str]]]:
     """Return interface → the missing and the outdated rules and routes as texts (current, planned)."""
-    found: dict[str, list[tuple[str, str]]] = {
-        rail.netdev: [(step.was, step.planned) for step in rail_steps(rail, rails, seen)] for rail in rails
-    }
+    found = {rail.netdev: [(step.was, step.planned) for step in rail_steps(rail, seen)] for rail in rails}
     return {netdev: each for netdev, each in found.items() if each}
 
 
-def rail_steps(rail: RailRouting, rails: Sequence[RailRouting], seen: Routing) -> list[Step]:
+def rail_steps(rail: RailRouting, seen: Routing, *, former: Collection[str] = (), live: bool = False) -> list[Step]:
     """Return the steps that bring a rail's rule and routes to the plan. What is missing is added before what is outdated goes.
 
-    A rule is outdated if it has the number of a rail's table and no rail needs it; a rail removes those of its own address, of its own
-    table, and of tables that no rail has. The routes of such a table go with their rule.
+    A rule is outdated if it has the number of a rail's table, its source is the rail's address or a former one, and it is not planned.
+    Rules of others stay, whatever their number. former: addresses that our files gave the rail before, "192.168.100.9/24". live: whether
+    the interface has the rail's address already, so that packets may be under way.
     """
+    harm = PATH_CHANGES if live else ""
     steps = [
-        Step(rail.netdev, f"no route to {_words(route)}", f"route to {_words(route)}", _replace(route))
+        Step(rail.netdev, f"no route to {_words(route)}", f"route to {_words(route)}", _set(route, seen), harm)
         for route in rail.planned
         if route not in seen.routes
     ]
     steps += [
-        Step(rail.netdev, f"no rule for {rule.source}", _rule_words(rule), _rule("add", rule))
+        Step(rail.netdev, f"no rule for {rule.source}", _rule_words(rule), _rule("add", rule), harm)
         for rule in rail.rules
         if rule not in seen.rules
     ]
-    return [*steps, *_outdated(rail, rails, seen)]
-
-
-def _outdated(rail: RailRouting, rails: Sequence[RailRouting], seen: Routing) -> list[Step]:
-    needed = {rule for each in rails for rule in each.rules}
-    tables = {each.table for each in rails}
-    mine = [
+    sources = {f"{text.partition('/')[0]}/32" for text in (*former, *([rail.address] if rail.address else []))}
+    outdated = [
         rule
         for rule in seen.rules
-        if rule.priority in TABLES
-        and rule.priority == rule.table
-        and rule not in needed
-        and (rule.source == f"{rail.source}/32" or rule.table == rail.table or (rule.table not in tables and rail is rails[0]))
+        if rule.table in TABLES and rule.priority == rule.table and rule.source in sources and rule not in rail.rules
     ]
-    return [Step(rail.netdev, _rule_words(rule), "no such rule", _rule("del", rule), PATH_CHANGES) for rule in mine]
+    return [*steps, *(Step(rail.netdev, _rule_words(rule), "no such rule", _rule("del", rule), PATH_CHANGES) for rule in outdated)]
 
 
 def _rule_words(rule: PolicyRule) -> str:
@@ -204,11 +199,14 @@ def _words(route: TableRoute) -> str:
     return f"{route.network}{via}" + ("" if route.table == MAIN else f" in table {route.table}")
 
 
-def _replace(route: TableRoute) -> tuple[str, ...]:
+def _set(route: TableRoute, seen: Routing) -> tuple[str, ...]:
+    """Return the command that sets a route. In the main table it replaces no route by another interface: `add` fails beside one."""
+    known = ((each.network, each.netdev, each.table) for each in seen.routes)
+    verb = "replace" if route.table != MAIN or (route.network, route.netdev, MAIN) in known else "add"
     via = ("via", route.gateway) if route.gateway else ("scope", "link")
     source = ("src", route.source) if route.source else ()
     table = () if route.table == MAIN else ("table", str(route.table))
-    return ("ip", "route", "replace", route.network, *via, "dev", route.netdev, *source, *table, "proto", STATIC)
+    return ("ip", "route", verb, route.network, *via, "dev", route.netdev, *source, *table, "proto", STATIC)
 
 
 def _rule(verb: str, rule: PolicyRule) -> tuple[str, ...]:

@@ -57,6 +57,13 @@ def parse_ssh_connection(text: str) -> str | None:
         raise ParseError(f"not an address: {words[2][:200]!r} in the SSH connection {text[:200]!r}") from exc
 
 
+def read_client(sys: SysRoot, environ: Mapping[str, str] | None = None) -> str | None:
+    """Return the address from which our own SSH session comes, as this host sees it; None without a session."""
+    own = (os.environ if environ is None else environ).get(VARIABLE)
+    words = (own or _inherited(sys, os.getppid()) or "").split()
+    return words[0] if len(words) == 4 and words[0] != "UNKNOWN" else None
+
+
 def find_netdev_of(address: str, netdevs: Mapping[str, Sequence[str] | None]) -> str | None:
     """Return the only interface with an address. netdevs: its addresses by interface, "192.0.2.1/24".
 

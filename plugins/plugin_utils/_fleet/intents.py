@@ -269,19 +269,22 @@ def _switched(planned: Mapping[str, Any]) -> Iterator[Finding]:
             yield from _odd("intent.address", "subnet", subnets)
 
 
+def _is_covered(network: str, routes: Sequence[str]) -> bool:
+    return any(ipaddress.IPv4Network(network).subnet_of(ipaddress.IPv4Network(each)) for each in routes)
+
+
 def _unrouted(spots: Sequence[Spot]) -> Iterator[Finding]:
     """Findings on hosts of a routed rail whose main table would not lead to the subnet of another host."""
     networks: dict[str, list[str]] = defaultdict(list)
     for spot in spots:
         if spot.network is not None:
             networks[spot.network].append(spot.host)
+    behind: dict[tuple[str, ...], dict[str, list[str]]] = {}
     for spot in (spot for spot in spots if spot.network is not None):
-        known = [ipaddress.IPv4Network(each) for each in (str(spot.network), *spot.rail["routes"])]
-        missing = {
-            network: hosts
-            for network, hosts in networks.items()
-            if not any(ipaddress.IPv4Network(network).subnet_of(each) for each in known)
-        }
+        routes = tuple(spot.rail["routes"])
+        if routes not in behind:
+            behind[routes] = {network: hosts for network, hosts in networks.items() if not _is_covered(network, routes)}
+        missing = {network: hosts for network, hosts in behind[routes].items() if not _is_covered(network, [str(spot.network)])}
         if missing:
             seen = "; ".join(f"{network} ({some(hosts)})" for network, hosts in missing.items())
             remedy = f"In rdma_rails of {spot.host}, give {spot.rail['name']} a gateway and routes that contain {', '.join(missing)}."

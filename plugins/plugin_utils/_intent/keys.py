@@ -98,12 +98,16 @@ def parse_router(value: Any) -> str:
     return str(ipaddress.IPv4Address(value))
 
 
+#: A wider route by a rail would take the traffic of whole parts of the internet along.
+MIN_ROUTE_BITS = 8
+
+
 def parse_subnet(value: Any) -> str:
-    """ "192.168.0.0/16": a network, not an address in it, and not all addresses."""
+    """ "192.168.0.0/16": a network, not an address in it, and none that is wider than /8."""
     if not isinstance(value, str) or "/" not in value:
         raise ValueError("no prefix length")
     network = ipaddress.IPv4Network(value)
-    if network.prefixlen == 0 or network.is_loopback or network.is_multicast:
+    if network.prefixlen < MIN_ROUTE_BITS or network.is_loopback or network.is_multicast:
         raise ValueError("not a subnet of rails")
     return str(network)
 
@@ -135,7 +139,7 @@ ENVIRONMENT_NAME = matching(r"[A-Za-z_][A-Za-z0-9_]{0,254}", "a variable name (L
 CHECK = matching(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+", "a check id (link.state)")
 ADDRESS = Form("an IPv4 host address with prefix length (192.168.100.1/24)", parse_address, "intent.address")
 ROUTER = Form("an IPv4 address without prefix length (192.168.100.254)", parse_router, "intent.address")
-SUBNET = Form("an IPv4 network with prefix length (192.168.0.0/16), but not 0.0.0.0/0", parse_subnet, "intent.address")
+SUBNET = Form("an IPv4 network with prefix length (192.168.0.0/16), of at least 8", parse_subnet, "intent.address")
 DATE = Form("a date (2026-12-31)", parse_date)
 
 

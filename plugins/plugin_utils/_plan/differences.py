@@ -24,6 +24,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_netw
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice
 from ansible_collections.rdma.cluster.plugins.module_utils._net.firewall import missing, outdated, words_of
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import CONNECTED_MTU_BYTES, IPOIB_HEADER_BYTES
+from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import NETWORKD_BACKEND
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import routing_differences, tables_of
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
@@ -132,7 +133,10 @@ def network_differs(intent: Intent, facts: Facts) -> bool:
         return True
     backend = network_manager(intent, facts)
     present, planned = rail_network.ours_among(list(facts.files or ())), [rail["name"] for rail in intent["rails"]]
-    serves = rail_network.needs_service(rails) and units.get(choice.UNITS[backend]) != RUNS
+    unit = units.get(choice.UNITS[backend])
+    # The module enables systemd-networkd alone; network.boot reports the others.
+    up = unit == RUNS if backend == NETWORKD_BACKEND else unit is not None and unit.active
+    serves = rail_network.needs_service(rails) and not up
     try:
         files = choice.files(backend, rails, present, planned, rail_network.running_of(units))
     except ApplyError:

@@ -104,6 +104,8 @@ def rail_files(rail: NetworkRail, running: Running) -> list[ManagedFile]:
 class NetplanChange(networkd.NetworkdChange):
     """The changes for netplan with systemd-networkd as its renderer."""
 
+    serves = False
+
     def files(self, running: Running) -> list[ManagedFile]:
         return [file for rail in self.rails if rail.is_configured for file in rail_files(rail, running)]
 
@@ -142,7 +144,7 @@ class NetplanChange(networkd.NetworkdChange):
 
     def install(self) -> None:
         """Put what netplan rendered for our rails where the next boot puts it; remove what it no longer renders."""
-        networkd.remove_rendered(keep=self.rendered)
+        networkd.remove_rendered()
         folder = Path(networkd.RENDERED)
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in self.rendered.items():

@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner, run_checked
@@ -30,6 +30,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import chi
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import read_networkd_link
 from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import applied_files, reloaded_files
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import (
+    NETPLAN_PREFIX,
     NETWORKD_UNIT,
     PREFIX,
     Change,
@@ -126,6 +127,9 @@ def rail_files(rail: NetworkRail, running: Running) -> list[ManagedFile]:
 class NetworkdChange(Change):
     """The changes for systemd-networkd."""
 
+    #: Whether systemd-networkd is enabled and started where it is not; netplan does that by itself at boot.
+    serves = True
+
     def files(self, running: Running) -> list[ManagedFile]:
         return [file for rail in self.rails if rail.is_configured for file in rail_files(rail, running)]
 
@@ -141,7 +145,7 @@ class NetworkdChange(Change):
 
     def plan(self, changes: Sequence[FileChange], units: Mapping[str, UnitState], *, pending: bool) -> Loading:
         state = units[NETWORKD_UNIT]
-        serve = not (state.active and state.enabled) and needs_service(self.rails)
+        serve = self.serves and not (state.active and state.enabled) and needs_service(self.rails)
         foreign = self._foreign(state)
         affected = affected_rails(self.rails, changes, pending=pending or (serve and not state.active))
         verb = "start of systemd-networkd" if serve and not state.active else RELOADS
@@ -175,7 +179,7 @@ class NetworkdChange(Change):
 
     def _foreign(self, state: UnitState) -> dict[str, str]:
         """Return the interfaces that are not rails and that systemd-networkd would take over if it were enabled: name → file."""
-        if self.allowed or (state.active and state.enabled) or not needs_service(self.rails):
+        if self.allowed or not self.serves or (state.active and state.enabled) or not needs_service(self.rails):
             return {}
         found = applied_files(self.sys, {rail.netdev for rail in self.rails})
         verb = "start of systemd-networkd, at boot as well"
@@ -222,10 +226,11 @@ def applies_others(change: Change, rails: Sequence[NetworkRail]) -> bool:
     return any(changed.values())
 
 
-def remove_rendered(keep: Collection[str] = ()) -> None:
+def remove_rendered() -> None:
     """Remove what netplan rendered for rails that are no longer in its files: systemd-networkd would use it until the next boot."""
     for path in Path(RENDERED).glob(f"{RENDERED_PREFIX}*.network"):
-        if path.name not in keep:
+        rail = path.name[len(RENDERED_PREFIX) :].removesuffix(".network")
+        if not Path(f"{rail_network.NETPLAN_FOLDER}/{NETPLAN_PREFIX}{rail}.yaml").exists():
             path.unlink()
 
 

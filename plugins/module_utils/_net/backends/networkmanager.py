@@ -12,9 +12,11 @@ Where systemd-networkd runs as well, a file of ours makes it leave the rails alo
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.command import run_checked
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange, ManagedFile
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
@@ -94,7 +96,7 @@ class NmChange(Change):
             networkd.remove_rendered()
             networkd.reload(self.runner)
         for rail in networkd.affected_rails(self.rails, changes, pending=pending):
-            if rail.is_configured:
+            if rail.is_configured and rail.name not in self.held and Path(profile_path(rail.name)).exists():
                 self._load_profile(rail)
 
     def hint(self, rail: NetworkRail) -> str:
@@ -119,13 +121,21 @@ class NmChange(Change):
 
     def _is_reapplied(self, rail: NetworkRail) -> bool:
         """Return whether loading the profile removes addresses of others from the rail's interface."""
-        return bool(self.keeps.get(rail.name)) and self._status().get(rail.netdev, ("", ""))[1] == uuid_of(rail.name)
+        if self._status().get(rail.netdev, ("", ""))[1] != uuid_of(rail.name):
+            return False
+        return bool(self.keeps.get(rail.name)) or _has_ipv6(rail, self.runner)
 
     def _is_networkd(self, change: FileChange) -> bool:
         return change.path.startswith((f"{rail_network.NETWORKD_FOLDER}/", f"{rail_network.NETPLAN_FOLDER}/"))
 
     def _status(self) -> dict[str, tuple[str, str]]:
         return read_status(self.runner)
+
+
+def _has_ipv6(rail: NetworkRail, runner: Runner) -> bool:
+    """Return whether the interface has an IPv6 address that is not link-local: no profile of ours has one."""
+    shown = json.loads(run_checked(runner, "ip", "-j", "-6", "address", "show", "dev", rail.netdev, "scope", "global") or "[]")
+    return any(each.get("addr_info") for each in shown)
 
 
 #: The loading of profiles in words.

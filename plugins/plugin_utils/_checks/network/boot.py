@@ -15,7 +15,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import 
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import rail_users
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.networkd import NETPLAN as NETPLAN_FILES
-from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import NM_BACKEND
+from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import NETPLAN, NM_BACKEND
 from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import BootNetwork
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NETWORKD_UNIT, NM_UNIT, PENDING
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
@@ -114,7 +114,8 @@ def _verdict(host: str, rail: ResolvedRail, facts: Facts, manager: Manager) -> V
         return UNKNOWN, f"the state of {manager.unit} was not read", f"Run `systemctl status {manager.unit}` on {host}."
     if boot.undecided:
         return _undecided(host, rail, boot, manager)
-    if not service.enabled:
+    # netplan's generator starts systemd-networkd at boot, whether it is enabled or not.
+    if not service.enabled and manager.backend != NETPLAN:
         enable = f"1. Run `systemctl enable {manager.unit}` on {host}. 2. {_stage(host)}"
         return ERROR, f"{manager.unit} is not enabled", enable if manager.backend == NM_BACKEND else _stage(host)
     return (

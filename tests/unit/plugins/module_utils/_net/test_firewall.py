@@ -71,6 +71,9 @@ def test_the_chains_that_can_drop_and_our_rules_in_them() -> None:
         pytest.param(with_chain(policy="drop", hook="output"), True, id="output"),
         pytest.param(with_chain(policy="drop", type="nat"), False, id="translates addresses"),
         pytest.param(with_chain(policy="drop", family="ip6"), False, id="IPv6 alone"),
+        pytest.param(with_chain({"expr": [{"vmap": {}}]}), True, id="a map of verdicts"),
+        pytest.param(with_chain({"expr": [{"xt": None}]}), True, id="a target of iptables-nft"),
+        pytest.param(with_chain(policy="drop", hook="prerouting"), True, id="before input"),
         pytest.param('{"nftables": [{"metainfo": {}}]}', False, id="empty"),
     ],
 )
@@ -81,7 +84,7 @@ def test_which_chains_need_our_rules(text: str, there: bool) -> None:
 @given(garbled(RULESET))
 def test_a_garbled_rule_set(text: str) -> None:
     with contextlib.suppress(ParseError):
-        assert all(chain.hook in ("input", "output") for chain in parse_ruleset(text))
+        assert all(chain.family in ("ip", "inet", "netdev") for chain in parse_ruleset(text))
 
 
 def test_nothing_to_do_where_all_is_there() -> None:
@@ -105,8 +108,9 @@ def test_output_is_opened_by_the_address_of_the_other_host() -> None:
 
 def test_only_rules_of_ours_are_removed() -> None:
     """By handle, and a comment that begins otherwise is somebody's own."""
-    ours, foreign = {"comment": "rdma.cluster ens9 10.0.0.0/8 tcp", "expr": []}, {"comment": "rdma.clusters", "expr": []}
-    commands = nft_commands([], parse_ruleset(with_chain(ours, foreign, policy="drop")))
+    ours = {"comment": "rdma.cluster ens9 10.0.0.0/8 tcp", "expr": []}
+    foreign = [{"comment": text, "expr": []} for text in ("rdma.clusters", "rdma.cluster", "rdma.cluster x", "rdma.cluster a b c")]
+    commands = nft_commands([], parse_ruleset(with_chain(ours, *foreign, policy="drop")))
     assert [each.argv for each in commands] == [("nft", "delete", "rule", "inet", "t", "c", "handle", "2")]
     assert commands[0].words == "inet t c: no longer TCP ports 1024 to 65535 from 10.0.0.0/8 on ens9"
 
@@ -118,8 +122,9 @@ def test_the_unit_adds_them_again() -> None:
         'comment "rdma.cluster ens1 192.168.100.0/24 tcp"'
     )
     assert len(rules.text.splitlines()) == 1 + 2 * 2
-    # A failure there must not keep the user's own rules from being loaded.
-    assert "ExecStartPost=-/usr/sbin/nft --file /etc/rdma-cluster/firewall.nft\n" in drop_in.text
+    # A failure there must not keep the user's own rules from being loaded, nor one rule of ours the others.
+    each = """/bin/sh -c 'while read -r rule; do /usr/sbin/nft "$$rule"; done < /etc/rdma-cluster/firewall.nft'"""
+    assert drop_in.text.splitlines()[-2:] == [f"ExecStartPost=-{each}", f"ExecReload=-{each}"]
     assert [file.content for file in nft_files([], parse_ruleset(RULESET))] == [None, None]
 
 
@@ -230,6 +235,20 @@ def test_a_rule_set_that_drops_nothing_is_open() -> None:
     seen = read_firewall({"nftables.service": RUNS}, SysRoot(), FakeRunner([(NFT, 0, with_chain(), "")]))
     assert seen is not None
     assert (missing([HARD], seen), outdated([], seen)) == ([], [])
+
+
+def test_a_chain_that_we_cannot_open_is_not_passed_off_as_open() -> None:
+    seen = read_firewall({"nftables.service": RUNS}, SysRoot(), FakeRunner([(NFT, 0, with_chain(policy="drop", hook="prerouting"), "")]))
+    assert seen is not None
+    assert missing([HARD], seen) == HARD.names
+
+
+def test_ufw_that_drops_outgoing_packets_is_unknown(tmp_path: Path) -> None:
+    (tmp_path / "etc/default").mkdir(parents=True)
+    (tmp_path / "etc/default/ufw").write_text('DEFAULT_OUTPUT_POLICY="DROP"\n')
+    seen = read_firewall({"ufw.service": RUNS}, SysRoot(str(tmp_path)), FakeRunner([]))
+    assert seen is not None
+    assert "DEFAULT_OUTPUT_POLICY=DROP" in str(seen.unread)
 
 
 def test_two_firewalls_at_once_are_refused() -> None:

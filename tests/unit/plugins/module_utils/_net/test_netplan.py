@@ -178,6 +178,15 @@ def test_a_host_whose_renderer_does_not_run_is_refused(sys: SysRoot) -> None:
         ensure([RAIL], ["rail0"], runner=Netplan([units("inactive")]), sys=sys, check_mode=True)
 
 
+def test_what_was_rendered_stays_with_the_file_of_a_rail(folder: Path, sys: SysRoot) -> None:
+    """Its rail may be in use, and so keep its file: a reload without the rendered one would take the address away."""
+    (folder / "netplan/90-rdma-rail1.yaml").write_text("network: {}\n")
+    (folder / "rendered").mkdir()
+    (folder / "rendered/10-netplan-rdma-rail1.network").write_text(RENDERED)
+    networkd.remove_rendered()
+    assert [path.name for path in (folder / "rendered").iterdir()] == ["10-netplan-rdma-rail1.network"]
+
+
 def test_what_was_rendered_goes_with_the_file(folder: Path, sys: SysRoot) -> None:
     """The rail goes back to a file of systemd-networkd, which sorts after what netplan rendered."""
     (folder / "netplan/90-rdma-rail0.yaml").write_text(netplan.render(RAIL))

@@ -44,6 +44,7 @@ UP = (
 )
 REAPPLY = (["nmcli", "device", "reapply", "eth1"], 0, "Connection successfully reapplied to device 'eth1'.\n", "")
 SET_MTU = (["ip", "link", "set", "dev", "eth1", "mtu", "9000"], 0, "", "")
+IPV6 = (["ip", "-j", "-6", "address", "show", "dev", "eth1", "scope", "global"], 0, "[]\n", "")
 QPS = ["rdma", "-j", "resource", "show", "qp"]
 USER_QP = {"ifindex": 0, "ifname": "rxe_rail0", "port": 1, "lqpn": 17, "type": "RC", "state": "RTS", "pid": 4711, "comm": "ib_write_bw"}
 IDLE, BUSY = (QPS, 0, "[]", ""), (QPS, 0, json.dumps([USER_QP]), "")
@@ -162,7 +163,7 @@ def test_the_states_of_nmcli() -> None:
 
 def test_first_run_on_an_idle_host_takes_the_rail_over_from_another_profile(folder: Path, sys: SysRoot) -> None:
     bare, good = show(mtu=1500), show("192.168.101.1/24")
-    planned = [units(), bare, bare, status(OTHER), IDLE]
+    planned = [units(), bare, bare, status(OTHER), IDLE, status(OTHER)]
     loads = [READ_CONF, load(folder), KNOWN, status(OTHER)]
     runner = FakeRunner([*planned, *loads, bare, status(OTHER), UP, good, status(OURS)])
     result = ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=False)
@@ -196,7 +197,7 @@ def test_the_profile_of_another_manager_stays_while_the_rail_is_in_use(folder: P
 def test_a_changed_profile_is_reapplied_and_drift_is_changed_alone(folder: Path, sys: SysRoot) -> None:
     install(folder, NetworkRail(**{**vars(RAIL), "mtu_bytes": 1500}))
     drifted, good = show("192.168.101.1/24", mtu=1500), show("192.168.101.1/24")
-    planned = [units(), drifted, drifted, status(OURS), IDLE]
+    planned = [units(), drifted, drifted, status(OURS), IDLE, status(OURS), IPV6]
     loads = [READ_CONF, load(folder), KNOWN, status(OURS), REAPPLY]
     runner = FakeRunner([*planned, *loads, drifted, status(OURS), SET_MTU, good, status(OURS)])
     result = ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=False)
@@ -219,7 +220,7 @@ def test_a_profile_that_networkmanager_refuses_is_an_error(folder: Path, sys: Sy
     """nmcli ends with 0 and writes "Could not load file"."""
     bare = show(mtu=1500)
     loads = [READ_CONF, load(folder), UNKNOWN]
-    runner = FakeRunner([units(), bare, bare, status(""), IDLE, *loads])
+    runner = FakeRunner([units(), bare, bare, status(""), IDLE, status(""), *loads])
     with pytest.raises(ApplyError, match=r"NetworkManager does not read .*60-rdma-rail0\.nmconnection: `journalctl"):
         ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=False)
 
@@ -292,3 +293,31 @@ def test_check_mode_reads_and_changes_nothing(folder: Path, sys: SysRoot) -> Non
     assert result.changed
     assert [each.users for each in result.withheld] == [USERS]
     assert list(folder.rglob("60-rdma-*")) == []
+
+
+def test_an_ipv6_address_of_others_puts_the_load_off_as_well(folder: Path, sys: SysRoot) -> None:
+    """It would go with `nmcli device reapply`, and its GID."""
+    profile = install(folder)
+    profile.write_text(profile.read_text() + "# changed\n")
+    good = show("192.168.101.1/24")
+    shown = (IPV6[0], 0, '[{"ifname": "eth1", "addr_info": [{"family": "inet6", "local": "fd00::1", "prefixlen": 64}]}]', "")
+    runner = FakeRunner([units(), good, good, status(OURS), status(OURS), shown, BUSY])
+    result = ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=False)
+    assert [each.users for each in result.withheld] == [USERS]
+
+
+def test_no_profile_is_activated_that_was_not_loaded(folder: Path, sys: SysRoot) -> None:
+    """The load of one rail is put off, and so is the start of the new profile of another one."""
+    other = NetworkRail("rail1", {"mac": "02:00:00:00:09:02"}, "eth2", "192.168.102.1/24", None, device="rxe_rail1", port=1)
+    profile = install(folder)
+    profile.write_text(profile.read_text() + "# changed\n")
+    seen = show("192.168.101.1/24", "10.77.0.1/24")
+    bare = (["ip", "-j", "address", "show", "dev", "eth2"], 0, '[{"mtu": 1500, "addr_info": []}]', "")
+    both = (status("")[0], 0, f"eth1:connected:{OURS}\neth2:disconnected:\n", "")
+    add = (["ip", "address", "add", "192.168.102.1/24", "brd", "+", "dev", "eth2"], 0, "", "")
+    has = (bare[0], 0, '[{"mtu": 1500, "addr_info": [{"family": "inet", "local": "192.168.102.1", "prefixlen": 24}]}]', "")
+    planned = [units(), seen, bare, seen, both, bare, both, BUSY, both, both]
+    runner = FakeRunner([*planned, bare, both, add, has, both])
+    result = ensure([RAIL, other], ["rail0", "rail1"], runner=runner, sys=sys, check_mode=False)
+    assert [each.rail for each in result.withheld] == ["rail0"]
+    assert (folder / "system-connections/60-rdma-rail1.nmconnection").exists()

@@ -34,6 +34,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes impo
     routing_differences,
     tables_of,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session
 from tests.unit.builders.fakes import FakeRunner, Without
 from tests.unit.builders.garbled import garbled
 
@@ -90,6 +91,8 @@ def test_the_routes_are_read_only_where_a_rail_has_a_rule() -> None:
 def test_what_cannot_be_read_is_unknown() -> None:
     assert read_routing(Without(["ip"], [])) is None
     assert read_routing(FakeRunner([(RULES_COMMAND, 255, "", "unknown")])) is None
+    assert read_routing(FakeRunner([(RULES_COMMAND, 0, "rubbish", "")])) is None
+    assert read_routing(FakeRunner([(RULES_COMMAND, 0, RULES, ""), (ROUTES_COMMAND, 0, "rubbish", "")])) is None
     assert read_routing(FakeRunner([(RULES_COMMAND, 0, RULES, ""), (ROUTES_COMMAND, 2, "", "")])) is None
 
 
@@ -102,29 +105,40 @@ def test_what_a_rail_needs() -> None:
 
 
 def test_the_steps_on_a_host_without_them() -> None:
-    assert [" ".join(step.argv) for step in rail_steps(OWN, [OWN], NOTHING)] == [
+    assert [" ".join(step.argv) for step in rail_steps(OWN, NOTHING)] == [
         "ip route replace 192.168.100.0/24 scope link dev va0 src 192.168.100.1 table 1000 proto static",
         "ip route replace 0.0.0.0/0 via 192.168.100.254 dev va0 table 1000 proto static",
-        "ip route replace 192.168.0.0/16 via 192.168.100.254 dev va0 proto static",
+        "ip route add 192.168.0.0/16 via 192.168.100.254 dev va0 proto static",
         "ip rule add from 192.168.100.1/32 lookup 1000 priority 1000",
     ]
-    assert not any(step.harm for step in rail_steps(OWN, [OWN], NOTHING))
-    assert rail_steps(OWN, [OWN], GOOD) == []
+    assert not any(step.harm for step in rail_steps(OWN, NOTHING))
+    assert all(step.harm for step in rail_steps(OWN, NOTHING, live=True))
+    assert rail_steps(OWN, GOOD) == []
+
+
+def test_a_route_of_the_main_table_replaces_only_one_by_the_same_interface() -> None:
+    """The route of another interface may be the way to the user's session, or to a file server."""
+    other = TableRoute("192.168.0.0/16", "10.9.9.9", "eth9", 254)
+    verbs = [
+        next(step.argv[2] for step in rail_steps(OWN, Routing([RULE], [SUBNET, DEFAULT, each])) if "192.168.0.0/16" in step.argv)
+        for each in (other, TableRoute("192.168.0.0/16", "192.168.100.253", "va0", 254))
+    ]
+    assert verbs == ["add", "replace"]
 
 
 @pytest.mark.parametrize(
     ("rule", "gone"),
     [
         pytest.param(PolicyRule(1000, "192.168.100.9/32", 1000), True, id="a former address"),
-        pytest.param(PolicyRule(1007, "192.168.99.1/32", 1007), True, id="a former rail"),
+        pytest.param(PolicyRule(1007, "192.168.100.1/32", 1007), True, id="its address, another table of ours"),
+        pytest.param(PolicyRule(1000, "10.0.0.7/32", 1000), False, id="somebody's, in the table of the rail"),
         pytest.param(PolicyRule(1001, "192.168.101.1/32", 1001), False, id="another rail"),
         pytest.param(PolicyRule(900, "192.168.100.1/32", 5), False, id="somebody's own"),
-        pytest.param(PolicyRule(1007, "192.168.99.1/32", 254), False, id="somebody's, with a number of ours"),
+        pytest.param(PolicyRule(1007, "192.168.100.1/32", 254), False, id="somebody's, with a number of ours"),
     ],
 )
 def test_an_outdated_rule_goes_and_others_stay(rule: PolicyRule, gone: bool) -> None:
-    other = RailRouting("va1", "192.168.101.1/24", 1001, "192.168.101.254")
-    steps = rail_steps(OWN, [OWN, other], Routing([*GOOD.rules, rule], GOOD.routes))
+    steps = rail_steps(OWN, Routing([*GOOD.rules, rule], GOOD.routes), former=["192.168.100.9/24"])
     expected = [("ip", "rule", "del", "from", rule.source, "lookup", str(rule.table), "priority", str(rule.priority))]
     assert [step.argv for step in steps] == (expected if gone else [])
     assert all(step.harm for step in steps)
@@ -222,28 +236,52 @@ def install(folder: Path, rail: NetworkRail) -> None:
     path.chmod(0o644)
 
 
-def test_a_lost_rule_is_added_beside_a_job(folder: Path) -> None:
-    """Nobody is asked who uses the rail: connections that exist do not notice."""
+IDLE = (["rdma", "-j", "resource", "show", "qp"], 0, "[]", "")
+LOST = [(RULES_COMMAND, 0, "[]", "")]
+
+
+def rdma_host(folder: Path) -> SysRoot:
+    """A host with an RDMA device."""
+    (folder / "host/sys/class/infiniband/rxe_rail0").mkdir(parents=True, exist_ok=True)
+    (folder / "host/proc/1").mkdir(parents=True, exist_ok=True)
+    return SysRoot(str(folder / "host"))
+
+
+def test_a_lost_rule_comes_back_on_an_idle_host(folder: Path) -> None:
     install(folder, RAIL)
-    lost = [(RULES_COMMAND, 0, "[]", "")]
-    add = [(list(step.argv), 0, "", "") for step in rail_steps(RAIL.routing, [RAIL.routing], NOTHING)]
+    add = [(list(step.argv), 0, "", "") for step in rail_steps(RAIL.routing, NOTHING)]
     back = [(RULES_COMMAND, 0, RULES, ""), (ROUTES_COMMAND, 0, ROUTES, "")]
-    runner = FakeRunner([UNITS, SHOW, SHOW, *lost, SHOW, *lost, *add, SHOW, *back])
-    result = ensure([RAIL], ["rail0"], runner=runner, sys=SysRoot(str(folder / "host")), check_mode=False)
+    runner = FakeRunner([UNITS, SHOW, SHOW, *LOST, IDLE, SHOW, *LOST, *add, SHOW, *back])
+    result = ensure([RAIL], ["rail0"], runner=runner, sys=rdma_host(folder), check_mode=False)
     assert result.withheld == []
     assert ("no rule for 192.168.100.1/32", "rule: from 192.168.100.1/32 by table 1000") in result.live["va0"]
+
+
+def test_on_a_rail_in_use_the_path_of_packets_stays(folder: Path) -> None:
+    """A TCP connection of the job would leave by another interface from then on."""
+    install(folder, RAIL)
+    sys = rdma_host(folder)
+    (folder / "host/proc/812").mkdir()
+    (folder / "host/proc/812/comm").write_text("slurmstepd\n")
+    runner = FakeRunner([UNITS, SHOW, SHOW, *LOST, IDLE])
+    result = ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=False)
+    assert [each.users for each in result.withheld] == ["job process 812 (slurmstepd)"]
+
+
+def test_a_route_that_takes_the_answers_to_our_session_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSH_CONNECTION", "192.168.7.7 50022 10.0.0.1 22")
+    install(folder, RAIL)
+    runner = FakeRunner([UNITS, SHOW])
+    with pytest.raises(ApplyError, match=r"rail0: routes has 192\.168\.0\.0/16, which contains 192\.168\.7\.7, .* 1\. In rdma_rails"):
+        ensure([RAIL], ["rail0"], runner=runner, sys=rdma_host(folder), check_mode=True, session=Session("10.0.0.1", "eth0"))
 
 
 def test_the_rule_of_a_former_plan_is_found_by_the_file(folder: Path) -> None:
     install(folder, RAIL)
     bare = NetworkRail(**{**vars(RAIL), "table": None, "gateway": None, "routes": ()})
     known = [(RULES_COMMAND, 0, RULES, ""), (ROUTES_COMMAND, 0, ROUTES, "")]
-    idle = (["rdma", "-j", "resource", "show", "qp"], 0, "[]", "")
-    host = folder / "host/sys/class/infiniband/rxe_rail0"
-    host.mkdir(parents=True)
-    (folder / "host/proc/1").mkdir(parents=True)
-    runner = FakeRunner([UNITS, SHOW, SHOW, *known, idle])
-    result = ensure([bare], ["rail0"], runner=runner, sys=SysRoot(str(folder / "host")), check_mode=True)
+    runner = FakeRunner([UNITS, SHOW, SHOW, *known, IDLE])
+    result = ensure([bare], ["rail0"], runner=runner, sys=rdma_host(folder), check_mode=True)
     assert result.live == {"va0": [("rule: from 192.168.100.1/32 by table 1000", "no such rule")]}
 
 
