@@ -26,7 +26,7 @@ SYSCTL = {"ip_forward": 1, "conf/all/send_redirects": 0, "conf/all/rp_filter": 0
 
 def subnet(rail: int, node: Node) -> str:
     """The first three bytes of a rail's subnet, which is the node's own."""
-    return f"10.{rail}.{node.index}"
+    return f"172.{20 + rail}.{node.index}"
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def routed(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]
     for node in lab.plan.nodes:
         for number, rail in enumerate(inventory["all"]["hosts"][node.name]["rdma_rails"]):
             at = subnet(number, node)
-            rail.update(address=f"{at}.1/24", gateway=f"{at}.254", routes=[f"10.{number}.0.0/16"])
+            rail.update(address=f"{at}.1/24", gateway=f"{at}.254", routes=[f"172.{20 + number}.0.0/16"])
     folder = tmp_path_factory.mktemp("routed")
     (folder / "hosts.yml").write_text(yaml.safe_dump(inventory))
 
