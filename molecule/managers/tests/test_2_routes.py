@@ -21,7 +21,8 @@ from tests.verify.driver import Hosts
 from tests.verify.nodes import run_with_netdev as run
 from tests.verify.site import Site
 
-SYSCTL = {"ip_forward": 1, "conf/all/send_redirects": 0, "conf/all/rp_filter": 0}
+#: A router does not tell hosts that they share a cable: they are to believe that only it leads to the others.
+SYSCTL = {"ip_forward": 1, **{f"conf/{name}/send_redirects": 0 for name in ("all", "rail0", "rail1")}, "conf/all/rp_filter": 0}
 
 
 def subnet(rail: int, node: Node) -> str:

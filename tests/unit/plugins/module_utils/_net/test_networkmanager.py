@@ -53,13 +53,10 @@ USERS = "1 queue pair of ib_write_bw (pid 4711) on rxe_rail0/1"
 
 def units(networkd_state: str = "inactive", nm_state: str = "active") -> tuple[list[str], int, str, str]:
     """systemd's answer on a host that uses NetworkManager."""
-    names = ["systemd-networkd.service", "NetworkManager.service"]
     files = {"active": "enabled", "inactive": "disabled"}
-    blocks = [
-        f"Id={name}\nActiveState={state}\nUnitFileState={files[state]}\n"
-        for name, state in zip(names, (networkd_state, nm_state), strict=True)
-    ]
-    return ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", *names], 0, "\n".join(blocks), ""
+    states = {"systemd-networkd.service": networkd_state, "NetworkManager.service": nm_state}
+    blocks = [f"Id={name}\nActiveState={state}\nUnitFileState={files[state]}\n" for name, state in states.items()]
+    return ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", *states], 0, "\n".join(blocks), ""
 
 
 def show(*texts: str, mtu: int = 9000) -> tuple[list[str], int, str, str]:
