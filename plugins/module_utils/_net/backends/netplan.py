@@ -47,7 +47,11 @@ def rendered_path(rail: str) -> str:
 
 
 def render(rail: NetworkRail) -> str:
-    """Return the YAML of a rail. critical: systemd-networkd keeps the address when it stops."""
+    """Return the YAML of a rail. critical: systemd-networkd keeps the address when it stops.
+
+    set-name: for an entry with an MTU, netplan also writes a .link file. Without a name in it, udev would leave the interface its kernel
+    name at the next boot, eth1 (seen on 0.106).
+    """
     mac = rail.nic.get("mac") or rail.mac
     if mac is None:
         raise ApplyError(f"{rail.name}: netplan finds an interface by its MAC address, and that of {rail.netdev} is not known.")
@@ -60,6 +64,7 @@ def render(rail: NetworkRail) -> str:
         "      renderer: networkd",
         "      match:",
         f'        macaddress: "{mac.lower()}"',
+        f"      set-name: {rail.netdev}",
         *([f"      mtu: {rail.mtu_bytes}"] if rail.mtu_bytes is not None else []),
         "      dhcp4: false",
         "      dhcp6: false",

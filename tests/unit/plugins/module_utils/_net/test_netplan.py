@@ -113,7 +113,8 @@ def sys(tmp_path: Path) -> SysRoot:
 def test_the_whole_file() -> None:
     assert netplan.render(RAIL) == (
         "# Managed by rdma.cluster: rail0.\nnetwork:\n  version: 2\n  ethernets:\n    rdma-rail0:\n      renderer: networkd\n"
-        f'      match:\n        macaddress: "{MAC}"\n      mtu: 9000\n      dhcp4: false\n      dhcp6: false\n      accept-ra: false\n'
+        f'      match:\n        macaddress: "{MAC}"\n      set-name: eth1\n      mtu: 9000\n      dhcp4: false\n'
+        "      dhcp6: false\n      accept-ra: false\n"
         "      link-local: [ipv6]\n      optional: true\n      ignore-carrier: true\n      critical: true\n"
         "      addresses:\n        - 192.168.101.1/24\n"
     )

@@ -182,6 +182,23 @@ def test_first_run_on_an_idle_host(folder: Path, tmp_path: Path) -> None:
     assert not ensure([RAIL], ["rail0"], runner=second, sys=sys, check_mode=False).changed
 
 
+def test_an_address_that_the_manager_adds_meanwhile_is_no_error(folder: Path, tmp_path: Path) -> None:
+    """systemd-networkd configures the interface while we do."""
+    sys = host(tmp_path / "host", networkd=str(folder / "60-rdma-rail0.network"))
+    bare, good = report(addr_info=[]), report()
+    late = (ADD[0], 2, "", "RTNETLINK answers: File exists\n")
+    runner = FakeRunner([SERVES, bare, bare, qps(), RELOAD, bare, late, good])
+    assert ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=False).changed
+
+
+def test_a_step_that_fails_is_an_error(folder: Path, tmp_path: Path) -> None:
+    install(folder, RAIL)
+    bare = report(addr_info=[])
+    runner = FakeRunner([SERVES, bare, bare, bare, (ADD[0], 2, "", "RTNETLINK answers: Operation not permitted\n")])
+    with pytest.raises(ApplyError, match=r"`ip address add .* failed: RTNETLINK answers: Operation not permitted"):
+        ensure([RAIL], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False)
+
+
 def test_live_drift_on_an_idle_rail_is_changed_alone(folder: Path, tmp_path: Path) -> None:
     """No reload and no reconfigure: an address of somebody else and the other rail are not touched."""
     other = NetworkRail("rail1", {"pci": "0000:41:00.0"}, "ens2", None, 9000)
