@@ -41,7 +41,7 @@ STOP = {
     "node2": "systemctl disable --quiet --now firewalld",
     "node3": "ufw --force disable; systemctl disable --quiet --now ufw",
 }
-PACKAGES = {"node1": "nftables", "node2": "firewalld", "node3": "ufw"}
+PACKAGES = {"node1": "nftables", "node2": "firewalld netbase", "node3": "ufw"}
 BACKENDS = {"node1": "nftables", "node2": "firewalld", "node3": "ufw"}
 #: Shell: all rules as the firewall shows them, without ours.
 FOREIGN = {
@@ -57,7 +57,7 @@ def filtered(lab: Lab) -> Iterator[dict[str, str]]:
     rules = {}
     for node in lab.plan.nodes:
         # Installing firewalld or ufw must not start it before SSH is allowed.
-        hold = f"systemctl mask --quiet {PACKAGES[node.name]}; " if node.name == "node2" else ""
+        hold = "systemctl mask --quiet firewalld; " if node.name == "node2" else ""
         say(lab, node, f"{hold}DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet --no-install-recommends {PACKAGES[node.name]}")
         say(lab, node, START[node.name])
         rules[node.name] = say(lab, node, FOREIGN[node.name])
