@@ -120,6 +120,7 @@ ETHERNET: dict[str, Any] = {
     "ipv4": None,
     "managers": None,
     "boot": None,
+    "profile": None,
     "ethtool": None,
 }
 DOWN = {"operstate": "down", "carrier": None, "admin_up": False}

@@ -21,7 +21,7 @@ from tests.verify.driver import Hosts
 from tests.verify.nodes import run_with_netdev as run
 from tests.verify.site import Site
 
-#: A router does not tell hosts that they share a cable: they are to believe that only it leads to the others.
+#: No redirects: the hosts share a cable, and are to believe that only the router leads to the others.
 SYSCTL = {"ip_forward": 1, **{f"conf/{name}/send_redirects": 0 for name in ("all", "rail0", "rail1")}, "conf/all/rp_filter": 0}
 
 
