@@ -137,14 +137,6 @@ def test_the_playbook_names_the_planes_that_it_has_asked() -> None:
     assert arguments["planes"] == "{{ __fabric.results | map(attribute='item.plane') | list }}"
 
 
-def test_a_fabric_of_which_nothing_was_read_is_an_error(tmp_path: Path, discover: Discover) -> None:
-    """What was stored says so as well, and the reason is in the message."""
-    done = discover(tmp_path, [Graph("default", {}, [], "ibnetdiscover", False, ["node1: no port is up"])])
-    assert done.returncode != 0
-    assert "Nothing was read of the fabric: default: node1: no port is up" in done.stdout
-    assert (run_folder(tmp_path) / "fabric.json").exists()
-
-
 def test_what_is_no_graph_is_reported(tmp_path: Path, discover: Discover) -> None:
     assert "A host has returned no graph of a fabric" in discover(tmp_path, [{"schema": 1, "plane": "default"}]).stdout
 
