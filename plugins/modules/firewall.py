@@ -106,7 +106,7 @@ def main() -> None:
             module.fail_json(msg="systemd does not answer, so the firewall is not known: run `systemctl status` on the host.")
         result = ensure_open(openings, units, sys=sys, runner=runner, check_mode=True)
         users = host_users(read_load(sys, runner)) if result.changed and not module.check_mode else ""
-        if not module.check_mode and not users:
+        if result.changed and not module.check_mode and not users:
             result = ensure_open(openings, units, sys=sys, runner=runner, check_mode=False)
     except (ApplyError, CommandError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))

@@ -4,9 +4,9 @@
 
 """The firewall of a host, and rules of ours that open it for the traffic between the rails of the cluster.
 
-Rules are only added, and only those of ours are removed again; a firewall that does not run is never started. Opened are, from the subnets
-of a rail's hosts and (but for firewalld) on the rail's interface alone: TCP ports above 1023, which perftest, the pair runner and NCCL use;
-UDP 4791, which Soft-RoCE uses (a NIC's RoCE bypasses the kernel); ICMP, by which the path MTU is found. SSH stays as it is.
+Rules are only added, and only those of ours are removed again; a firewall that does not run is never started. The rules let pass, from the
+subnets of a rail's hosts and (but for firewalld) on the rail's interface alone: TCP ports above 1023, which perftest, the pair runner and
+NCCL use; UDP 4791, which Soft-RoCE uses (a NIC's RoCE bypasses the kernel); ICMP, by which the path MTU is found. SSH stays as it is.
 
 * nftables.service: a rule at the top of each base chain for input and output that can drop. A verdict of another chain would not help,
   since a packet must pass all of them. A drop-in of the unit adds the rules again when it loads its own, which begin with `flush ruleset`.
@@ -70,6 +70,11 @@ class Opening:
     def names(self) -> list[str]:
         """One name for each kind, by which its rules are known: "ens1 192.168.100.0/24 tcp"."""
         return [f"{self.netdev} {self.subnet} {kind}" for kind in self.kinds]
+
+
+def names_of(openings: Iterable[Opening]) -> dict[str, Opening]:
+    """Return the names of what has to pass, with their openings, in this order."""
+    return {name: opening for opening in openings for name in opening.names}
 
 
 @dataclass(frozen=True)
@@ -227,12 +232,12 @@ def missing(openings: Iterable[Opening], firewall: Firewall) -> list[str]:
     """Return the names of what has to pass and is not opened."""
     if EVERYTHING in firewall.opened:
         return []
-    return [name for opening in openings for name in opening.names if name not in firewall.opened]
+    return [name for name in names_of(openings) if name not in firewall.opened]
 
 
 def outdated(openings: Iterable[Opening], firewall: Firewall) -> list[str]:
     """Return the names of what our rules let pass and need not."""
-    needed = {name for opening in openings for name in opening.names}
+    needed = names_of(openings)
     return [name for name in firewall.opened if name not in needed and name != EVERYTHING]
 
 
@@ -253,11 +258,11 @@ class Command:
 
 def nft_commands(openings: Sequence[Opening], chains: Sequence[Chain]) -> list[Command]:
     """Return the commands that make our rules in these chains right; what is missing is added before what is outdated goes."""
-    needed = {name for opening in openings for name in opening.names}
+    needed = names_of(openings)
     found = [
         Command(("nft", "insert", "rule", *chain.words, *_nft_rule(name, chain.hook)), f"{' '.join(chain.words)}: {words_of(name)}")
         for chain in chains
-        for name in sorted(needed - set(chain.ours))
+        for name in sorted(needed.keys() - chain.ours.keys())
     ]
     for chain in chains:
         for name, handle in chain.ours.items():
@@ -280,12 +285,7 @@ def _nft_rule(name: str, hook: str) -> tuple[str, ...]:
 
 def nft_files(openings: Sequence[Opening], chains: Sequence[Chain]) -> list[ManagedFile]:
     """Return the files by which the unit adds our rules again; none if there is nothing to open."""
-    lines = [
-        " ".join(("insert", "rule", *chain.words, *_nft_rule(name, chain.hook)))
-        for chain in chains
-        for opening in openings
-        for name in opening.names
-    ]
+    lines = [" ".join(("insert", "rule", *chain.words, *_nft_rule(name, chain.hook))) for chain in chains for name in names_of(openings)]
     # One by one: a chain of others, such as fail2ban's, may not be there yet, and must not keep the rules out of the other chains.
     add = f"/bin/sh -c 'while read -r rule; do /usr/sbin/nft \"$$rule\"; done < {RULES_FILE}'"
     unit = [
@@ -300,7 +300,7 @@ def nft_files(openings: Sequence[Opening], chains: Sequence[Chain]) -> list[Mana
 
 def ufw_commands(openings: Sequence[Opening], opened: set[str]) -> list[Command]:
     """Return the commands for ufw. It lets ICMP echo pass by itself."""
-    needed = {name for opening in openings for name in opening.names if not name.endswith(f" {ICMP}")}
+    needed = {name for name in names_of(openings) if not name.endswith(f" {ICMP}")}
     add = [Command(("ufw", "prepend", *_ufw_rule(name), "comment", MARK), words_of(name)) for name in sorted(needed - opened)]
     remove = [
         Command(("ufw", "--force", "delete", *_ufw_rule(name)), f"no longer {words_of(name)}")
@@ -341,7 +341,7 @@ def firewalld_commands(
 ) -> tuple[list[Command], dict[str, dict[str, str]]]:
     """Return the commands for firewalld, and the new record."""
     of_netdev = {netdev: zone_of(netdev, runner) for netdev in dict.fromkeys(opening.netdev for opening in openings)}
-    planned = {name: {"zone": of_netdev[opening.netdev], "rule": rich_rule(name)} for opening in openings for name in opening.names}
+    planned = {name: {"zone": of_netdev[opening.netdev], "rule": rich_rule(name)} for name, opening in names_of(openings).items()}
     former = {name: dict(entry) for name, entry in record.items() if planned.get(name) != dict(entry)}
     kept = {(entry["zone"], entry["rule"]) for entry in planned.values()}
     zones = {entry["zone"] for entry in (*planned.values(), *former.values())}

@@ -4,8 +4,8 @@
 
 """Rails' addresses and MTU, whatever manages the host's network: differences are changed with `ip`, one manager applies them at boot.
 
-A live rail is never reconfigured as a whole while it is in use. This file has what the managers share; networkd.py, networkmanager.py
-and netplan.py write their files and make them load these, and backends.py chooses between them.
+A live rail is never reconfigured as a whole while it is in use. This file has what the managers share. In backends/, networkd.py,
+networkmanager.py and netplan.py write their files and make them load these, and choice.py chooses between them.
 Sources: ip-address(8).
 """
 
@@ -64,7 +64,6 @@ SESSION = "our SSH session"
 _PASSES = 5
 #: An address in a file of ours, for any of the managers.
 _ADDRESS = re.compile(r"^(?:Address=|address[0-9]+=|[ ]+- )([0-9.]+/[0-9]+)[ \t]*$", re.MULTILINE)
-
 #: A table of a rail in a file of ours.
 _TABLE = re.compile(r"[Tt]able(?:=|: )1[0-9]{3}\b")
 
@@ -198,24 +197,13 @@ def make_rail(given: Mapping[str, Any]) -> NetworkRail:
     return NetworkRail(**{**given, "ipoib": from_options(given["netdev"], given.get("ipoib"))})
 
 
-def without_gone(
-    wanted: Sequence[ManagedFile], rails: Sequence[NetworkRail], present: Sequence[str], planned: Sequence[str]
-) -> list[ManagedFile]:
-    """Return these files and the removal of the present ones that are not among them; those of a rail whose NIC is missing now stay."""
-    names = [rail.name for rail in rails]
-    absent = [name for name in planned if name not in names]
-    kept = {file.path for file in wanted}
-    gone = [path for path in sorted(present) if path not in kept and not is_of(owner_of(path), absent)]
-    return [*wanted, *(ManagedFile(path, None) for path in gone)]
-
-
 def is_of(owner: str, names: Sequence[str]) -> bool:
     """Return whether a file with this owner belongs to one of these rails."""
     return owner in names or is_child_of(f"{owner}.network", names)
 
 
 class Change(ABC):
-    """One call of `backends.ensure`: what all managers share. A manager's own part is in its subclass."""
+    """One call of `choice.ensure`: what all managers share. A manager's own part is in its subclass."""
 
     def __init__(
         self,
@@ -239,9 +227,23 @@ class Change(ABC):
         #: The rails whose changes are withheld.
         self.held: set[str] = set()
 
+    @staticmethod
     @abstractmethod
-    def files(self, running: Running) -> list[ManagedFile]:
-        """Return the planned files of all configured rails."""
+    def rail_files(rail: NetworkRail, running: Running) -> list[ManagedFile]:
+        """Return the planned files of a rail."""
+
+    @classmethod
+    def files(cls, rails: Sequence[NetworkRail], present: Sequence[str], planned: Sequence[str], running: Running) -> list[ManagedFile]:
+        """Return the planned files of these rails, and the removal of the present ones that are not planned.
+
+        present: the files of ours on the host; planned: the names of all rails. The files of one whose NIC is missing now stay.
+        """
+        wanted = [file for rail in rails if rail.is_configured for file in cls.rail_files(rail, running)]
+        names = [rail.name for rail in rails]
+        absent = [name for name in planned if name not in names]
+        kept = {file.path for file in wanted}
+        gone = [path for path in sorted(present) if path not in kept and not is_of(owner_of(path), absent)]
+        return [*wanted, *(ManagedFile(path, None) for path in gone)]
 
     @abstractmethod
     def plan(self, changes: Sequence[FileChange], units: Mapping[str, UnitState], *, pending: bool) -> Loading:
@@ -277,9 +279,8 @@ class Change(ABC):
         targets = {rail.name: self._target(rail, present) for rail in self.rails}
         self._check_client()
         todo = {rail.name: self._steps(rail, targets[rail.name]) for rail in self.rails}
-        self.held = held = {rail.name for rail in self.rails if self._is_held(rail, todo[rail.name])}
-        every = without_gone(self.files(running_of(units)), self.rails, present, self.planned)
-        wanted = self._wanted(every, held)
+        self.held = {rail.name for rail in self.rails if self._is_held(rail, todo[rail.name])}
+        wanted = self._wanted(self.files(self.rails, present, self.planned, running_of(units)))
         self.validate(wanted)
         changes = ensure_files(wanted, check_mode=self.check_mode)
         pending = Path(PENDING).exists()
@@ -357,12 +358,12 @@ class Change(ABC):
             self.withheld.append(Withheld(rail.name, rail.netdev, "; ".join(harmful), users))
         return bool(users)
 
-    def _wanted(self, every: Sequence[ManagedFile], held: set[str]) -> list[ManagedFile]:
+    def _wanted(self, every: Sequence[ManagedFile]) -> list[ManagedFile]:
         """Return the files, without those of rails that keep theirs, and those to be removed while anything on the host is in use.
 
         A rail whose files of another manager cannot be removed now keeps all that it has: it must not have two managers.
         """
-        kept = {file.path for file in every if is_of(owner_of(file.path), list(held))}
+        kept = {file.path for file in every if is_of(owner_of(file.path), list(self.held))}
         gone = [file.path for file in every if file.content is None and file.path not in kept]
         users = self.users(None) if gone else ""
         if any(_has_address(_ADDRESS.findall(read_text(path)), self.session) for path in gone):

@@ -26,12 +26,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.firewall import 
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import CONNECTED_MTU_BYTES, IPOIB_HEADER_BYTES
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import NETWORKD_BACKEND
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import routing_differences, tables_of
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import routing_differences
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve, soft_device_name
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.soft_links import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import module_options
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.openings import openings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.routes import rail_tables
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import boot_modules, needed_modules, soft_links
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
 
@@ -39,11 +40,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import s
 def network_rails(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
     """The rails that have an interface on this host, in the shape that rdma.cluster.rail_network takes."""
     rails = resolve(intent["rails"], facts)
-    tables = tables_of(
-        [rail.rail["address"] is not None for rail in rails],
-        [rail.rail["gateway"] for rail in rails],
-        shared_subnet=intent["fabric"]["shared_subnet"],
-    )
+    tables = rail_tables(intent["rails"], shared_subnet=intent["fabric"]["shared_subnet"])
     return [
         {
             "name": rail.name,

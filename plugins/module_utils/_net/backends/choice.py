@@ -21,7 +21,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network imp
     NetworkRail,
     NetworkResult,
     Running,
-    without_gone,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session
 
@@ -30,7 +29,6 @@ CHANGES: dict[str, type[Change]] = {
     NM_BACKEND: networkmanager.NmChange,
     NETPLAN: netplan.NetplanChange,
 }
-FILES = {NETWORKD_BACKEND: networkd.rail_files, NM_BACKEND: networkmanager.rail_files, NETPLAN: netplan.rail_files}
 #: The unit that applies the files at boot.
 UNITS = {NETWORKD_BACKEND: NETWORKD_UNIT, NM_BACKEND: NM_UNIT, NETPLAN: NETWORKD_UNIT}
 
@@ -43,12 +41,8 @@ def chosen(requested: str, seen: str | None) -> str:
 def files(
     backend: str, rails: Sequence[NetworkRail], present: Sequence[str], planned: Sequence[str], running: Running
 ) -> list[ManagedFile]:
-    """Return the planned files of these rails, and the removal of the present ones that are not planned.
-
-    present: the files of ours on the host; planned: the names of all rails, including those whose NIC is missing now.
-    """
-    wanted = [file for rail in rails if rail.is_configured for file in FILES[backend](rail, running)]
-    return without_gone(wanted, rails, present, planned)
+    """Return the planned files of these rails for a manager: see `Change.files`."""
+    return CHANGES[backend].files(rails, present, planned, running)
 
 
 def source_file(backend: str, rail: str, *, is_infiniband: bool) -> str:
@@ -75,7 +69,7 @@ def ensure(
     change_allowed: bool = False,
     session: Session = NO_SESSION,
 ) -> NetworkResult:
-    """Make files and live state match the rails, and change only what differs. planned: as in `files`.
+    """Make files and live state match the rails, and change only what differs. planned: as in `Change.files`.
 
     The users of a rail are read here and now. Changes that would harm them are withheld unless change_allowed. The rail then keeps its
     file as well, so that a restart of the manager cannot apply them. Changes that would harm our own SSH session are always withheld.

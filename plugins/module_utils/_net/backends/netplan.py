@@ -95,24 +95,21 @@ def _routing_lines(rail: NetworkRail) -> list[str]:
     return lines
 
 
-def rail_files(rail: NetworkRail, running: Running) -> list[ManagedFile]:
-    """Return the planned files of a rail."""
-    if rail.is_infiniband:
-        return networkd.rail_files(rail, running)
-    # netplan warns of files that others can read.
-    return [
-        ManagedFile(path_of(rail.name), render(rail), mode=0o600),
-        *(nm_profiles.release_files(rail) if running.networkmanager else []),
-    ]
-
-
 class NetplanChange(networkd.NetworkdChange):
     """The changes for netplan with systemd-networkd as its renderer."""
 
     serves = False
 
-    def files(self, running: Running) -> list[ManagedFile]:
-        return [file for rail in self.rails if rail.is_configured for file in rail_files(rail, running)]
+    @staticmethod
+    def rail_files(rail: NetworkRail, running: Running) -> list[ManagedFile]:
+        """Return the planned files of a rail."""
+        if rail.is_infiniband:
+            return networkd.NetworkdChange.rail_files(rail, running)
+        # netplan warns of files that others can read.
+        return [
+            ManagedFile(path_of(rail.name), render(rail), mode=0o600),
+            *(nm_profiles.release_files(rail) if running.networkmanager else []),
+        ]
 
     def boot_file(self, rail: NetworkRail) -> str:
         return super().boot_file(rail) if rail.is_infiniband else rendered_path(rail.name)

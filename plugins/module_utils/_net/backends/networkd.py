@@ -114,24 +114,21 @@ def path_of(rail: str) -> str:
     return f"{rail_network.NETWORKD_FOLDER}/{PREFIX}{rail}.network"
 
 
-def rail_files(rail: NetworkRail, running: Running) -> list[ManagedFile]:
-    """Return the planned files of a rail."""
-    children = child_files(rail.name, rail.ipoib) if rail.ipoib else []
-    return [
-        ManagedFile(path_of(rail.name), render(rail)),
-        *(ManagedFile(f"{rail_network.NETWORKD_FOLDER}/{PREFIX}{name}", text) for name, text in children),
-        *(nm_profiles.release_files(rail) if running.networkmanager else []),
-    ]
-
-
 class NetworkdChange(Change):
     """The changes for systemd-networkd."""
 
     #: Whether systemd-networkd is enabled and started where it is not; netplan does that by itself at boot.
     serves = True
 
-    def files(self, running: Running) -> list[ManagedFile]:
-        return [file for rail in self.rails if rail.is_configured for file in rail_files(rail, running)]
+    @staticmethod
+    def rail_files(rail: NetworkRail, running: Running) -> list[ManagedFile]:
+        """Return the planned files of a rail."""
+        children = child_files(rail.name, rail.ipoib) if rail.ipoib else []
+        return [
+            ManagedFile(path_of(rail.name), render(rail)),
+            *(ManagedFile(f"{rail_network.NETWORKD_FOLDER}/{PREFIX}{name}", text) for name, text in children),
+            *(nm_profiles.release_files(rail) if running.networkmanager else []),
+        ]
 
     def profile_steps(self, rail: NetworkRail) -> list[Step]:
         """Return the steps of the interface's mode, and of its children on partitions."""

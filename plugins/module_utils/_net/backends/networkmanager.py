@@ -44,28 +44,25 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network imp
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import RECONFIGURES, Step
 
 
-def rail_files(rail: NetworkRail, running: Running) -> list[ManagedFile]:
-    """Return the planned files of a rail."""
-    release = [ManagedFile(networkd.path_of(rail.name), networkd.render_release(rail))] if running.networkd else []
-    # Profiles may have secrets, so NetworkManager ignores a file that others can read.
-    return [
-        ManagedFile(profile_path(rail.name), render_profile(rail), mode=0o600),
-        ManagedFile(conf_path(rail.name), render_conf(rail)),
-        *release,
-    ]
-
-
 class NmChange(Change):
     """The changes for NetworkManager."""
 
-    def files(self, running: Running) -> list[ManagedFile]:
-        return [file for rail in self.rails if rail.is_configured for file in rail_files(rail, running)]
+    @staticmethod
+    def rail_files(rail: NetworkRail, running: Running) -> list[ManagedFile]:
+        """Return the planned files of a rail."""
+        release = [ManagedFile(networkd.path_of(rail.name), networkd.render_release(rail))] if running.networkd else []
+        # Profiles may have secrets, so NetworkManager ignores a file that others can read.
+        return [
+            ManagedFile(profile_path(rail.name), render_profile(rail), mode=0o600),
+            ManagedFile(conf_path(rail.name), render_conf(rail)),
+            *release,
+        ]
 
     def profile_steps(self, rail: NetworkRail) -> list[Step]:
         """Return the step that makes our profile the active one of the rail's interface."""
         if not rail.is_configured:
             return []
-        active = self._status().get(rail.netdev, ("", ""))[1]
+        active = self._profile(rail)[1]
         if active == uuid_of(rail.name):
             return []
         argv = ("nmcli", "connection", "up", "uuid", uuid_of(rail.name), "ifname", rail.netdev)
@@ -82,7 +79,7 @@ class NmChange(Change):
 
     def plan(self, changes: Sequence[FileChange], units: Mapping[str, UnitState], *, pending: bool) -> Loading:
         affected = networkd.affected_rails(self.rails, changes, pending=pending)
-        reloads = units[NETWORKD_UNIT].active and (pending or any(self._is_networkd(change) for change in changes))
+        reloads = _reloads_networkd(changes, units, pending=pending)
         put_off = self.puts_off([rail for rail in affected if reloads or self._is_reapplied(rail)], LOADS)
         put_off |= reloads and networkd.applies_others(self, self.rails)
         return Loading(put_off, bool(changes or pending) and not put_off and units[NM_UNIT].active)
@@ -92,7 +89,7 @@ class NmChange(Change):
             return
         read_conf(self.runner)
         forget(changes, self.runner)
-        if units[NETWORKD_UNIT].active and (pending or any(self._is_networkd(change) for change in changes)):
+        if _reloads_networkd(changes, units, pending=pending):
             networkd.remove_rendered()
             networkd.reload(self.runner)
         for rail in networkd.affected_rails(self.rails, changes, pending=pending):
@@ -101,7 +98,7 @@ class NmChange(Change):
 
     def hint(self, rail: NetworkRail) -> str:
         """Return a sentence on the profile that NetworkManager uses for a rail's interface instead of ours; "" if it uses ours."""
-        state, active = self._status().get(rail.netdev, ("unknown", ""))
+        state, active = self._profile(rail)
         if active == uuid_of(rail.name):
             return ""
         return f" NetworkManager says {state} of it, and uses {active or 'no profile'} in the place of {profile_path(rail.name)}."
@@ -113,7 +110,7 @@ class NmChange(Change):
         # nmcli ends with 0 for a file that NetworkManager refuses.
         if self.runner.run(["nmcli", "--get-values", "connection.uuid", "connection", "show", "uuid", known]).rc:
             raise ApplyError(f"NetworkManager does not read {path}: `journalctl --unit {NM_UNIT}` has the reason.")
-        state, active = self._status().get(rail.netdev, ("", ""))
+        state, active = self._profile(rail)
         if state == UNMANAGED:
             run_checked(self.runner, "nmcli", "device", "set", rail.netdev, "managed", "yes")
         elif active == known:
@@ -121,15 +118,19 @@ class NmChange(Change):
 
     def _is_reapplied(self, rail: NetworkRail) -> bool:
         """Return whether loading the profile removes addresses of others from the rail's interface."""
-        if self._status().get(rail.netdev, ("", ""))[1] != uuid_of(rail.name):
+        if self._profile(rail)[1] != uuid_of(rail.name):
             return False
         return bool(self.keeps.get(rail.name)) or _has_ipv6(rail, self.runner)
 
-    def _is_networkd(self, change: FileChange) -> bool:
-        return change.path.startswith((f"{rail_network.NETWORKD_FOLDER}/", f"{rail_network.NETPLAN_FOLDER}/"))
+    def _profile(self, rail: NetworkRail) -> tuple[str, str]:
+        """Return the state of a rail's interface now, and the UUID of its active profile, "" if it has none."""
+        return read_status(self.runner).get(rail.netdev, ("unknown", ""))
 
-    def _status(self) -> dict[str, tuple[str, str]]:
-        return read_status(self.runner)
+
+def _reloads_networkd(changes: Sequence[FileChange], units: Mapping[str, UnitState], *, pending: bool) -> bool:
+    """Return whether systemd-networkd has to load files as well: it runs, and files of ours for it changed or are not loaded yet."""
+    folders = (f"{rail_network.NETWORKD_FOLDER}/", f"{rail_network.NETPLAN_FOLDER}/")
+    return units[NETWORKD_UNIT].active and (pending or any(change.path.startswith(folders) for change in changes))
 
 
 def _has_ipv6(rail: NetworkRail, runner: Runner) -> bool:

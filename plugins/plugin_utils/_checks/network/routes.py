@@ -39,9 +39,14 @@ def check_routes(host: str, rails: Sequence[Rail], facts: Facts, *, shared_subne
     shared_subnet: rdma_fabric.shared_subnet.
     """
     resolved = resolve(rails, facts)
-    addressed, gateways = [rail["address"] is not None for rail in rails], [rail["gateway"] for rail in rails]
-    tables = tables_of(addressed, gateways, shared_subnet=shared_subnet)
+    tables = rail_tables(rails, shared_subnet=shared_subnet)
     return [_route(host, rail, table, facts) for rail, table in zip(resolved, tables, strict=True) if table is not None]
+
+
+def rail_tables(rails: Sequence[Rail], *, shared_subnet: bool) -> list[int | None]:
+    """Return the routing table of each planned rail, None for one that needs none: see `tables_of`."""
+    addressed, gateways = [rail["address"] is not None for rail in rails], [rail["gateway"] for rail in rails]
+    return tables_of(addressed, gateways, shared_subnet=shared_subnet)
 
 
 def _route(host: str, rail: ResolvedRail, table: int, facts: Facts) -> Finding:
