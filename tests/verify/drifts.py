@@ -68,14 +68,20 @@ KINDS = (
 
 #: What happens to one interface: networkd fixes the others in passing when one of them is fixed, so each is on a node of its own.
 APART = ("MTU", "address", "interface down")
+#: Without a device for each compute rail the stage nccl changes no file and says so (nccl.hca): its kinds are on other nodes than this one.
+NO_DEVICE = "Soft-RoCE link deleted"
 
 
 def draw(seed: int, nodes: list[Node], count: int) -> list[tuple[Node, Kind]]:
     """So many different kinds, each on some node, and of those that are apart as many as there are nodes; the same for the same seed."""
     chance = random.Random(seed)
     own = dict(zip(APART, chance.sample(nodes, min(len(APART), len(nodes))), strict=False))
+    own[NO_DEVICE] = chance.choice(nodes)
     kinds = [kind for kind in KINDS if kind.name in own or kind.name not in APART]
-    return [(own.get(kind.name) or chance.choice(nodes), kind) for kind in chance.sample(kinds, count)]
+    with_devices = [node for node in nodes if node is not own[NO_DEVICE]]
+    return [
+        (own.get(kind.name) or chance.choice(with_devices if kind.stage == "nccl" else nodes), kind) for kind in chance.sample(kinds, count)
+    ]
 
 
 def command(node: Node, kind: Kind) -> str:
