@@ -80,11 +80,10 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._base.files import listed_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.host_state import read_units
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import host_users, read_load
-from ansible_collections.rdma.cluster.plugins.module_utils._net.firewall import ICMP, TCP, UDP, Opening, ensure_open
+from ansible_collections.rdma.cluster.plugins.module_utils._net.firewall import ICMP, TCP, UDP, Opening, apply_firewall, plan_firewall
 
 OPENING_SPEC = {
     "netdev": {"type": "str", "required": True},
@@ -104,14 +103,15 @@ def main() -> None:
         units = read_units(sys, runner)
         if units is None:
             module.fail_json(msg="systemd does not answer, so the firewall is not known: run `systemctl status` on the host.")
-        result = ensure_open(openings, units, sys=sys, runner=runner, check_mode=True)
-        users = host_users(read_load(sys, runner)) if result.changed and not module.check_mode else ""
-        if result.changed and not module.check_mode and not users:
-            result = ensure_open(openings, units, sys=sys, runner=runner, check_mode=False)
+        plan = plan_firewall(openings, units, sys=sys, runner=runner)
+        applies = plan.changed and not module.check_mode
+        users = host_users(read_load(sys, runner)) if applies else ""
+        if applies and not users:
+            apply_firewall(plan, runner)
     except (ApplyError, CommandError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))
-    diff = listed_diff(str(result.backend), result.changes)
-    module.exit_json(changed=result.changed and not users, backend=result.backend, changes=result.changes, diff=diff, withheld=users)
+    changed = plan.changed and not users
+    module.exit_json(changed=changed, backend=plan.backend, changes=plan.changes, diff=plan.diff, withheld=users)
 
 
 if __name__ == "__main__":

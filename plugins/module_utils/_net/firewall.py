@@ -27,7 +27,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, ensure_files
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange, ManagedFile, ensure_files, listed_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
 
@@ -336,6 +336,10 @@ def zone_of(netdev: str, runner: Runner) -> str:
     return zone
 
 
+#: The options of firewall-cmd for the running system, and for the next boot.
+_WAYS: tuple[tuple[str, ...], ...] = ((), ("--permanent",))
+
+
 def firewalld_commands(
     openings: Sequence[Opening], record: Mapping[str, Mapping[str, str]], runner: Runner
 ) -> tuple[list[Command], dict[str, dict[str, str]]]:
@@ -349,42 +353,54 @@ def firewalld_commands(
     lists = {
         (zone, way): set(_RICH.findall(runner.run(["firewall-cmd", *way, f"--zone={zone}", "--list-rich-rules"]).stdout))
         for zone in sorted(zones)
-        for way in ((), ("--permanent",))
+        for way in _WAYS
     }
-    commands = []
-    for name, entry in planned.items():
-        for way in ((), ("--permanent",)):
-            if entry["rule"] not in lists[entry["zone"], way]:
-                argv = ("firewall-cmd", *way, f"--zone={entry['zone']}", f"--add-rich-rule={entry['rule']}")
-                commands.append(Command(argv, f"zone {entry['zone']}{', permanently' if way else ''}: {words_of(name)}"))
-    for name, entry in former.items():
-        for way in ((), ("--permanent",)):
-            if entry["rule"] in lists[entry["zone"], way] and (entry["zone"], entry["rule"]) not in kept:
-                argv = ("firewall-cmd", *way, f"--zone={entry['zone']}", f"--remove-rich-rule={entry['rule']}")
-                commands.append(Command(argv, f"zone {entry['zone']}{', permanently' if way else ''}: no longer {words_of(name)}"))
+    removed = {name: entry for name, entry in former.items() if (entry["zone"], entry["rule"]) not in kept}
+    commands = [
+        Command(
+            ("firewall-cmd", *way, f"--zone={entry['zone']}", f"--{verb}-rich-rule={entry['rule']}"),
+            f"zone {entry['zone']}{', permanently' if way else ''}: {'no longer ' if verb == 'remove' else ''}{words_of(name)}",
+        )
+        for verb, entries in (("add", planned), ("remove", removed))
+        for name, entry in entries.items()
+        for way in _WAYS
+        if (entry["rule"] in lists[entry["zone"], way]) == (verb == "remove")
+    ]
     return commands, planned
 
 
 @dataclass(frozen=True)
-class FirewallResult:
-    """backend: the firewall, None if none runs; changes: in words; files: whether a file differed."""
+class FirewallPlan:
+    """backend: the firewall, None if none runs; commands: in their order; files: as planned; file_changes: those that differ."""
 
     backend: str | None
-    changes: list[str]
-    files: bool = False
+    commands: list[Command] = field(default_factory=list)
+    files: list[ManagedFile] = field(default_factory=list)
+    file_changes: list[FileChange] = field(default_factory=list)
+
+    @property
+    def changes(self) -> list[str]:
+        """The rules that are added and removed, in words."""
+        return [command.words for command in self.commands]
 
     @property
     def changed(self) -> bool:
-        return bool(self.changes or self.files)
+        return bool(self.commands or self.file_changes)
+
+    @property
+    def diff(self) -> list[dict[str, str]]:
+        """The rules and the files that differ, in the form that Ansible's --diff prints."""
+        return [*listed_diff(str(self.backend), self.changes), *(change.to_diff() for change in self.file_changes)]
 
 
-def ensure_open(
-    openings: Sequence[Opening], units: Mapping[str, UnitState], *, sys: SysRoot, runner: Runner, check_mode: bool
-) -> FirewallResult:
-    """Add what is missing, and remove rules of ours that are outdated. Raises ApplyError if two firewalls run, or one does not answer."""
+def plan_firewall(openings: Sequence[Opening], units: Mapping[str, UnitState], *, sys: SysRoot, runner: Runner) -> FirewallPlan:
+    """Return what is missing, and which rules of ours are outdated. Changes nothing.
+
+    Raises ApplyError if two firewalls run, CommandError or ParseError if one does not answer as known.
+    """
     names = running(units)
     if not names:
-        return FirewallResult(None, [])
+        return FirewallPlan(None)
     if len(names) > 1:
         raise ApplyError(
             f"{' and '.join(names)} run at once, and undo each other's rules. 1. Decide which one is to filter. "
@@ -399,10 +415,13 @@ def ensure_open(
     else:
         commands, record = firewalld_commands(openings, sys.value(RECORD, _parse_record) or {}, runner)
         files = [ManagedFile(RECORD, json.dumps(record, indent=1, sort_keys=True) + "\n" if record else None)]
-    changes = ensure_files(files, check_mode=check_mode)
-    if not check_mode:
-        for command in commands:
-            run_checked(runner, *command.argv)
-        if any(change.path == DROP_IN for change in changes):
-            run_checked(runner, "systemctl", "daemon-reload")
-    return FirewallResult(names[0], [command.words for command in commands], bool(changes))
+    return FirewallPlan(names[0], commands, files, ensure_files(files, check_mode=True))
+
+
+def apply_firewall(plan: FirewallPlan, runner: Runner) -> None:
+    """Write the planned files, then run the planned commands. Raises CommandError or ApplyError for a command that fails."""
+    ensure_files(plan.files, check_mode=False)
+    for command in plan.commands:
+        run_checked(runner, *command.argv)
+    if any(change.path == DROP_IN for change in plan.file_changes):
+        run_checked(runner, "systemctl", "daemon-reload")

@@ -23,13 +23,14 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.firewall import 
     UFW_ADDED,
     Firewall,
     Opening,
-    ensure_open,
+    apply_firewall,
     missing,
     nft_commands,
     nft_files,
     outdated,
     parse_ruleset,
     parse_ufw,
+    plan_firewall,
     read_firewall,
     rich_rule,
     ufw_commands,
@@ -177,11 +178,12 @@ def test_firewalld_gets_what_is_missing_now_and_permanently(record: Path) -> Non
         (["firewall-cmd", "--permanent", "--zone=public", f"--add-rich-rule={icmp}"], 0, "success\n", ""),
     ]
     runner = FakeRunner([ZONE, DEFAULT_ZONE, *lists(f"{TCP_RULE}\n", ""), *adds])
-    result = ensure_open([HARD], {"firewalld.service": RUNS}, sys=SysRoot(), runner=runner, check_mode=False)
-    assert len(result.changes) == 3
+    plan = plan_firewall([HARD], {"firewalld.service": RUNS}, sys=SysRoot(), runner=runner)
+    apply_firewall(plan, runner)
+    assert len(plan.changes) == 3
     assert json.loads(record.read_text())["ens1 192.168.100.0/24 tcp"] == {"zone": "public", "rule": TCP_RULE}
     again = FakeRunner([ZONE, DEFAULT_ZONE, *lists(f"{TCP_RULE}\n{icmp}\n", f"{icmp}\n{TCP_RULE}\n")])
-    assert not ensure_open([HARD], {"firewalld.service": RUNS}, sys=SysRoot(), runner=again, check_mode=False).changed
+    assert not plan_firewall([HARD], {"firewalld.service": RUNS}, sys=SysRoot(), runner=again).changed
 
 
 def test_firewalld_loses_only_what_is_recorded(record: Path) -> None:
@@ -189,7 +191,9 @@ def test_firewalld_loses_only_what_is_recorded(record: Path) -> None:
     foreign = 'rule family="ipv4" source address="10.9.0.0/16" accept'
     remove = (["firewall-cmd", "--zone=public", f"--remove-rich-rule={TCP_RULE}"], 0, "success\n", "")
     runner = FakeRunner([*lists(f"{foreign}\n{TCP_RULE}\n", f"{foreign}\n"), remove])
-    assert ensure_open([], {"firewalld.service": RUNS}, sys=SysRoot(), runner=runner, check_mode=False).changed
+    plan = plan_firewall([], {"firewalld.service": RUNS}, sys=SysRoot(), runner=runner)
+    apply_firewall(plan, runner)
+    assert plan.changes == ["zone public: no longer TCP ports 1024 to 65535 from 192.168.100.0/24 on ens1"]
     assert not record.exists()
 
 
@@ -215,7 +219,7 @@ def test_for_facts_firewalld_is_read_from_its_files(tmp_path: Path, text: str, o
 def test_a_host_without_a_firewall() -> None:
     assert read_firewall(STOPPED, SysRoot(), FakeRunner([])) == Firewall(None)
     assert read_firewall(None, SysRoot(), FakeRunner([])) is None
-    assert not ensure_open([HARD], STOPPED, sys=SysRoot(), runner=FakeRunner([]), check_mode=False).changed
+    assert not plan_firewall([HARD], STOPPED, sys=SysRoot(), runner=FakeRunner([])).changed
 
 
 def test_what_cannot_be_read_is_unknown() -> None:
@@ -254,7 +258,7 @@ def test_ufw_that_drops_outgoing_packets_is_unknown(tmp_path: Path) -> None:
 def test_two_firewalls_at_once_are_refused() -> None:
     units = {"firewalld.service": RUNS, "nftables.service": RUNS}
     with pytest.raises(ApplyError, match=r"firewalld and nftables run at once.* 2\. Disable the other one"):
-        ensure_open([HARD], units, sys=SysRoot(), runner=FakeRunner([]), check_mode=True)
+        plan_firewall([HARD], units, sys=SysRoot(), runner=FakeRunner([]))
 
 
 def test_what_is_missing_and_what_is_outdated() -> None:
@@ -264,8 +268,8 @@ def test_what_is_missing_and_what_is_outdated() -> None:
     assert words_of("lo 10.1.0.0/24 udp") == "UDP port 4791 from 10.1.0.0/24 on lo"
 
 
-def test_check_mode_changes_nothing(record: Path) -> None:
+def test_a_plan_changes_nothing(record: Path) -> None:
     runner = FakeRunner([(NFT, 0, with_chain(policy="drop"), "")])
-    result = ensure_open([HARD], {"nftables.service": RUNS}, sys=SysRoot(), runner=runner, check_mode=True)
-    assert len(result.changes) == 2
+    plan = plan_firewall([HARD], {"nftables.service": RUNS}, sys=SysRoot(), runner=runner)
+    assert len(plan.changes) == 2
     assert list(record.parent.iterdir()) == []
