@@ -89,6 +89,16 @@ def owner_of(path: str) -> str:
     return path[len(start) :].rsplit(".", maxsplit=1)[0]
 
 
+def udev_path(pci: str) -> str:
+    """Return a shell pattern for udev's ID_PATH of a PCI function: "pci-0000:21:00.0".
+
+    Hyper-V gives devices passed to a virtual machine a PCI domain above 0, and the path begins with its bus:
+    acpi-VMBUS:00-pci-0101:00:00.0.
+    """
+    path = f"pci-{pci.lower()}"
+    return path if path.startswith("pci-0000:") else f"*{path}"
+
+
 @dataclass(frozen=True)
 class NetworkRail:
     """A rail as a network manager sees it. nic: {"pci"} or {"mac"}; address: "192.168.100.1/24"; ipoib: further IPoIB settings.

@@ -151,6 +151,12 @@ class RailRouting:
                 found.append(TableRoute(DEFAULT, self.gateway, self.netdev, self.table))
         return [*found, *(TableRoute(each, self.gateway, self.netdev, MAIN) for each in self.routes if self.gateway is not None)]
 
+    def missing(self, seen: Routing) -> Routing:
+        """Return the planned rules and routes that the running system lacks."""
+        return Routing(
+            [rule for rule in self.rules if rule not in seen.rules], [route for route in self.planned if route not in seen.routes]
+        )
+
     @property
     def source(self) -> str | None:
         """The rail's address without its prefix length."""
@@ -171,16 +177,11 @@ def rail_steps(rail: RailRouting, seen: Routing, *, former: Collection[str] = ()
     the interface has the rail's address already, so that packets may be under way.
     """
     harm = PATH_CHANGES if live else ""
+    missing = rail.missing(seen)
     steps = [
-        Step(rail.netdev, f"no route to {_words(route)}", f"route to {_words(route)}", _set(route, seen), harm)
-        for route in rail.planned
-        if route not in seen.routes
+        Step(rail.netdev, f"no route to {_words(route)}", f"route to {_words(route)}", _set(route, seen), harm) for route in missing.routes
     ]
-    steps += [
-        Step(rail.netdev, f"no rule for {rule.source}", _rule_words(rule), _rule("add", rule), harm)
-        for rule in rail.rules
-        if rule not in seen.rules
-    ]
+    steps += [Step(rail.netdev, f"no rule for {rule.source}", _rule_words(rule), _rule("add", rule), harm) for rule in missing.rules]
     sources = {f"{text.partition('/')[0]}/32" for text in (*former, *([rail.address] if rail.address else []))}
     outdated = [
         rule
@@ -215,8 +216,9 @@ def _rule(verb: str, rule: PolicyRule) -> tuple[str, ...]:
 
 def missing_routes(rail: RailRouting, seen: Routing) -> list[str]:
     """Return what a rail lacks, in words."""
-    rules = [f"no rule from {rule.source} to table {rule.table}" for rule in rail.rules if rule not in seen.rules]
-    return [*rules, *(f"no route to {_words(route)}" for route in rail.planned if route not in seen.routes)]
+    missing = rail.missing(seen)
+    rules = [f"no rule from {rule.source} to table {rule.table}" for rule in missing.rules]
+    return [*rules, *(f"no route to {_words(route)}" for route in missing.routes)]
 
 
 def tables_of(addressed: Collection[bool], gateways: Sequence[str | None], *, shared_subnet: bool) -> list[int | None]:

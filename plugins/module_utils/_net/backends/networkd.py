@@ -57,15 +57,10 @@ _NETWORK_FILE = re.compile(r"^[ \t]*Network File: (/\S+)", re.MULTILINE)
 
 
 def _match(nic: Mapping[str, str]) -> str:
-    """Return the [Match] lines that identify a NIC. A VLAN, bridge or bond on it has the same MAC, but another type.
-
-    Hyper-V gives devices passed to a virtual machine a PCI domain above 0, and the path begins with its bus:
-    acpi-VMBUS:00-pci-0101:00:00.0.
-    """
+    """Return the [Match] lines that identify a NIC. A VLAN, bridge or bond on it has the same MAC, but another type."""
     if "mac" in nic:
         return f"MACAddress={nic['mac'].lower()}\nType=ether"
-    path = f"pci-{nic['pci'].lower()}"
-    return f"Path={path}" if path.startswith("pci-0000:") else f"Path={path} *-{path}"
+    return f"Path={rail_network.udev_path(nic['pci'])}"
 
 
 def render(rail: NetworkRail) -> str:

@@ -63,7 +63,7 @@ def render_profile(rail: NetworkRail) -> str:
         f"type={kind}",
         f"autoconnect-priority={PRIORITY}",
         "",
-        *(["[match]", f"path={_path(rail.nic['pci'])}", ""] if nic is None else []),
+        *(["[match]", f"path={rail_network.udev_path(rail.nic['pci'])};", ""] if nic is None else []),
         f"[{kind}]",
         *([nic] if nic else []),
         *([f"mtu={rail.mtu_bytes}"] if rail.mtu_bytes is not None else []),
@@ -91,12 +91,6 @@ def _routing_lines(rail: NetworkRail) -> list[str]:
         lines.append(f"route{number}={route.network}" + (f",{route.gateway}" if route.gateway else ""))
         lines += [f"route{number}_options={options}"] if options else []
     return lines
-
-
-def _path(pci: str) -> str:
-    """Return the pattern of udev's ID_PATH. Behind Hyper-V's bus, other text precedes it."""
-    path = f"pci-{pci.lower()}"
-    return f"{path};" if path.startswith("pci-0000:") else f"*{path};"
 
 
 def render_conf(rail: NetworkRail) -> str:
