@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Matching the plan's rails to a host's hardware: NIC (PCI address or MAC) → network interface → RDMA device."""
+"""Matching the plan's rails to a host's hardware: NIC (PCI address, MAC or GUID) → network interface and RDMA device."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import nearest
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port, port_guid
 
 #: The LINK_TYPE_P1 for the intent's link layer, on a card that supports both.
 LINK_TYPES = {"roce": "ETH(2)", "infiniband": "IB(1)"}
@@ -48,7 +49,7 @@ class ResolvedRail:
 
     @property
     def nic(self) -> str:
-        """The NIC as the intent names it: "0000:21:00.0" or a MAC."""
+        """The NIC as the intent names it: "0000:21:00.0", a MAC or a GUID."""
         return nic_label(self.rail["nic"])
 
     @property
@@ -59,7 +60,7 @@ class ResolvedRail:
 
 
 def nic_label(nic: Mapping[str, str]) -> str:
-    return nic.get("pci") or nic["mac"]
+    return next(iter(nic.values()))
 
 
 def rail_ip(rail: Rail) -> str | None:
@@ -79,8 +80,49 @@ def resolve(rails: Sequence[Rail], facts: Found | None) -> list[ResolvedRail]:
 
 
 def _resolve(index: int, rail: Rail, netdevs: Mapping[str, Netdev], devices: Mapping[str, Device]) -> ResolvedRail:
+    if "guid" in rail["nic"]:
+        return _resolve_guid(index, rail, netdevs, devices)
     netdev = find_netdev(rail["nic"], netdevs)
     return ResolvedRail(index, rail, netdev, *_find_port(rail, netdev, devices))
+
+
+def _resolve_guid(index: int, rail: Rail, netdevs: Mapping[str, Netdev], devices: Mapping[str, Device]) -> ResolvedRail:
+    """Return the rail of a port that the intent names by a GUID. An ambiguous GUID finds nothing."""
+    found = guid_ports(rail["nic"]["guid"], devices)
+    if len(found) != 1:
+        return ResolvedRail(index, rail, None, None, None)
+    name, number = found[0]
+    netdev = devices[name].ports[number].netdev
+    return ResolvedRail(index, rail, netdev if netdev in netdevs else None, name, number)
+
+
+def guid_ports(guid: str, devices: Mapping[str, Device]) -> list[tuple[str, str]]:
+    """Return the ports (device, number) with this port GUID; without any, all ports of the device with this node GUID.
+
+    guid: "0x0c42a103007aca90". Several ports make it ambiguous: the node GUID of a card with two ports.
+    """
+    wanted = guid.lower()
+    ports = [(name, number) for name, device in sorted(devices.items()) for number in sorted(device.ports)]
+    by_port = [(name, number) for name, number in ports if _port_guid(devices[name].ports[number]) == wanted]
+    return by_port or [(name, number) for name, number in ports if _node_guid(devices[name]) == wanted]
+
+
+def _port_guid(port: Port) -> str | None:
+    """Return the GUID of an InfiniBand port. The first GID of an Ethernet port has none."""
+    return port_guid(port) if port.link_layer == LINK_LAYERS["infiniband"] else None
+
+
+def _node_guid(device: Device) -> str | None:
+    """Return the node GUID of a card in the form of the intent; None for a software device."""
+    return None if device.software or device.node_guid is None else f"0x{device.node_guid.replace(':', '').removeprefix('0x')}"
+
+
+def nic_function(rail: ResolvedRail, facts: Found) -> dict[str, str]:
+    """Return what identifies a rail's NIC at boot, {"pci"} or {"mac"}: udev and the network managers know no GUIDs."""
+    device = facts.devices[rail.device] if rail.device is not None else None
+    if "guid" in rail.rail["nic"] and device is not None and device.pci is not None:
+        return {"pci": device.pci.address}
+    return dict(rail.rail["nic"])
 
 
 def find_netdev(nic: Mapping[str, str], netdevs: Mapping[str, Netdev]) -> str | None:
@@ -98,8 +140,30 @@ def _label(nic: Mapping[str, str], netdev: Netdev) -> str | None:
 def no_nic_words(rail: ResolvedRail, facts: Found) -> str:
     """Return a sentence that a rail's NIC is missing, and which NICs exist, named as the intent names it."""
     nic = rail.rail["nic"]
+    if "guid" in nic:
+        return _no_guid_words(nic["guid"], facts.devices)
     there = sorted(label for netdev in facts.netdevs.values() if (label := _label(nic, netdev)))
     return f"no NIC with {next(iter(nic))} {rail.nic}; there are {', '.join(there) or 'none'}"
+
+
+def _no_guid_words(guid: str, devices: Mapping[str, Device]) -> str:
+    """Return the same for a GUID: the ports among which it does not decide, or the nearest GUID and all of them."""
+    several = guid_ports(guid, devices)
+    if several:
+        named = [f"{name}/{number} ({_port_guid(devices[name].ports[number]) or 'port GUID not read'})" for name, number in several]
+        return f"guid {guid} is that of several ports: {', '.join(named)}"
+    there = {
+        known: f"{known} ({name}/{number})"
+        for name, device in sorted(devices.items())
+        for number, port in sorted(device.ports.items())
+        if (known := _port_guid(port)) is not None
+    }
+    for name, device in sorted(devices.items()):
+        if (node := _node_guid(device)) is not None:
+            there.setdefault(node, f"{node} (node GUID of {name})")
+    near = nearest(guid, there)
+    words = f"; the nearest is {there[near]}" if near is not None else ""
+    return f"no port with guid {guid}{words}; there are {', '.join(there.values()) or 'none'}"
 
 
 def _find_port(rail: Rail, netdev: str | None, devices: Mapping[str, Device]) -> tuple[str | None, str | None]:

@@ -114,11 +114,16 @@ def _device(device: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **_kept(device, DEVICE),
         "pci": device["pci"] and _kept(device["pci"], PCI),
-        "ports": {
-            number: _kept(port, (*PORT, *INFINIBAND) if port["link_layer"] == "InfiniBand" else PORT)
-            for number, port in device["ports"].items()
-        },
+        "ports": {number: _port(port) for number, port in device["ports"].items()},
     }
+
+
+def _port(port: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a port. Of the GIDs of an InfiniBand port, only the first is kept, which has its GUID."""
+    if port["link_layer"] != "InfiniBand":
+        return _kept(port, PORT)
+    first = [_kept(gid, ("index", "gid")) for gid in port.get("gids") or () if gid["index"] == 0]
+    return {**_kept(port, (*PORT, *INFINIBAND)), **({"gids": first} if first else {})}
 
 
 def _asked(distribution: Mapping[str, Any]) -> dict[str, Any]:

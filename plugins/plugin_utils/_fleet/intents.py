@@ -30,7 +30,14 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent, Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, nic_label, no_nic_words, rail_ip, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import (
+    ResolvedRail,
+    guid_ports,
+    nic_label,
+    no_nic_words,
+    rail_ip,
+    resolve,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
@@ -450,6 +457,9 @@ def _hardware(host: str, rails: Sequence[Rail], facts: Facts | None) -> list[Fin
 def _no_nic(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
     """Finding `intent.nic` of a missing NIC: only a warning while the driver that would show it is not loaded."""
     observed = no_nic_words(rail, facts)
+    if guid_ports(rail.rail["nic"].get("guid", ""), facts.devices):
+        remedy = f"In rdma_rails of {host}, set `nic` of {rail.name} to the GUID of one of these ports."
+        return Finding(STAGE, "intent.nic", host, rail.subject, ERROR, observed, "present", remedy)
     driver = DRIVERS[rail.rail["link_layer"]]
     if not rail.rail["soft"] and driver not in (facts.stack.modules if facts.stack else ()):
         remedy = f"Run the driver stage, which loads it. If it is still missing, correct `nic` of {rail.name} in rdma_rails of {host}."

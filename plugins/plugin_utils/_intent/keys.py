@@ -112,6 +112,13 @@ def parse_subnet(value: Any) -> str:
     return str(network)
 
 
+def parse_guid(value: Any) -> str:
+    """Return "0x0c42a103007aca90" for it, or for "0c42:a103:007a:ca90" as sysfs and ibstat write it."""
+    if not isinstance(value, str) or re.fullmatch(r"(0x)?[0-9a-fA-F]{16}|[0-9a-fA-F]{4}(:[0-9a-fA-F]{4}){3}", value, re.ASCII) is None:
+        raise ValueError("not a GUID")
+    return "0x" + value.lower().removeprefix("0x").replace(":", "")
+
+
 def parse_date(value: Any) -> str:
     """ "2026-12-31", which YAML reads as a date if it is not quoted."""
     if isinstance(value, date) and not isinstance(value, datetime):
@@ -125,6 +132,7 @@ _SEGMENT = r"[A-Za-z0-9_-]+"
 NAME = matching(r"[A-Za-z][A-Za-z0-9_-]{0,31}", "letters, digits, _ and -, at most 32, beginning with a letter")
 PCI = matching(r"[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]", "a PCI address (0000:21:00.0)", lower=True)
 MAC = matching(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", "a MAC address (52:54:00:12:34:56)", lower=True)
+GUID = Form("a GUID in quotes ('0x0c42a103007aca90', or '0c42:a103:007a:ca90')", parse_guid)
 HOST = matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}", "a host name: letters, digits, ., _ and -")
 FILE = matching(r"/?[A-Za-z0-9_][A-Za-z0-9._-]*(/\.?[A-Za-z0-9_-][A-Za-z0-9._-]*)*", "a file path: letters, digits, /, ., _ and -")
 ABSOLUTE = matching(r"(/\.?[A-Za-z0-9_-][A-Za-z0-9._-]*)+", "an absolute file path: letters, digits, /, ., _ and -")

@@ -78,7 +78,8 @@ class _Reader:
         if value is None:
             return self._absent(where, key, origin)
         if not isinstance(value, key.types) or (isinstance(value, bool) and bool not in key.types):
-            self.wrong(where, _type_words(key), value, TYPE, origin)
+            quoted = " in quotes" if key.types == (str,) and isinstance(value, (int, float)) else ""
+            self.wrong(where, _type_words(key) + quoted, value, TYPE, origin)
         elif isinstance(value, Mapping):
             value = self._dictionary(where, value, key, origin)
         elif isinstance(value, list) and key.each is not None:

@@ -28,7 +28,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import 
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import routing_differences
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve, soft_device_name
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, nic_function, resolve, soft_device_name
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.soft_links import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import module_options
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.openings import openings
@@ -44,7 +44,7 @@ def network_rails(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
     return [
         {
             "name": rail.name,
-            "nic": dict(rail.rail["nic"]),
+            "nic": nic_function(rail, facts),
             "netdev": rail.netdev,
             "device": rail.device,
             "port": None if rail.port is None else int(rail.port),

@@ -143,6 +143,9 @@ class Rules:
             where = f"rdma_rails[{index}]"
             if rail["soft"] and rail["link_layer"] != "roce":
                 self.add(f"{where}.soft", "is true, but Soft-RoCE is not InfiniBand", RAILS, "link_layer roce", self.place(index, "soft"))
+            if "guid" in rail["nic"] and rail["link_layer"] != "infiniband":
+                message = f"has a guid, but {rail['name']} is RoCE: name its NIC by pci or mac"
+                self.add(f"{where}.nic", message, RAILS, "pci or mac", self.place(index, "nic"))
             if rail["address"] is None:
                 if rail["link_layer"] == "roce":
                     self.add(f"{where}.address", f"is missing: {rail['name']} is RoCE", ADDRESS, "an address", self.place(index, "address"))

@@ -15,6 +15,7 @@ from dataclasses import replace
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
     ADDRESS,
     FILE,
+    GUID,
     HOST,
     NAME,
     Key,
@@ -34,7 +35,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
 ENGINES = ("minhop", "updn", "dnup", "ftree", "lash", "dor", "torus-2QoS", "nue", "dfsssp", "sssp")
 ADAPTIVE_ENGINES = ("ar_updn", "ar_ftree", "ar_dor", "ar_torus")
 MEMBERSHIPS = ("full", "limited")
-GUID = matching(r"0x[0-9a-fA-F]{16}", "a port GUID (0x0002c9030002fb05)", lower=True)
 HEX64 = matching(r"0x[0-9a-fA-F]{16}", "64 bits in hexadecimal (0xfe80000000000000)", lower=True)
 HOST_OR_GUID = replace(HOST, words="a host name, or a port GUID (0x0002c9030002fb05)")
 #: The partition of every port by default (IBTA, 10.9.1).

@@ -15,6 +15,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
     ADDRESS,
     CHECK,
     DATE,
+    GUID,
     HOST,
     MAC,
     NAME,
@@ -45,10 +46,17 @@ RAIL = keys(
     name=text("Name of the rail, the same on every host; in a mesh, name of the cable, the same at both ends.", NAME, required=True),
     nic=Key(
         (dict,),
-        "The NIC, by one of the two keys. Device and interface names are not allowed, because a reboot can change them.",
+        "The NIC, by one of these keys. Device and interface names are not allowed, because a reboot can change them.",
         required=True,
         one_of=True,
-        keys={"pci": text("PCI address of the NIC.", PCI), "mac": text("MAC address of the NIC.", MAC)},
+        keys={
+            "pci": text("PCI address of the NIC.", PCI),
+            "mac": text("MAC address of the NIC.", MAC),
+            "guid": text(
+                "GUID of an InfiniBand port, or node GUID of a card with one port, as `ibstat` prints it. Needs `link_layer: infiniband`.",
+                GUID,
+            ),
+        },
     ),
     link_layer=choice("Link layer of the port.", "roce", "roce", "infiniband"),
     rate_gbps=number("Expected rate, in 10^9 bit/s.", 1, 10000),

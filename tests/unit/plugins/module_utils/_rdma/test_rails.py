@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import pytest
+
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciFunction
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import find_netdev, no_nic_words, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Gid, Port
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, find_netdev, nic_function, no_nic_words, resolve
 from tests.unit.builders.hosts import lab_facts, lab_rails
 
 
@@ -91,3 +93,75 @@ def test_a_rail_takes_the_device_of_its_kind() -> None:
     assert [resolve([rail], machine)[0].device for rail in (lab_rails()[0], hard)] == ["rxe_rail0", "a_card"]
     del machine.devices["a_card"]
     assert resolve([hard], machine)[0].device == "rxe_rail0"
+
+
+def port(guid: str, netdev: str | None = None, link_layer: str = "InfiniBand") -> dict[str, Any]:
+    gid = Gid(0, f"fe80:0000:0000:0000:{guid}", None, None, None)
+    return {"netdev": netdev, "link_layer": link_layer, "gids": [gid]}
+
+
+def infiniband() -> Machine:
+    """A card with two ports on one function, one with a function for each port, and a software device. GUIDs as the cards number them."""
+    both = {"1": port("0002:c903:00f9:bfa1"), "2": port("0002:c903:00f9:bfa2", "ib1")}
+    devices = {
+        "mlx4_0": {"node_guid": "0002:c903:00f9:bfa0", "pci": {"address": "0000:04:00.0"}, "ports": both},
+        "mlx5_0": {
+            "node_guid": "0c42:a103:007a:ca90",
+            "pci": {"address": "0000:3d:00.0"},
+            "ports": {"1": port("0c42:a103:007a:ca90", "ib2")},
+        },
+        "mlx5_1": {
+            "node_guid": "0c42:a103:007a:ca91",
+            "pci": {"address": "0000:3d:00.1"},
+            "ports": {"1": port("0e42:a1ff:fe7a:ca91", "ens3", "Ethernet")},
+        },
+        "rxe0": {
+            "software": True,
+            "node_guid": "0c42:a103:007a:ca99",
+            "pci": None,
+            "ports": {"1": port("0c42:a103:007a:ca99", "ens9", "Ethernet")},
+        },
+    }
+    netdevs = {name: made(Netdev, {"mac": None}) for name in ("ib1", "ib2", "ens3", "ens9")}
+    return Machine(netdevs, {name: device(each) for name, each in devices.items()})
+
+
+def by_guid(guid: str) -> ResolvedRail:
+    return resolve([{**lab_rails()[0], "link_layer": "infiniband", "nic": {"guid": guid}}], infiniband())[0]
+
+
+@pytest.mark.parametrize(
+    ("guid", "place"),
+    [
+        pytest.param("0x0002c90300f9bfa1", (None, "mlx4_0", "1"), id="first port of two, without an interface"),
+        pytest.param("0x0002c90300f9bfa2", ("ib1", "mlx4_0", "2"), id="second port"),
+        pytest.param("0x0c42a103007aca90", ("ib2", "mlx5_0", "1"), id="a port GUID that is also the node GUID"),
+        pytest.param("0x0c42a103007aca91", ("ens3", "mlx5_1", "1"), id="node GUID of a port that is Ethernet at the moment"),
+        pytest.param("0x0e42a1fffe7aca91", (None, None, None), id="the GID of an Ethernet port is not a GUID"),
+        pytest.param("0x0c42a103007aca99", (None, None, None), id="a software device is not a card"),
+        pytest.param("0x0002c90300f9bfa0", (None, None, None), id="node GUID of two ports"),
+    ],
+)
+def test_a_port_by_its_guid(guid: str, place: tuple[str | None, ...]) -> None:
+    found = by_guid(guid)
+    assert (found.netdev, found.device, found.port) == place
+    assert found.nic == guid
+
+
+def test_an_ambiguous_guid_names_the_ports() -> None:
+    words = no_nic_words(by_guid("0x0002c90300f9bfa0"), infiniband())
+    assert words == "guid 0x0002c90300f9bfa0 is that of several ports: mlx4_0/1 (0x0002c90300f9bfa1), mlx4_0/2 (0x0002c90300f9bfa2)"
+
+
+def test_a_guid_that_no_port_has_names_the_nearest() -> None:
+    assert no_nic_words(by_guid("0x0c42a103007acb90"), infiniband()) == (
+        "no port with guid 0x0c42a103007acb90; the nearest is 0x0c42a103007aca90 (mlx5_0/1); there are 0x0002c90300f9bfa1 (mlx4_0/1), "
+        "0x0002c90300f9bfa2 (mlx4_0/2), 0x0c42a103007aca90 (mlx5_0/1), 0x0002c90300f9bfa0 (node GUID of mlx4_0), "
+        "0x0c42a103007aca91 (node GUID of mlx5_1)"
+    )
+    assert no_nic_words(by_guid("0x0c42a103007acb90"), Machine({}, {})) == "no port with guid 0x0c42a103007acb90; there are none"
+
+
+def test_at_boot_the_nic_is_found_by_its_pci_function() -> None:
+    assert nic_function(by_guid("0x0c42a103007aca90"), infiniband()) == {"pci": "0000:3d:00.0"}
+    assert nic_function(resolve(lab_rails(), lab())[0], lab()) == {"pci": "0000:21:00.0"}

@@ -78,10 +78,11 @@ def test_the_digest_has_what_playbooks_use_and_no_more(tmp_path: Path) -> None:
 
 def test_the_digest_keeps_the_lids_of_infiniband(tmp_path: Path) -> None:
     port = "/sys/class/infiniband/mlx5_0/ports/1"
-    write_tree(tmp_path, f"{port}/link_layer: InfiniBand\n{port}/lid: 0x11\n{port}/sm_lid: 0x1")
+    guid = "fe80:0000:0000:0000:a088:c203:0000:0000"
+    write_tree(tmp_path, f"{port}/link_layer: InfiniBand\n{port}/lid: 0x11\n{port}/sm_lid: 0x1\n{port}/gids/0: {guid}")
 
     kept = digest(read(tmp_path))["devices"]["mlx5_0"]["ports"]["1"]
-    assert (kept["lid"], kept["sm_lid"]) == (17, 1)
+    assert (kept["lid"], kept["sm_lid"], kept["gids"]) == (17, 1, [{"index": 0, "gid": guid}])
 
 
 def test_hosts_are_compared_by_what_is_there_of_nccl_of_packages_and_of_p_keys(tmp_path: Path) -> None:

@@ -282,6 +282,21 @@ def test_a_nic_that_is_not_there_names_those_that_are() -> None:
     ]
 
 
+def test_the_guid_of_a_card_with_two_ports_is_an_error_whatever_driver_is_loaded() -> None:
+    hosts = fleet(2)
+    facts = hosts["node2"]["facts"]
+    ports = {number: {"gids": [{"index": 0, "gid": f"fe80:0000:0000:0000:0002:c903:00f9:bfa{number}"}]} for number in ("1", "2")}
+    facts["devices"]["mlx4_0"] = {
+        "node_guid": "0002:c903:00f9:bfa0",
+        "ports": {n: {**p, "link_layer": "InfiniBand"} for n, p in ports.items()},
+    }
+    rails(hosts, "node2")[1] |= {"nic": {"guid": "0x0002c90300f9bfa0"}, "link_layer": "infiniband", "soft": False}
+    words = "guid 0x0002c90300f9bfa0 is that of several ports: mlx4_0/1 (0x0002c90300f9bfa1), mlx4_0/2 (0x0002c90300f9bfa2)"
+    [finding] = [each for each in bad(hosts)["node2"] if each.check == "intent.nic"]
+    assert (finding.status, finding.observed) == (ERROR, words)
+    assert finding.remedy == "In rdma_rails of node2, set `nic` of rail1 to the GUID of one of these ports."
+
+
 @pytest.mark.parametrize(("modules", "status"), [({}, WARNING), ({"mlx5_core": {}}, ERROR)])
 def test_a_missing_nic_proves_nothing_before_its_driver_is_loaded(modules: dict[str, Any], status: str) -> None:
     hosts = fleet(2)

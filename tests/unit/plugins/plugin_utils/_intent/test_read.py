@@ -215,7 +215,10 @@ DRIVER_PROBLEMS: list[tuple[Change, str]] = [
     (driver({}, stack="inbox", hold_kernel=True), "rdma_driver.hold_kernel is true, but the inbox stack is not built for a kernel"),
     (driver({}, module_options={"mlx5_core": "prof_sel=3; reboot"}), "rdma_driver.module_options.mlx5_core must be module parameters"),
     (also(rdma_firmware={"settings": {"link_type": 1}}), "a name in rdma_firmware.settings must be the name of a firmware setting"),
-    (also(rdma_firmware={"versions": {"MT_0000000838": 28.39}}), "rdma_firmware.versions.MT_0000000838 must be a string; got 28.39"),
+    (
+        also(rdma_firmware={"versions": {"MT_0000000838": 28.39}}),
+        "rdma_firmware.versions.MT_0000000838 must be a string in quotes; got 28.39",
+    ),
 ]
 
 
@@ -245,8 +248,12 @@ PROBLEMS: list[tuple[Change, str, str]] = [
     (rail(0, address="192.168.100.0/24"), "intent.address", "rdma_rails[0].address must be an IPv4 host address"),
     (rail(0, nic={"pci": "3d:00.0"}), "intent.value", "rdma_rails[0].nic.pci must be a PCI address"),
     (rail(0, nic={"interface": "eth1"}), "intent.key", "rdma_rails[0].nic has no key 'interface': the keys are pci"),
-    (rail(0, nic={}), "intent.value", "rdma_rails[0].nic must be one of pci, mac; got {}"),
+    (rail(0, nic={}), "intent.value", "rdma_rails[0].nic must be one of pci, mac, guid; got {}"),
     (lambda v: v["rdma_rails"][0]["nic"].update(mac="52:54:00:1a:01:02"), "intent.value", "rdma_rails[0].nic must be one of pci, mac"),
+    (rail(0, nic={"guid": "0x0c42a103007aca9"}), "intent.value", "rdma_rails[0].nic.guid must be a GUID in quotes ('0x0c42a103007aca90'"),
+    (rail(0, nic={"guid": "0c:42:a1:03:00:7a:ca:90"}), "intent.value", "rdma_rails[0].nic.guid must be a GUID in quotes"),
+    (rail(0, nic={"guid": 0x0C42A103007ACA90}), "intent.type", "rdma_rails[0].nic.guid must be a string in quotes; got 883"),
+    (rail(0, nic={"guid": "0x0c42a103007aca90"}), "intent.rails", "rdma_rails[0].nic has a guid, but rail0 is RoCE: name its NIC by pci"),
     (rail(0, name="rail 0; rm -rf /"), "intent.value", "rdma_rails[0].name must be letters"),
     (rail(0, name="rail\n"), "intent.value", "rdma_rails[0].name must be letters"),
     (rail(1, name="rail0"), "intent.rails", "rdma_rails[1].name is rail0, like that of rdma_rails[0]"),
@@ -285,7 +292,7 @@ PROBLEMS: list[tuple[Change, str, str]] = [
     (also(rdma_partitions={"a": {"key": 1}}), "intent.key", "rdma_partitions.a.members is missing"),
     (also(rdma_fabric={"planes": {"default": {"subnet_manager": {}}}}), "intent.value", "rdma_fabric.planes.default.subnet_manager.hosts"),
     (also(rdma_gpudirect={"path": None, "x": 1}), "intent.key", "rdma_gpudirect has no key 'x': the keys are path"),
-    (also(rdma_nccl={"version": 2.20}), "intent.type", "rdma_nccl.version must be a string; got 2.2"),
+    (also(rdma_nccl={"version": 2.20}), "intent.type", "rdma_nccl.version must be a string in quotes; got 2.2"),
     (also(rdma_nccl={"variables": {"LD_PRELOAD": "x"}}), "intent.value", "a name in rdma_nccl.variables must be the name of an NCCL"),
     (also(rdma_nccl={"variables": {"NCCL_X": "a\nb"}}), "intent.value", "rdma_nccl.variables.NCCL_X must be a number, or letters"),
     (also(rdma_pairs={"fail_below": 0.99}), "intent.value", "rdma_pairs.fail_below is 0.99, which is more than warn_below, 0.95"),
@@ -375,6 +382,12 @@ def test_two_rails_that_claim_one_route() -> None:
     assert str(problem).startswith(
         "rdma_rails[1].routes has 10.1.0.0/16, which overlaps 10.0.0.0/8 of rail0: the main table cannot use both"
     )
+
+
+@pytest.mark.parametrize("given", ["0x0C42A103007ACA90", "0c42:a103:007a:ca90", "0c42a103007aca90"])
+def test_a_guid_in_each_form(given: str) -> None:
+    rail = {"name": "rail0", "nic": {"guid": given}, "link_layer": "infiniband"}
+    assert normalize({"rdma_rails": [rail]})["rails"][0]["nic"] == {"guid": "0x0c42a103007aca90"}
 
 
 def test_rails_in_one_subnet_if_the_fabric_says_so() -> None:

@@ -19,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import f
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.plan import PERMITS, host_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.differences import network_rails
+from tests.unit.builders.cards import card_facts, first_port
 from tests.unit.builders.hosts import lab_facts, lab_intent, lab_rails, on_host
 
 Facts = dict[str, Any]
@@ -217,6 +218,16 @@ def test_the_rails_of_the_network_are_those_with_an_interface() -> None:
     more = {"mac": facts["netdevs"]["ens2"]["mac"], "link_layer": "roce", "address": "192.168.101.1/24", "mtu_bytes": 9000, "ipoib": None}
     more |= {"table": None, "gateway": None, "routes": []}
     assert network_rails(lab_intent(), from_dict(facts)) == [{**rail1, **more}]
+
+
+def test_the_boot_files_of_a_rail_by_guid_name_its_pci_function() -> None:
+    facts = card_facts("InfiniBand")
+    first_port(facts)["gids"] = [{"index": 0, "gid": "fe80:0000:0000:0000:a088:c203:0000:0000"}]
+    variables = {"rdma_rails": [{"name": "rail0", "nic": {"guid": "a088:c203:0000:0000"}, "link_layer": "infiniband"}]}
+    [rail] = network_rails(normalize(variables), from_dict(facts))
+    assert (rail["nic"], rail["netdev"]) == ({"pci": "0000:3d:00.0"}, "ens1np0")
+    first_port(facts)["netdev"] = None
+    assert network_rails(normalize(variables), from_dict(facts)) == []
 
 
 def test_a_rail_without_address_asks_for_none() -> None:
