@@ -21,7 +21,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.gate import F
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import facts_finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known, known_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.intents import differing
-from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.fleet_checks import FLEET_CHECKS, compared, verdict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.fleet_checks import FLEET_CHECKS, compared, merged, verdict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import HOST_CHECKS, host_findings, threshold
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs as pairs_proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet, measurable_hosts
@@ -161,7 +161,7 @@ class ActionModule(RunAction):
         compared = self.folder.read_findings(stage, self.host, of="fleet")
         if stage not in HOST_CHECKS:
             return compared or [lost(stage, self.host, "the hosts were not compared: scope fleet of the gate has not run")]
-        return [*compared, *host_findings(stage, self.host, {**self.intent, "allowed": self.allowed}, self.all_facts)]
+        return merged(compared, host_findings(stage, self.host, {**self.intent, "allowed": self.allowed}, self.all_facts))
 
     def _decide(self, stage: str) -> dict[str, Any]:
         """Decide whether the build goes on, from all hosts of the play and those that are still in it and pass this stage."""

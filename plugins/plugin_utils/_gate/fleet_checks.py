@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding, stopping
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import OK, Finding, stopping
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import check_nccl_fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import CHECK as MANAGER_CHECK
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import check_managers
@@ -20,6 +20,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.alike import c
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.clock import check_clocks
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.intents import check_fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import alike_kind, alike_variables
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gid_index import check_moved_gids
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.summary import indented
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import cause_key
@@ -52,7 +54,7 @@ FLEET_CHECKS: dict[str, FleetCheck] = {
 
 
 def compared(stage: str, hosts: Mapping[str, Known], folder: RunFolder) -> dict[str, list[Finding]]:
-    """The findings of every host from comparing hosts; for the link stage also from the answers about subnet managers.
+    """The findings of every host from comparing hosts, and with the run folder: answers about subnet managers, pair proofs.
 
     A host whose facts break a comparison is unknown. The others are compared without its facts.
     """
@@ -99,7 +101,16 @@ def _compared(stage: str, hosts: Mapping[str, Known], folder: RunFolder) -> dict
             found[host] += findings
         for host, findings in refused_answers(folder, stage, MANAGER_CHECK, MANAGERS).items():
             found.setdefault(host, []).extend(findings)
+    if stage == "network":
+        for host, findings in check_moved_gids(hosts, proofs.read(folder.read_if_there(proofs.FILE))).items():
+            found[host] += findings
     return found
+
+
+def merged(compared: Sequence[Finding], own: Sequence[Finding]) -> list[Finding]:
+    """All findings of a host. One of its own that is ok gives way to one of a comparison on the same check and subject."""
+    known = {(each.check, each.subject) for each in compared}
+    return [*compared, *(each for each in own if each.status != OK or (each.check, each.subject) not in known)]
 
 
 def verdict(stage: str, host: str, findings: list[Finding]) -> str:

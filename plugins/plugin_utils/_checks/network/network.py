@@ -37,9 +37,9 @@ declare(
         ),
         "network.gid": Check(
             "network",
-            "the RoCE v2 GID of the rail's address",
-            "`ports/N/gids`, `gid_attrs`",
-            "check that the interface has the address: `ip addr show IF`",
+            "the RoCE v2 GID of the rail's address, and whether its index moved since the last pair proof, which is a warning",
+            "`ports/N/gids`, `gid_attrs`; `proofs/pairs.json` in `rdma_run_dir`",
+            "check that the interface has the address: `ip addr show IF`; for a moved index, do not set `NCCL_IB_GID_INDEX` for jobs",
             follows=NO_DEVICE,
             sources=(reads.but(reads.GIDS, absent_means=reads.NO_GID), reads.but(reads.GID_TYPES, absent_means=reads.NO_GID)),
         ),
