@@ -119,7 +119,8 @@ def parse_pmc(text: str) -> Ptp:
     """Parse the answers to DATA_SETS. Raises ParseError for another line, and if one is missing."""
     found: dict[str, dict[str, str]] = {}
     ports: dict[str, str] = {}
-    identity, values = "", {}
+    identity = ""
+    values: dict[str, str] = {}
     for line in text.splitlines():
         if not line or line.startswith("sending: GET "):
             continue

@@ -102,8 +102,8 @@ WantedBy=sys-subsystem-net-devices-%i.device
     def chrony(self) -> str:
         """The text of chrony's file; without a reference clock on the grandmaster, whose chrony follows its time servers.
 
-        `makestep 1 0` replaces the line of chrony.conf above: chronyd never steps the clock. Without a list of leap seconds, chronyd ignores
-        a clock in TAI. `prefer`, not `trust`: chronyd rejects PTP if it disagrees with most time servers.
+        `makestep 1 0` replaces the line of chrony.conf above: chronyd never steps the clock. Without a list of leap seconds, chronyd
+        ignores a clock in TAI. `prefer`, not `trust`: chronyd rejects PTP if it disagrees with most time servers.
         """
         clock = f"PHC {CLOCK} tai poll 0 dpoll -2" if self.is_hardware else f"SHM {SEGMENT} poll 2"
         source = f"refclock {clock} refid {REFID} prefer\n" if self.feeds_chrony else ""

@@ -66,8 +66,8 @@ def comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
 
     For each interface: its speed, its maximum speed, its largest MTU and whether its NIC has priorities. For each port: speed ("NDR") and
     active_mtu_bytes, on InfiniBand its P_Keys. For each device: its MRRS and the bridges ("hops") shared with another one. Also the host's
-    clock and ptp4l's report; GPUs, their distance to each device, and the paths of GPUDirect; NCCL, its files and the session that its sockets follow; the
-    addresses of all interfaces, without 127.0.0.0/8.
+    clock and ptp4l's report; GPUs, their distance to each device, and the paths of GPUDirect; NCCL, its files and the session that its
+    sockets follow; the addresses of all interfaces, without 127.0.0.0/8.
     """
     kept = digest(facts)
     for name, netdev in facts["netdevs"].items():

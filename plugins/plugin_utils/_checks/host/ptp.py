@@ -12,7 +12,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent, PtpIntent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.host_state import Time
-from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp import PHC2SYS, PTP4L, SYSTEM_CLOCK, ClockProgram, Ptp, conflicts
+from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp import PHC2SYS, PTP4L, SYSTEM_CLOCK, Ptp, conflicts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp_files import REFID
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
@@ -51,7 +51,8 @@ def check_ptp(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     if time is None:
         if ptp is None:
             return [Finding(STAGE, CHECK, host, SUBJECT, NOT_APPLICABLE, "rdma_host.time.ptp is not set", "any")]
-        return [Finding(STAGE, CHECK, host, SUBJECT, UNKNOWN, "the clock's state was not read", "PTP", f"Read the facts of {host} again.")]
+        why, remedy = "the clock's state was not read", f"Read the facts of {host} again."
+        return [Finding(STAGE, CHECK, host, SUBJECT, UNKNOWN, why, "PTP", remedy)]
     both = list(_conflicts(host, time, is_planned=ptp is not None))
     if both:
         return both
@@ -66,12 +67,17 @@ def _conflicts(host: str, time: Time, *, is_planned: bool) -> Iterator[Finding]:
         if not is_planned and not any(each.name in (PTP4L, PHC2SYS) for each in programs):
             continue
         names = " and ".join(each.words for each in programs)
+        pids = " ".join(str(each.pid) for each in programs)
         remedy = (
-            f"1. On {host}, find their units: `systemctl status {' '.join(str(each.pid) for each in programs)}`. 2. Stop and disable all but "
-            "one while no job runs. If chronyd is one of them, keep it."
+            f"1. On {host}, find their units: `systemctl status {pids}`. 2. Stop and disable all but one while no job runs. If chronyd is "
+            "one of them, keep it."
         )
         subject = SUBJECT if clock == SYSTEM_CLOCK else f"clock {clock}"
         yield Finding(STAGE, CHECK, host, subject, ERROR, f"{names} adjust {clock} at once", "one program for each clock", remedy)
+
+
+#: (status, observed, remedy) → the finding of a host.
+Make = Callable[[str, str, str], Finding]
 
 
 def _planned(host: str, intent: Intent, ptp: PtpIntent, facts: Facts, time: Time) -> Finding:
@@ -83,7 +89,6 @@ def _planned(host: str, intent: Intent, ptp: PtpIntent, facts: Facts, time: Time
     def finding(status: str, observed: str, remedy: str) -> Finding:
         return Finding(STAGE, CHECK, host, SUBJECT, status, observed, expected, remedy)
 
-    stage = f"run the host stage for {host} with `-e time_sync_ptp_allowed=true` while no job runs."
     if netdev is None:
         where = ptp["rail"] or ptp["interface"]
         return finding(UNKNOWN, f"{where} has no interface", f"Check the NIC of {where} on {host}: `ip link`.")
@@ -91,20 +96,28 @@ def _planned(host: str, intent: Intent, ptp: PtpIntent, facts: Facts, time: Time
         status, why = unfit
         remedy = f"1. On {host}, run `ethtool -T {netdev}`. 2. Use another NIC, or `timestamping: software` in rdma_host.time.ptp."
         return finding(status, why, remedy)
-    programs: list[ClockProgram] = [each for each in time.programs if each.name == PTP4L]
     unread = next((each.unread for each in time.programs if each.unread), None) or time.ptp_unread
-    if unread is not None:
-        return finding(UNKNOWN, unread, f"On {host}, run `systemctl status rdma-ptp@{netdev}` and `pmc -u -b 0 'GET PORT_DATA_SET'`.")
-    if time.ptp is None:
-        runs = any(unit.active for name, unit in (facts.units or {}).items() if name.startswith("rdma-ptp@"))
-        if programs or runs or facts.units is None:
-            return finding(UNKNOWN, "ptp4l was not asked", f"On {host}, run `pmc -u -b 0 'GET PORT_DATA_SET'` as root.")
-        return finding(ERROR, "ptp4l does not run", f"1. {stage.capitalize()} 2. Check `journalctl -u rdma-ptp@{netdev}`.")
+    if unread is not None or time.ptp is None:
+        status, why = (UNKNOWN, unread) if unread is not None else _without_answer(facts, time)
+        return finding(status, why, f"1. {_stage(host)} 2. On {host}, check `journalctl -u rdma-ptp@{netdev}`.")
     if time.ptp.domain != ptp["domain"]:
-        return finding(ERROR, f"ptp4l is in domain {time.ptp.domain}", f"Correct rdma_host.time.ptp.domain, or {stage}")
+        remedy = f"1. {_stage(host)} 2. If ptp4l is right, correct rdma_host.time.ptp.domain."
+        return finding(ERROR, f"ptp4l is in domain {time.ptp.domain}", remedy)
     if is_grandmaster:
         return _grandmaster(finding, host, time.ptp)
-    return _follower(finding, host, ptp, time, limit_ns)
+    return _follower(finding, host, ptp, time.ptp) or _chrony(finding, host, time, time.ptp, limit_ns)
+
+
+def _stage(host: str) -> str:
+    return f"Run the host stage for {host} with `-e time_sync_ptp_allowed=true` while no job runs."
+
+
+def _without_answer(facts: Facts, time: Time) -> tuple[str, str]:
+    """Return the status and the reason of a ptp4l that was not read: an error only if it is certain that none runs."""
+    runs = any(unit.active for name, unit in (facts.units or {}).items() if name.startswith("rdma-ptp@"))
+    if runs or facts.units is None or any(each.name == PTP4L for each in time.programs):
+        return UNKNOWN, "ptp4l was not asked"
+    return ERROR, "ptp4l does not run"
 
 
 def _unfit(ptp: PtpIntent, facts: Facts, netdev: str) -> tuple[str, str] | None:
@@ -121,10 +134,6 @@ def _unfit(ptp: PtpIntent, facts: Facts, netdev: str) -> tuple[str, str] | None:
     return None
 
 
-#: (status, observed, remedy) → the finding of a host.
-Make = Callable[[str, str, str], Finding]
-
-
 def _grandmaster(finding: Make, host: str, ptp: Ptp) -> Finding:
     states = sorted(set(ptp.ports.values()))
     if states == ["MASTER"]:
@@ -133,15 +142,15 @@ def _grandmaster(finding: Make, host: str, ptp: Ptp) -> Finding:
     return finding(ERROR, f"the port is {', '.join(states)}, not MASTER", remedy)
 
 
-def _follower(finding: Make, host: str, ptp: PtpIntent, time: Time, limit_ns: int) -> Finding:
-    """The finding of a host that follows a grandmaster. With software time stamps a port that works stays UNCALIBRATED (ptp.FEEDS)."""
-    seen = time.ptp
-    assert seen is not None
+def _follower(finding: Make, host: str, ptp: PtpIntent, seen: Ptp) -> Finding | None:
+    """The finding of a host that has no usable grandmaster; None if it has one.
+
+    With software time stamps a port that works stays UNCALIBRATED (ptp.FEEDS).
+    """
     software = ptp["timestamping"] == "software"
-    works = ["SLAVE"] if not software else ["UNCALIBRATED"]
     states = sorted(set(seen.ports.values()))
     source = f"host {ptp['grandmaster']}" if ptp["grandmaster"] else "the grandmaster"
-    if states not in (works, ["SLAVE"]) or not seen.present:
+    if states not in (["SLAVE"], ["UNCALIBRATED"] if software else ["SLAVE"]) or not seen.present:
         remedy = (
             f"1. Check {source}: ptp4l must run there in domain {ptp['domain']}, by {ptp['transport']}. "
             f"2. Let the switch forward PTP (UDP ports 319 and 320, or Ethernet type 0x88f7) on the port of {host}. "
@@ -153,19 +162,19 @@ def _follower(finding: Make, host: str, ptp: PtpIntent, time: Time, limit_ns: in
     if not software and not seen.tai:
         remedy = f"Set the grandmaster to PTP's time scale (TAI): chrony on {host} subtracts the leap seconds, 37 s, from its time."
         return finding(ERROR, f"{seen.grandmaster} does not use PTP's time scale", remedy)
+    return None
+
+
+def _chrony(finding: Make, host: str, time: Time, seen: Ptp, limit_ns: int) -> Finding:
+    """The finding of a host with a grandmaster: its offset, and whether chrony follows ptp4l."""
     observed = f"follows {seen.grandmaster}, off by {seen.offset_ns} ns"
     if abs(seen.offset_ns) > limit_ns:
         remedy = (
-            f"1. If ptp4l or chrony started in the last minutes, wait: chrony corrects the clock without a step. "
+            "1. If ptp4l or chrony started in the last minutes, wait: chrony corrects the clock without a step. "
             f"2. On {host}, check `chronyc sources` and `journalctl -u 'rdma-ptp@*'`. "
             "3. Give PTP its own priority on the switches, or raise rdma_host.time.ptp.max_offset_ns."
         )
         return finding(ERROR, observed, remedy)
-    return _chrony(finding, host, time, observed)
-
-
-def _chrony(finding: Make, host: str, time: Time, observed: str) -> Finding:
-    """The finding of a host whose ptp4l works: chrony follows it."""
     if time.chrony is None:
         why = time.chrony_unread or "chrony does not run"
         status = UNKNOWN if time.chrony_unread else ERROR

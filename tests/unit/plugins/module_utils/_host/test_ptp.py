@@ -182,9 +182,9 @@ def test_the_clock_that_a_program_adjusts(tmp_path: Path, line: str, clock: str)
 def test_a_file_of_another_form_is_named(tmp_path: Path) -> None:
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc/own.conf").write_text("[global]\n%%\n")
-    with pytest.raises(ParseError, match="/etc/own.conf: line 2: not an option of ptp4l: '%%'"):
+    with pytest.raises(ParseError, match=r"/etc/own\.conf: line 2: not an option of ptp4l: '%%'"):
         adjusted_clock("ptp4l", ["ptp4l", "-f", "/etc/own.conf"], SysRoot(str(tmp_path)), {})
-    with pytest.raises(ParseError, match="/etc/missing.conf: missing"):
+    with pytest.raises(ParseError, match=r"/etc/missing\.conf: missing"):
         adjusted_clock("ptp4l", ["ptp4l", "-f", "/etc/missing.conf"], SysRoot(str(tmp_path)), {})
 
 

@@ -34,7 +34,11 @@ from tests.unit.builders.garbled import read_or_refused
 DECODERS = [decode_driver, decode_link, decode_rings, decode_pause, decode_timestamping]
 #: ethtool's names of the bits of SOF_TIMESTAMPING_ (include/uapi/linux/net_tstamp.h).
 STAMPS = {
-    **{"hardware-transmit": 0, "software-transmit": 1, "hardware-receive": 2, "software-receive": 3, "software-system-clock": 4},
+    "hardware-transmit": 0,
+    "software-transmit": 1,
+    "hardware-receive": 2,
+    "software-receive": 3,
+    "software-system-clock": 4,
     "hardware-raw-clock": 6,
 }
 
@@ -235,7 +239,9 @@ def test_one_request_each(what: str, command: int, size_bytes: int, answer: byte
 
 
 @pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ENODEV, errno.EPERM, errno.EIO, errno.EINVAL])
-@pytest.mark.parametrize(("what", "size_bytes"), [("drvinfo", 196), ("link", 48), ("rings", 36), ("pause", 16), ("statistics", 20), ("timestamping", 44)])
+@pytest.mark.parametrize(
+    ("what", "size_bytes"), [("drvinfo", 196), ("link", 48), ("rings", 36), ("pause", 16), ("statistics", 20), ("timestamping", 44)]
+)
 def test_a_driver_that_does_not_answer(what: str, size_bytes: int, number: int) -> None:
     assert getattr(IoctlPort(Kernel((b"", size_bytes, number))), what)("eth1") is None
 

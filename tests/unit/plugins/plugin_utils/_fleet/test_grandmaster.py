@@ -17,7 +17,9 @@ from tests.unit.builders.known import known_of
 GM, OTHER, ME = "56fc6c.fffe.b69e69", "0c42a1.fffe.000001", "5efc9f.fffe.388131"
 
 
-def host(grandmaster: str | None = GM, *, state: str = "UNCALIBRATED", planned: str | None = None, identity: str = ME, domain: int = 0) -> Any:
+def host(
+    grandmaster: str | None = GM, *, state: str = "UNCALIBRATED", planned: str | None = None, identity: str = ME, domain: int = 0
+) -> Any:
     answer = {"ports": {"1": state}, "grandmaster": grandmaster, "identity": identity, "domain": domain}
     ptp = {"domain": domain, "grandmaster": planned}
     return {"intent": {"host": {"time": {"ptp": ptp}}}, "facts": {"time": {"ptp": None if grandmaster is None else answer}}}
