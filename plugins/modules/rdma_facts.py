@@ -335,6 +335,8 @@ ansible_facts:
                 - C(optic) is the optical module with C(temperature_celsius), C(voltage_volt) and, for each of its C(lanes),
                   C(rx_power_mw), C(tx_power_mw) and C(tx_bias_ma). Each has its C(value) and the thresholds of the module.
                   C(alarms) are the active alarms of the module.
+                - C(timestamping) has the time stamps that the interface supports, C(hardware) and C(software), and the number of the
+                  NIC's C(clock), V(null) without one.
               type: dict
               returned: success
         interfaces:
@@ -595,6 +597,11 @@ ansible_facts:
               interfaces with a clock.
             - C(clock_seconds) is the host's time at the reading. C(clocksource) has the C(current) and C(available) clock sources of the
               kernel. In the run folder, C(between_seconds) is the control node's clock before and after the reading.
+            - C(programs) are the running programs that can adjust a clock, with C(pid), C(name), the C(clock) that each adjusts (V("") for
+              none, V(null) if C(unread) is why it is not known), and whether the program is C(ours).
+            - C(ptp) is ptp4l's report with C(domain), the state of its C(ports), C(identity), C(grandmaster), C(offset_ns),
+              C(path_delay_ns), and whether a grandmaster is C(present), was C(measured), and uses C(tai). It is V(null) if ptp4l does not
+              run. C(ptp_unread) is why a running ptp4l does not answer.
           type: dict
           returned: success
         cpu:

@@ -135,9 +135,20 @@ class PcieIntent(TypedDict):
     acs: str
 
 
+class PtpIntent(TypedDict):
+    rail: str | None
+    interface: str | None
+    domain: int
+    transport: str
+    timestamping: str
+    max_offset_ns: int | None
+    grandmaster: str | None
+
+
 class TimeIntent(TypedDict):
     manage: bool
     servers: list[str]
+    ptp: PtpIntent | None
 
 
 class NetworkIntent(TypedDict):

@@ -50,6 +50,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._gpu.support import G
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import Cpu, read_cpu
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Load, read_load
 from ansible_collections.rdma.cluster.plugins.module_utils._host.memory import Filesystem, Memory, read_filesystems, read_memory
+from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp_files import TEMPLATE as PTP_TEMPLATE
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.installed import MPI_PACKAGES, NcclHost, read_nccl_host
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import EthtoolPort
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool_ioctl import IoctlPort
@@ -196,7 +197,7 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
     ipv4 = {name: entry.ipv4 for name, entry in addresses.items()}
     if "host" in asked.subset:
         planned = [unit_of(name) for name in roce_interfaces(netdevs, devices)] if "qos" in asked.subset else []
-        units = sorted({*planned, *enabled_instances(sys, TEMPLATE)})
+        units = sorted({*planned, *enabled_instances(sys, TEMPLATE), *enabled_instances(sys, PTP_TEMPLATE)})
         parts.update(_host(sys, runner, asked, ipv4, units))
     subset = asked.subset - (LIVE if runner is None else frozenset())
     nics = read_nics(sys, pci, {device.pci.address for device in devices.values() if device.pci is not None})

@@ -34,6 +34,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import (
     read_running_services,
     read_service_limits,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp import ClockProgram, Ptp, read_programs, read_ptp
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import BootValue, boot_values, live_values
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import parse_nccl_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import Ethtool, EthtoolPort, read_ethtool
@@ -117,6 +118,7 @@ class Time:
 
     hardware_clocks: interface → the clock of its NIC, for those that have one. chrony_unread: why a running chrony does not answer.
     clock_seconds: the time of day, since 1970; None for a captured tree. clocksource: the clock source of the kernel.
+    programs: those that run and can adjust a clock. ptp: ptp4l's report, None if it does not run; ptp_unread: why it does not answer.
     """
 
     synchronized: bool | None
@@ -125,6 +127,9 @@ class Time:
     chrony_unread: str | None = None
     clock_seconds: float | None = None
     clocksource: ClockSource | None = None
+    programs: list[ClockProgram] = field(default_factory=list)
+    ptp: Ptp | None = None
+    ptp_unread: str | None = None
 
 
 def parse_uptime(text: str) -> float:
@@ -149,7 +154,12 @@ def read_boot(sys: SysRoot) -> Boot:
 def read_time(sys: SysRoot, runner: Runner | None) -> Time:
     clock_seconds = time.time() if runner is not None else None
     chrony, unread = read_chrony(sys, runner)
-    return Time(read_synchronized(runner), chrony, read_hardware_clocks(sys), unread, clock_seconds, read_clocksource(sys))
+    nic_clocks = read_hardware_clocks(sys)
+    programs = read_programs(sys, nic_clocks)
+    ptp, ptp_unread = read_ptp(sys, runner, programs)
+    return Time(
+        read_synchronized(runner), chrony, nic_clocks, unread, clock_seconds, read_clocksource(sys), programs, ptp, ptp_unread
+    )  # fmt: skip
 
 
 def read_nccl_files(sys: SysRoot, files: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -97,11 +97,23 @@ class Pause:
 
 
 @dataclass(frozen=True)
+class Timestamping:
+    """The time stamps of packets that an interface supports, for PTP (`ethtool -T`). hardware, software: both of sent and received ones.
+
+    clock: the number of the NIC's clock (/dev/ptpN), None without one.
+    """
+
+    hardware: bool
+    software: bool
+    clock: int | None
+
+
+@dataclass(frozen=True)
 class Ethtool:
     """One port. counters: without those of single queues and CPUs, none if the driver has none.
 
     optic: None if there is no module, or if it could not be read: then unread has the reason under "module". unread: failed requests
-    ("statistics", "rings", "pause", "link", "module") with the message of the kernel or the tool.
+    ("statistics", "rings", "pause", "link", "module", "timestamping") with the message of the kernel or the tool.
     """
 
     driver: str | None
@@ -118,6 +130,7 @@ class Ethtool:
     counters: dict[str, int]
     optic: Optic | None
     unread: dict[str, str] = field(default_factory=dict)
+    timestamping: Timestamping | None = None
 
 
 class EthtoolPort(Protocol):
@@ -138,6 +151,9 @@ class EthtoolPort(Protocol):
     def statistics(self, name: str) -> dict[str, int] | None:
         """Return all of its counters, including those of single queues."""
 
+    def timestamping(self, name: str) -> Timestamping | None:
+        """Return the time stamps that it supports."""
+
     def has_module(self, name: str) -> bool:
         """Return whether the driver reports a module in its cage; False also if it does not answer."""
 
@@ -153,7 +169,7 @@ def is_per_queue(name: str) -> bool:
 def read_ethtool(port: EthtoolPort, runner: Runner | None, name: str) -> Ethtool | None:
     """Return everything about one interface; None if it does not exist. Without a runner its module is not read."""
     driver, link, counters = port.drvinfo(name), port.link(name), port.statistics(name)
-    rings, pause = port.rings(name), port.pause(name)
+    rings, pause, timestamping = port.rings(name), port.pause(name), port.timestamping(name)
     optic, why_not = _read_optic(port, runner, name, driver, link)
     failed = {request: reason for request, reason in port.failed(name).items() if request != "module"}
     unread = {**failed, **({"module": why_not} if why_not else {})}
@@ -174,6 +190,7 @@ def read_ethtool(port: EthtoolPort, runner: Runner | None, name: str) -> Ethtool
         counters={key: value for key, value in (counters or {}).items() if not is_per_queue(key)},
         optic=optic,
         unread=unread,
+        timestamping=timestamping,
     )
 
 

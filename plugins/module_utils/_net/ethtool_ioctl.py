@@ -20,11 +20,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import DriverInfo, LinkSettings, Pause, Rings
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import DriverInfo, LinkSettings, Pause, Rings, Timestamping
 
 SIOCETHTOOL = 0x8946
 GDRVINFO, GRINGPARAM, GPAUSEPARAM, GSTRINGS, GSTATS = 0x03, 0x10, 0x12, 0x1B, 0x1D
-GSSET_INFO, GMODULEINFO, GLINKSETTINGS = 0x37, 0x42, 0x4C
+GSSET_INFO, GET_TS_INFO, GMODULEINFO, GLINKSETTINGS = 0x37, 0x41, 0x42, 0x4C
 SS_STATS = 1
 #: The request that each command makes, as EthtoolPort names it.
 _REQUESTS = {
@@ -33,6 +33,7 @@ _REQUESTS = {
     GPAUSEPARAM: "pause",
     GMODULEINFO: "module",
     GLINKSETTINGS: "link",
+    GET_TS_INFO: "timestamping",
     **dict.fromkeys((GSTRINGS, GSTATS, GSSET_INFO), "statistics"),
 }
 #: The driver does not support it, or the interface does not exist (net/ethtool/ioctl.c of Linux, and drivers that answer EINVAL).
@@ -52,6 +53,9 @@ _RINGS = struct.Struct("=9I")
 _PAUSE = struct.Struct("=4I")
 _SSET = struct.Struct("=2IQI")
 _MODULE = struct.Struct("=11I")
+_TS_INFO = struct.Struct("=2Ii8I")
+# SOF_TIMESTAMPING_ of include/uapi/linux/net_tstamp.h: what sends, receives and reports a stamp of a kind.
+_TS_HARDWARE, _TS_SOFTWARE = 1 << 0 | 1 << 2 | 1 << 6, 1 << 1 | 1 << 3 | 1 << 4
 _STRINGS = struct.Struct("=3I")
 _STATISTICS = struct.Struct("=2I")
 _SUPPORTS = ("priv-flags", "statistics", "test", "eeprom-access", "register-dump")
@@ -114,6 +118,13 @@ def decode_rings(data: bytes) -> Rings:
 def decode_pause(data: bytes) -> Pause:
     """Decode struct ethtool_pauseparam."""
     return Pause(*(bool(field) for field in _unpack(_PAUSE, data)[1:]))
+
+
+def decode_timestamping(data: bytes) -> Timestamping:
+    """Decode struct ethtool_ts_info; the number of a missing clock is -1."""
+    flags, clock = _unpack(_TS_INFO, data)[1:3]
+    hardware, software = (flags & kind == kind for kind in (_TS_HARDWARE, _TS_SOFTWARE))
+    return Timestamping(hardware, software, clock if clock >= 0 else None)
 
 
 def decode_statistics(strings: bytes, statistics: bytes) -> dict[str, int] | None:
@@ -199,6 +210,11 @@ class IoctlPort:
         """Return whether it sends and obeys global pause."""
         answer = self._ask(name, GPAUSEPARAM, _PAUSE.size)
         return decode_pause(answer) if answer is not None else None
+
+    def timestamping(self, name: str) -> Timestamping | None:
+        """Return the time stamps that it supports."""
+        answer = self._ask(name, GET_TS_INFO, _TS_INFO.size)
+        return decode_timestamping(answer) if answer is not None else None
 
     def statistics(self, name: str) -> dict[str, int] | None:
         """Return all of its counters, including those of single queues."""

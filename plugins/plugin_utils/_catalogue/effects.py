@@ -320,6 +320,18 @@ EFFECTS = (
         "rdma_host.time.manage",
     ),
     Effect("time_sync", "restarts chrony, which may step the clock", (SYSTEMD,), IDLE, "time_sync_restart_allowed"),
+    Effect(
+        "time_sync",
+        "installs linuxptp, starts ptp4l on the interface of `rdma_host.time.ptp`, and restarts chrony, which then corrects the clock to "
+        "PTP without a step",
+        (
+            *("ansible.builtin.package", "rdma.cluster.managed_files", "ansible.builtin.lineinfile", "ansible.builtin.command"),
+            SYSTEMD,
+        ),
+        ALLOWED,
+        "time_sync_ptp_allowed",
+        f"{IN_USE}; another program that adjusts a clock",
+    ),
 )
 
 INTRODUCTION = """\

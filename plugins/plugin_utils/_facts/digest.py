@@ -30,6 +30,8 @@ DISTRIBUTION = ("id", "version_id", "like", "packages", "family")
 LOAD = ("gpu_processes", "jobs")
 #: The host's time of day, and the control node's before and after it was read.
 CLOCK = ("clock_seconds", "between_seconds")
+#: The clocks that are compared: also the grandmaster of PTP.
+CLOCKS = (*CLOCK, "ptp")
 
 
 def digest(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,8 +66,8 @@ def comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
 
     For each interface: its speed, its maximum speed, its largest MTU and whether its NIC has priorities. For each port: speed ("NDR") and
     active_mtu_bytes, on InfiniBand its P_Keys. For each device: its MRRS and the bridges ("hops") shared with another one. Also the host's
-    clock; GPUs, their distance to each device, and the paths of GPUDirect; NCCL, its files and the session that its sockets follow; the
-    addresses of all interfaces, without 127.0.0.0/8.
+    clock and ptp4l's report; GPUs, their distance to each device, and the paths of GPUDirect; NCCL, its files and the session that its
+    sockets follow; the addresses of all interfaces, without 127.0.0.0/8.
     """
     kept = digest(facts)
     for name, netdev in facts["netdevs"].items():
@@ -88,7 +90,7 @@ def comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
         "iommu": _without_none(_kept(facts.get("iommu") or {}, ("virtual_machine",))),
         "qos": qos and {name: _kept(state, ("backend",)) for name, state in qos.items()},
         "interfaces": _addresses(facts.get("interfaces") or {}),
-        "time": _kept(facts.get("time") or {}, CLOCK),
+        "time": _kept(facts.get("time") or {}, CLOCKS),
     }
 
 

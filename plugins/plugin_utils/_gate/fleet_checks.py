@@ -18,6 +18,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import f
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.alike import check_alike, check_duplicates
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.clock import check_clocks
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.grandmaster import check_grandmasters
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.intents import check_fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import alike_kind, alike_variables
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs
@@ -42,12 +43,17 @@ def _network(hosts: Mapping[str, Known]) -> dict[str, list[Finding]]:
     return {host: [*found, *duplicates[host]] for host, found in check_alike(hosts, "network").items()}
 
 
+def _host(hosts: Mapping[str, Known]) -> dict[str, list[Finding]]:
+    grandmasters = check_grandmasters(hosts)
+    return {host: [*found, *grandmasters[host]] for host, found in check_clocks(hosts).items()}
+
+
 #: Stage → the checks that compare hosts, in one pass. The stages fabric and pairs have their own.
 FLEET_CHECKS: dict[str, FleetCheck] = {
     "preflight": check_fleet,
     "driver": lambda hosts: check_alike(hosts, "driver"),
     "link": lambda hosts: check_alike(hosts, "link"),
-    "host": check_clocks,
+    "host": _host,
     "network": _network,
     "nccl": _nccl,
 }

@@ -24,6 +24,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.next_k
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.gpu.gpu import check_gpu
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.host import check_host, check_limits, check_memory
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import check_pcie_tuning, planned_mrrs_bytes
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.ptp import check_ptp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.tuning import check_clocksource, check_cpu, check_rings, check_time
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.counters import check_counters
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.link import check_link
@@ -124,6 +125,7 @@ def _host(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
         *check_pcie_tuning(host, intent, facts),
         *check_time(host, facts, threshold(intent, "host.time")),
         *check_clocksource(host, facts),
+        *check_ptp(host, intent, facts),
         *check_memory(host, facts, threshold(intent, "host.memory"), threshold(intent, "host.shm")),
     ]
 

@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import R
 from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.requests import firmware_differs, firmware_requests
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import derive
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.install import nccl_install
-from ansible_collections.rdma.cluster.plugins.plugin_utils._plan import differences, host
+from ansible_collections.rdma.cluster.plugins.plugin_utils._plan import differences, host, ptp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.gpudirect import gpudirect_differs, gpudirect_path
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.differs import qos_differs, qos_nics
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
@@ -51,6 +51,7 @@ def host_plan(name: str, intent: Intent, facts: RunFacts, permits: Permits) -> d
         "cpu": host.cpu_differs(intent, facts),
         "irqbalance": host.irqbalance_differs(intent, facts),
         "time": host.time_differs(intent, facts),
+        "ptp": ptp.ptp_differs(name, intent, facts),
         "network": differences.network_differs(intent, facts),
         "firewall": differences.firewall_differs(intent, facts),
         "qos": qos_differs(intent, facts, toggle_allowed=permits[LINK_TOGGLE]),
@@ -72,6 +73,7 @@ def host_plan(name: str, intent: Intent, facts: RunFacts, permits: Permits) -> d
             "pcie": {**host.pcie_settings(intent, facts, **pcie), "withheld": host.pcie_withheld(intent, facts, **pcie)},
             "cpu": dict(intent["host"]["cpu"]),
             "time": host.time_content(intent),
+            "ptp": ptp.ptp_settings(name, intent, facts),
             "network": differences.network_rails(intent, facts),
             "network_manager": differences.network_manager(intent, facts),
             "firewall": differences.firewall_settings(intent, facts),

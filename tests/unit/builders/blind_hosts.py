@@ -248,6 +248,7 @@ REQUESTS = {
     ioctl.GSSET_INFO: "statistics",
     ioctl.GMODULEINFO: "module",
     ioctl.GLINKSETTINGS: "link",
+    ioctl.GET_TS_INFO: "timestamping",
 }
 STATISTICS = ("rx_discards_phy", "link_down_events_phy", "rx_symbol_err_phy", "rx_prio3_bytes", "tx_prio3_bytes", "rx_prio3_pause")
 _WORDS = 4
@@ -266,6 +267,7 @@ def _answer(command: int, message: bytes) -> bytes:
         ioctl.GSTRINGS: struct.pack("=3I", command, ioctl.SS_STATS, len(STATISTICS)) + names,
         ioctl.GSTATS: struct.pack(f"=2I{len(STATISTICS)}Q", command, len(STATISTICS), *(0 for _name in STATISTICS)),
         ioctl.GMODULEINFO: struct.pack("=11I", command, 4, 512, *(0,) * 8),
+        ioctl.GET_TS_INFO: struct.pack("=2Ii8I", command, 0x5F, 0, 3, *(0,) * 3, 3, *(0,) * 3),
     }[command]
 
 

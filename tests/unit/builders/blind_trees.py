@@ -19,6 +19,8 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, with_block
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.install import request_id
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Asked
+from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp_files import CONFIG as PTP_CONFIG
+from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp_files import PtpRequest, ptp_files
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.networkd import path_of, render
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import FIRST_TABLE
@@ -171,9 +173,25 @@ def _dcb(root: Path) -> Host:
     answers["systemctl", "show"] = answers["systemctl", "show"].replace(
         "Id=nftables.service\nActiveState=inactive", "Id=nftables.service\nActiveState=active"
     )
+    answers["systemctl", "show"] += "\nId=rdma-ptp@ens1np0.service\nActiveState=active\nUnitFileState=enabled\n"
+    answers["pmc",] = (FIXTURES / "ptp/3.1.1-slave.txt").read_text(encoding="utf-8")
+    answers["chronyc",] = (FIXTURES / "chrony/4.3-ptp.csv").read_text(encoding="utf-8")
     variables = {**_common("roce", "2.20.5"), "rdma_roce": {"cable_length_m": 7, "dcqcn": {"rpg_ai_rate": 5}}}
     variables["rdma_gpudirect"] = {"path": "dmabuf"}
-    return _finished("dcb", root, text, variables, answers)
+    ptp = {"rail": "rail0", "domain": 24, "timestamping": "software"}
+    variables["rdma_host"] = {**variables["rdma_host"], "time": {"manage": True, "ptp": ptp}}
+    return _finished("dcb", root, text + _ptp(root), variables, answers)
+
+
+def _ptp(root: Path) -> str:
+    """A ptp4l that hands its measurements to a chronyd."""
+    for pid, line in {77: "/usr/sbin/chronyd -F 1", 78: f"/usr/sbin/ptp4l -f {PTP_CONFIG} -i ens1np0"}.items():
+        (root / f"proc/{pid}").mkdir(parents=True)
+        (root / f"proc/{pid}/cmdline").write_bytes(line.replace(" ", "\0").encode() + b"\0")
+    request = PtpRequest("ens1np0", NICS[0], 24, "UDPv4", False, False, "chrony.service")
+    for file in ptp_files(request):
+        _write(root, file)
+    return "/proc/77/comm: chronyd\n/proc/78/comm: ptp4l\n"
 
 
 def _ruleset() -> str:

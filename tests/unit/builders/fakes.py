@@ -65,7 +65,7 @@ class SilentPort:
     def drvinfo(self, name: str) -> None:
         """Nothing."""
 
-    link = rings = pause = statistics = drvinfo
+    link = rings = pause = statistics = timestamping = drvinfo
 
     def has_module(self, name: str) -> bool:
         return False

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import Cpu
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CpuRequest, cpu_differences
 from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import LimitsRequest, LoginLimit, Memlock
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
 
 
 def cpu_request(intent: Intent) -> CpuRequest:
@@ -46,3 +48,13 @@ def limits_request(intent: Intent) -> LimitsRequest:
 def memlock_of(limit: Memlock | LoginLimit | None) -> Memlock:
     """The memory that a service or a login may lock; not unlimited if it is not known."""
     return limit if isinstance(limit, Memlock) else Memlock(unlimited=bool(limit and limit.unlimited), bytes=None)
+
+
+def ptp_netdev(intent: Intent, facts: Facts) -> str | None:
+    """The interface that carries PTP; None without planned PTP, or if the host does not have it."""
+    ptp = intent["host"]["time"]["ptp"]
+    if ptp is None:
+        return None
+    if ptp["interface"] is not None:
+        return ptp["interface"] if facts.interfaces is None or ptp["interface"] in facts.interfaces else None
+    return next((rail.netdev for rail in resolve(intent["rails"], facts) if rail.name == ptp["rail"]), None)

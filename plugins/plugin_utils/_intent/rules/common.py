@@ -7,10 +7,10 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent, Rail
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent, PtpIntent, Rail, TimeIntent
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import hint
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import ROCE_HEADERS_BYTES, rdma_mtu_bytes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import all_checks
@@ -90,10 +90,30 @@ def _gateway_problems(rail: Rail) -> Iterator[tuple[str, str, str]]:
             yield "routes", f"has {route}, which is in the rail's own subnet {own.network}", "subnets behind the gateway"
 
 
+def _ptp_problems(time: TimeIntent, ptp: PtpIntent, rails: Sequence[Rail] | None) -> Iterator[tuple[str, str, str]]:
+    """Yield (key, message, expected) for rdma_host.time.ptp. rails: None if the rails have problems of their own."""
+    if not time["manage"]:
+        yield "", "is given, but `manage` is false: chrony takes the time from PTP", "rdma_host.time.manage: true"
+    if ptp["rail"] is not None and ptp["interface"] is not None:
+        yield "interface", f"is {ptp['interface']}, but a rail is given too", "a rail or an interface"
+    elif ptp["rail"] is None and ptp["interface"] is None:
+        yield "rail", "is missing, and so is `interface`", "a rail or an interface"
+    if ptp["rail"] is not None and rails is not None:
+        rail = next((each for each in rails if each["name"] == ptp["rail"]), None)
+        if rail is None:
+            words = hint(ptp["rail"], [each["name"] for each in rails], "rails")
+            yield "rail", f"is {ptp['rail']}, which is not a rail of this host: {words}", words
+        elif rail["link_layer"] != "roce":
+            yield "rail", f"is {ptp['rail']}, which is InfiniBand: PTP needs Ethernet", "a RoCE rail, or an Ethernet interface"
+    if ptp["grandmaster"] is not None and ptp["timestamping"] == "hardware":
+        message = f"is {ptp['grandmaster']}, but with hardware time stamps it would give out its NIC's clock, which nothing sets"
+        yield "grandmaster", message, "timestamping: software, or another device as the grandmaster"
+
+
 #: The sections with rules of their own, each in a method of Rules.
 RULED = (
     "rdma_fabric", "rdma_driver", "rdma_roce", "rdma_partitions", "rdma_nccl", "rdma_gate", "rdma_checks", "rdma_pairs",
-    "rdma_collectives",
+    "rdma_collectives", "rdma_host",
 )  # fmt: skip
 
 
@@ -226,6 +246,15 @@ class Rules:
             found += nccl_rail_problems(self.intent)
         for path, message, expected in found:
             self.add(f"rdma_nccl.{path}", message, VALUE, expected, _key(self.given["rdma_nccl"], path.split(".")[0]))
+
+    def host(self) -> None:
+        time = self.intent["host"]["time"]
+        if time["ptp"] is None:
+            return
+        given = self.given["rdma_host"]["time"]["ptp"]
+        for key, message, expected in _ptp_problems(time, time["ptp"], self.intent["rails"] if "rdma_rails" in self.sound else None):
+            where = ".".join(filter(None, ("rdma_host.time.ptp", key)))
+            self.add(where, message, VALUE, expected, given.get(key, given))
 
     def gate(self) -> None:
         gate, where = self.intent["gate"], "rdma_gate.max_failed_percent"

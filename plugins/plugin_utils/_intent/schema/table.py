@@ -17,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
     DATE,
     GUID,
     HOST,
+    INTERFACE,
     MAC,
     NAME,
     PCI,
@@ -32,6 +33,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
     keys,
     named,
     number,
+    optional,
     text,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.driver import SECTIONS as DRIVER_SECTIONS
@@ -86,6 +88,22 @@ RAIL = keys(
     ),
     soft=flag("Create a Soft-RoCE device on this NIC.", False),
     ipoib=IPOIB,
+)
+PTP = keys(
+    "Follow a grandmaster by PTP (IEEE 1588); chrony then takes the time from ptp4l. It needs `manage: true` and `time_sync_ptp_allowed`. "
+    "Without it, PTP stays as it is.",
+    rail=text("The RoCE rail that carries PTP. Either this or `interface`.", NAME),
+    interface=text("The interface that carries PTP, for one that is not a rail.", INTERFACE),
+    domain=integer("The PTP domain.", 0, 127, default=0),
+    transport=choice("`UDPv4`: UDP ports 319 and 320, which need an address; `L2`: Ethernet frames.", "UDPv4", "UDPv4", "L2"),
+    timestamping=choice(
+        "`hardware`: the NIC stamps packets with its own clock (PHC), and chrony follows that clock; `software`: the kernel stamps them.",
+        "hardware",
+        "hardware",
+        "software",
+    ),
+    max_offset_ns=integer("Largest offset to the grandmaster, in ns. Without it, 1000 by `hardware` and 100000 by `software`.", 1, 10**9),
+    grandmaster=text("The host that is the grandmaster, with `software` only. Without it, the grandmaster is another device.", HOST),
 )
 RULE = keys(
     "What this site makes of one check.",
@@ -155,6 +173,7 @@ SECTIONS: dict[str, Section] = {
                 "Clock synchronization.",
                 manage=flag("Install chrony and keep it running.", False),
                 servers=Key((list,), "Time servers, in addition to those of the distribution.", each=text("A server.", HOST)),
+                ptp=optional(PTP),
             ),
             network=keys(
                 "The network manager that configures the rails at boot.",

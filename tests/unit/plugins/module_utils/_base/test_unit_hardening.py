@@ -15,6 +15,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Completed
 from ansible_collections.rdma.cluster.plugins.module_utils._host import cpu_ensure
+from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp_files import PtpRequest
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.unit import PAIRS_FOLDER, PairUnit
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import service
 from ansible_collections.rdma.cluster.plugins.module_utils._qos import service as qos_service
@@ -50,6 +51,8 @@ UNITS = {
     service.UNIT: service.UNIT_TEXT,
     soft_links.UNIT: soft_links.UNIT_TEXT,
     "rdma-qos@ens1.service": qos_service.UNIT_TEXT,
+    "rdma-ptp@ens1.service": PtpRequest("ens1", None, 0, "UDPv4", False, False, "chrony.service").unit_text,
+    "rdma-ptp@ens2.service": PtpRequest("ens2", None, 0, "UDPv4", True, False, "chrony.service").unit_text,
     "rdma-pairs-S-1.service": pair_runner(),
 }
 
@@ -102,4 +105,4 @@ def test_every_unit_file_that_a_module_writes_is_rated_here() -> None:
         for path in MODULE_UTILS.rglob("*.py")
         if re.search(r"^ExecStart=/", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
-    assert found == {"_host/cpu_ensure.py", "_pcie_tuning/service.py", "_rdma/soft_links.py", "_qos/service.py"}
+    assert found == {"_host/cpu_ensure.py", "_host/ptp_files.py", "_pcie_tuning/service.py", "_rdma/soft_links.py", "_qos/service.py"}

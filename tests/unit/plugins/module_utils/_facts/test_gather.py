@@ -37,6 +37,9 @@ NO_TIME = {
     "chrony_unread": None,
     "clock_seconds": None,
     "clocksource": None,
+    "programs": [],
+    "ptp": None,
+    "ptp_unread": None,
 }
 IP = ["ip", "-json", "-details", "address", "show"]
 SERVICE_LIMITS = ["systemd-run", "--quiet", "--wait", "--pipe", "--collect", "cat", "/proc/self/limits"]

@@ -18,6 +18,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import (
     LinkSettings,
     Pause,
     Rings,
+    Timestamping,
     is_per_queue,
     read_ethtool,
 )
@@ -26,6 +27,7 @@ from tests.unit.builders.fakes import FakeRunner
 ASK = ["ethtool", "-m", "eth1"]
 MODULE = "\tIdentifier                                : 0x11 (QSFP28)\n\tVendor name                               : Acme\n"
 CX7 = DriverInfo("mlx5_core", "6.8.0", "28.39.1002 (MT_0000000838)", "0000:18:00.0", None, {"statistics": True})
+STAMPS = Timestamping(hardware=True, software=True, clock=3)
 LINK = LinkSettings(400000, "full", True, "FIBRE", [100000, 200000, 400000])
 
 
@@ -64,6 +66,10 @@ class FakePort:
 
     def statistics(self, name: str) -> dict[str, int] | None:
         return self._answer("statistics", name)
+
+    def timestamping(self, name: str) -> Timestamping | None:
+        assert name == "eth1"
+        return STAMPS
 
     def has_module(self, name: str) -> bool:
         assert name == "eth1"
@@ -125,6 +131,7 @@ def test_everything_that_a_driver_reports() -> None:
         pause=Pause(False, True, False),
         counters={"rx_prio3_pause": 5},
         optic=None,
+        timestamping=STAMPS,
     )
 
 
@@ -136,7 +143,7 @@ def test_a_driver_that_reports_only_its_counters() -> None:
     read = read_ethtool(FakePort(None, link=None, statistics={"rx_packets": 1}), None, "eth1")
     assert read is not None
     reported = {key: value for key, value in asdict(read).items() if value is not None}
-    assert reported == {"supported_speeds_mbps": [], "counters": {"rx_packets": 1}, "unread": {}}
+    assert reported == {"supported_speeds_mbps": [], "counters": {"rx_packets": 1}, "unread": {}, "timestamping": asdict(STAMPS)}
 
 
 def test_the_module_is_asked_where_there_is_one() -> None:

@@ -10,6 +10,7 @@ import errno
 import os
 import struct
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._net import ethtool_ioctl
-from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import DriverInfo, LinkSettings, Pause, Rings
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import DriverInfo, LinkSettings, Pause, Rings, Timestamping
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool_ioctl import (
     LINK_MODES_MBPS,
     IoctlPort,
@@ -26,10 +27,23 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool_ioctl im
     decode_pause,
     decode_rings,
     decode_statistics,
+    decode_timestamping,
 )
 from tests.unit.builders.garbled import read_or_refused
 
-DECODERS = [decode_driver, decode_link, decode_rings, decode_pause]
+DECODERS = [decode_driver, decode_link, decode_rings, decode_pause, decode_timestamping]
+#: ethtool's names of the bits of SOF_TIMESTAMPING_ (include/uapi/linux/net_tstamp.h).
+STAMPS = {
+    "hardware-transmit": 0,
+    "software-transmit": 1,
+    "hardware-receive": 2,
+    "software-receive": 3,
+    "software-system-clock": 4,
+    "hardware-raw-clock": 6,
+}
+
+
+FIXTURES = Path(__file__).parents[3] / "fixtures"
 
 
 def words(*numbers: int) -> bytes:
@@ -215,6 +229,7 @@ def test_a_driver_without_counters(mask: int, count: int) -> None:
         ("drvinfo", 0x03, 196, DRVINFO, decode_driver(DRVINFO)),
         ("rings", 0x10, 36, words(0x10, 2, 0, 0, 2, 1, 0, 0, 1), Rings(1, 1, 2, 2)),
         ("pause", 0x12, 16, words(0x12, 1, 1, 1), Pause(True, True, True)),
+        ("timestamping", 0x41, 44, words(0x41, 0x5F, 3, 3, 0, 0, 0, 3, 0, 0, 0), Timestamping(True, True, 3)),
     ],
 )
 def test_one_request_each(what: str, command: int, size_bytes: int, answer: bytes, expected: object) -> None:
@@ -224,7 +239,9 @@ def test_one_request_each(what: str, command: int, size_bytes: int, answer: byte
 
 
 @pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ENODEV, errno.EPERM, errno.EIO, errno.EINVAL])
-@pytest.mark.parametrize(("what", "size_bytes"), [("drvinfo", 196), ("link", 48), ("rings", 36), ("pause", 16), ("statistics", 20)])
+@pytest.mark.parametrize(
+    ("what", "size_bytes"), [("drvinfo", 196), ("link", 48), ("rings", 36), ("pause", 16), ("statistics", 20), ("timestamping", 44)]
+)
 def test_a_driver_that_does_not_answer(what: str, size_bytes: int, number: int) -> None:
     assert getattr(IoctlPort(Kernel((b"", size_bytes, number))), what)("eth1") is None
 
@@ -248,6 +265,21 @@ def test_this_kernel_knows_no_such_interface(name: str) -> None:
 def test_a_name_is_never_cut_to_that_of_another_interface(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ethtool_ioctl.fcntl, "ioctl", lambda *arguments: pytest.fail(f"the kernel was asked: {arguments}"))
     assert IoctlPort().pause("sixteen_bytes_16") is None
+
+
+def test_the_time_stamps_of_an_interface_are_those_that_ethtool_prints() -> None:
+    printed = FIXTURES.joinpath("ptp/6.1-ethtool-T-veth.txt").read_text(encoding="ascii")
+    flags = sum(1 << bit for name, bit in STAMPS.items() if f"\t{name}\n" in printed)
+    assert "PTP Hardware Clock: none\n" in printed
+    assert decode_timestamping(words(0x41, flags, 0xFFFFFFFF) + bytes(32)) == Timestamping(hardware=False, software=True, clock=None)
+    assert decode_timestamping(words(0x41, 0x5F & ~2, 0) + bytes(32)) == Timestamping(hardware=True, software=False, clock=0)
+    assert decode_timestamping(words(0x41, 0x5F & ~4, 0) + bytes(32)).hardware is False
+
+
+def test_the_loopback_of_this_kernel_has_no_clock() -> None:
+    seen = IoctlPort().timestamping("lo")
+    assert seen is not None
+    assert (seen.hardware, seen.clock) == (False, None)
 
 
 def test_the_loopback_of_this_kernel_has_no_rings() -> None:

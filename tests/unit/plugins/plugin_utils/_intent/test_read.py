@@ -96,7 +96,7 @@ def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
         "rings": {"rx": None, "tx": None},
         "pcie": {"mrrs_bytes": "auto", "acs": "auto"},
         "cpu": {"governor": None, "max_cstate_latency_us": None, "irqbalance": None},
-        "time": {"manage": False, "servers": []},
+        "time": {"manage": False, "servers": [], "ptp": None},
         "network": {"backend": "auto"},
     }
     assert intent["roce"] is None
@@ -388,6 +388,43 @@ def test_two_rails_that_claim_one_route() -> None:
 def test_a_guid_in_each_form(given: str) -> None:
     rail = {"name": "rail0", "nic": {"guid": given}, "link_layer": "infiniband"}
     assert normalize({"rdma_rails": [rail]})["rails"][0]["nic"] == {"guid": "0x0c42a103007aca90"}
+
+
+PTPS: list[tuple[dict[str, Any], str]] = [
+    ({}, "rdma_host.time.ptp.rail is missing, and so is `interface`"),
+    ({"rail": "rail0", "interface": "eth1"}, "rdma_host.time.ptp.interface is eth1, but a rail is given too"),
+    ({"rail": "rial0"}, "rdma_host.time.ptp.rail is rial0, which is not a rail of this host: did you mean 'rail0'?"),
+    ({"rail": "rail9", "domain": 128}, "rdma_host.time.ptp.domain must be at most 127"),
+    ({"rail": "rail0", "transport": "UDPv6"}, "rdma_host.time.ptp.transport must be one of UDPv4, L2"),
+    ({"rail": "rail0", "max_offset": 1}, "rdma_host.time.ptp has no key 'max_offset': did you mean 'max_offset_ns'?"),
+    ({"rail": "rail0", "grandmaster": "node1"}, "rdma_host.time.ptp.grandmaster is node1, but with hardware time stamps"),
+    ({"interface": "eth1/x"}, "rdma_host.time.ptp.interface must be an interface name"),
+]
+
+
+@pytest.mark.parametrize(("ptp", "expected"), PTPS)
+def test_ptp_that_cannot_be(ptp: dict[str, Any], expected: str) -> None:
+    found = problems(lambda variables: variables.update(rdma_host={"time": {"manage": True, "ptp": ptp}}))
+    assert [str(problem) for problem in found if str(problem).startswith(expected)], [str(each) for each in found]
+
+
+def test_ptp_on_an_infiniband_rail_or_without_chrony() -> None:
+    def change(variables: dict[str, Any]) -> None:
+        variables["rdma_rails"][0].update(link_layer="infiniband", soft=False)
+        variables["rdma_host"] = {"time": {"ptp": {"rail": "rail0"}}}
+
+    found = [str(each) for each in problems(change)]
+    assert any(each.startswith("rdma_host.time.ptp is given, but `manage` is false") for each in found), found
+    assert any(each.startswith("rdma_host.time.ptp.rail is rail0, which is InfiniBand: PTP needs Ethernet") for each in found), found
+
+
+def test_ptp_has_defaults_only_where_it_is_given() -> None:
+    assert normalize(copy.deepcopy(GOOD))["host"]["time"]["ptp"] is None
+    given = {**copy.deepcopy(GOOD), "rdma_host": {"time": {"manage": True, "ptp": {"rail": "rail0"}}}}
+    assert normalize(given)["host"]["time"]["ptp"] == {
+        "rail": "rail0", "interface": None, "domain": 0, "transport": "UDPv4", "timestamping": "hardware", "max_offset_ns": None,
+        "grandmaster": None,
+    }  # fmt: skip
 
 
 def test_rails_in_one_subnet_if_the_fabric_says_so() -> None:
