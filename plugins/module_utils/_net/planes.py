@@ -166,7 +166,7 @@ def read_planes(
         six = (default_routes6 or kernel_routes.kernel_default_routes6)()
         defaults += [DefaultRoute(netdev, gateway, metric, 6) for netdev, gateway, metric in six]
         leads = way or kernel_routes.kernel_way
-        name_servers = [NameServer(address, leads(address)) for address in _name_servers(sys)]
+        name_servers = [NameServer(address, leads(address)) for address in read_name_servers(sys)]
         services = [_service(each, leads) for each in (*read_remotes(sys), *_control_node(sys))]
     except (OSError, ParseError) as error:
         way_error = str(error) or type(error).__name__
@@ -206,7 +206,7 @@ def _listeners(sys: SysRoot, sockets: Sequence[Socket], addresses: Mapping[str, 
     ]
 
 
-def _name_servers(sys: SysRoot) -> list[str]:
+def read_name_servers(sys: SysRoot) -> list[str]:
     """Return the addresses of the name servers; behind a resolver of the host itself (systemd-resolved), its own."""
     found = _addresses(sys.read(RESOLV_CONF) or "")
     if found and all(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in found):
