@@ -132,7 +132,11 @@ def server_on_a_rail(lab: Lab) -> Iterator[str]:
     """The address of a name server on node2's rail, which node1 uses."""
     node, other = lab.plan.nodes[:2]
     address = address_of(other)
-    say(lab, other, f"cat > /root/dns.py <<'END'\n{DNS.format(address=address)}\nEND\nsystemd-run --quiet --unit=lab-dns python3 /root/dns.py")
+    say(
+        lab,
+        other,
+        f"cat > /root/dns.py <<'END'\n{DNS.format(address=address)}\nEND\nsystemd-run --quiet --unit=lab-dns python3 /root/dns.py",
+    )
     breaks, repairs = FAULTS["planes.dns"]
     run(lab, node, breaks.replace("192.168.100.53", address))
     yield address

@@ -69,7 +69,8 @@ def parse_routes(data: bytes) -> tuple[list[KernelRoute], bool]:
 
     Raises OSError with the kernel's error, and ParseError for an answer of another form.
     """
-    routes, at = [], 0
+    routes: list[KernelRoute] = []
+    at = 0
     try:
         while at < len(data):
             length, kind, _flags, _sequence, _port = _HEADER.unpack_from(data, at)

@@ -15,7 +15,7 @@ import ipaddress
 import re
 import socket
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
@@ -29,7 +29,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.sockets import 
     Socket,
     is_bound,
     parse_ipv6_addresses,
-    parse_sockets,
     read_listeners,
     read_sockets,
 )
@@ -131,11 +130,6 @@ def _route(line: str) -> Route | None:
 def _ipv4(text: str) -> str:
     """Convert "0164A8C0", as a little-endian kernel writes 192.168.100.1, to the address."""
     return socket.inet_ntoa(struct.pack("=I", int(text, 16)))
-
-
-def parse_listeners(text: str) -> Iterator[tuple[str, int]]:
-    """Yield address and port of each listener in /proc/net/tcp or tcp6. Raises ParseError for another form."""
-    return ((each.address, each.port) for each in parse_sockets(text))
 
 
 def parse_forwarding(text: str) -> bool:

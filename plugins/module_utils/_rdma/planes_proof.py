@@ -211,7 +211,9 @@ def _arm(runner: Runner, folder: Path) -> None:
     except ApplyError as error:
         raise ApplyError(f"The timer that would set the rails up again cannot be armed, so no rail was set down. {error}") from error
     if not armed:
-        raise ApplyError(f"The timer that would set the rails up again is not active, so no rail was set down: systemctl status {UNIT}.timer")
+        raise ApplyError(
+            f"The timer that would set the rails up again is not active, so no rail was set down: systemctl status {UNIT}.timer"
+        )
 
 
 def is_armed(runner: Runner) -> bool:

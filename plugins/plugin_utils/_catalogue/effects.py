@@ -145,7 +145,7 @@ EFFECTS = (
     ),
     Effect(
         "planes",
-        "sets all rails of a host down for a few seconds, one host after the other, and up again; routes and addresses of IPv6 are set again",
+        "sets all rails of a host down for a few seconds, one host after the other, then up again with their addresses and routes",
         ("rdma.cluster.planes_proof",),
         ALLOWED,
         "planes_proof_allowed",

@@ -324,7 +324,8 @@ def _own_process(damage: Damage | None) -> Iterator[set[tuple[str, str]]]:
         return "eno1"
 
     def default_routes6() -> list[tuple[str, str | None, int]]:
-        return [] if way("::") else []
+        way("::")
+        return []
 
     left = {name: value for name, value in os.environ.items() if name != VARIABLE}
 

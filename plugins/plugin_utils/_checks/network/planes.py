@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
@@ -60,9 +60,7 @@ declare(
             sources=(
                 _ROUTES,
                 _WAY,
-                reads.file(
-                    "/etc/chrony/chrony.conf", absent_means="chrony is not installed", garbled_means="no line names a server"
-                ),
+                reads.file("/etc/chrony/chrony.conf", absent_means="chrony is not installed", garbled_means="no line names a server"),
             ),
         ),
         "planes.nfs": Check(
@@ -92,8 +90,8 @@ declare(
         ),
         "planes.listeners": Check(
             "network",
-            "sshd on other ports, slurmd, kubelet, node_exporter and similar daemons: an error if one listens on addresses of rails alone, a "
-            "warning if only one of its ports does",
+            "sshd on other ports, slurmd, kubelet, node_exporter and similar daemons: an error if one listens on addresses of rails alone, "
+            "a warning if only one of its ports does",
             "`/proc/net/tcp`, `/proc/net/tcp6`; the owner of each socket in `/proc/PID/fd`",
             "let the daemon listen on the management address, or on all addresses",
             sources=(_ROUTES, *_LISTENERS),
@@ -165,11 +163,12 @@ def _route(of: _Host) -> Iterator[Finding]:
         return
     words = "; ".join(f"a default route{_version(route)} through {route.netdev}, which is {rail.name}" for route, rail in through)
     first = through[0][0]
-    command, key = ("ip -6", "IPv6AcceptRA=no") if first.version == 6 else ("ip", "UseGateway=no")
-    by = "by a router's advertisement, set `IPv6AcceptRA=no`" if first.version == 6 else f"by DHCP, set `{key}` in its section [DHCPv4]"
+    command, source = ("ip", "by DHCP, set `UseGateway=no` in its section [DHCPv4]")
+    if first.version == 6:
+        command, source = "ip -6", "by a router's advertisement, set `IPv6AcceptRA=no` there"
     remedy = (
         f"1. On {of.name}, run `{command} route del default dev {first.netdev}`. 2. Remove the gateway from the file that configures "
-        f"{first.netdev} (`networkctl status {first.netdev}` names it). 3. If the route came {by}."
+        f"{first.netdev} (`networkctl status {first.netdev}` names it). 3. If the route came {source}."
     )
     yield of.finding("planes.route", ERROR, words, remedy)
 
@@ -295,7 +294,9 @@ def _listening(of: _Host) -> Iterator[Finding]:
             continue
         found = True
         words = "; ".join(f"port {port} listens on {each.address}, the address of {rails[each.address].name}" for each in sockets)
-        remedy = f"1. On {of.name}, find the address in the configuration of {program}. 2. Set the management address there, and restart it."
+        remedy = (
+            f"1. On {of.name}, find the address in the configuration of {program}. 2. Set the management address there, and restart it."
+        )
         yield of.finding(check, WARNING if program in reachable else ERROR, words, remedy, subject=f"{program}, port {port}")
     if not found:
         yield of.finding(check, OK, _programs(listeners))

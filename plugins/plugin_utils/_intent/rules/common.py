@@ -190,13 +190,16 @@ class Rules:
 
     def management(self) -> None:
         """Report a management subnet that overlaps the subnet of a rail: the rail would be the management network."""
-        subnet = (self.intent["fabric"]["management"] or {}).get("subnet")
-        for rail in self.intent["rails"] if subnet is not None else ():
+        given = self.intent["fabric"]["management"] or {}
+        if "subnet" not in given:
+            return
+        subnet = ipaddress.ip_network(given["subnet"])
+        for rail in self.intent["rails"]:
             network = ipaddress.ip_interface(rail["address"]).network if rail["address"] is not None else None
-            if network is not None and network.version == ipaddress.ip_network(subnet).version and network.overlaps(ipaddress.ip_network(subnet)):
+            if network is not None and network.version == subnet.version and network.overlaps(subnet):
                 message = f"is {subnet}, which overlaps {network} of {rail['name']}: the management network is not a rail"
-                given = self.given["rdma_fabric"]["management"]
-                self.add("rdma_fabric.management.subnet", message, ADDRESS, "a subnet without rails", given)
+                place = self.given["rdma_fabric"]["management"]
+                self.add("rdma_fabric.management.subnet", message, ADDRESS, "a subnet without rails", place)
                 return
 
     def driver(self) -> None:

@@ -25,6 +25,20 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.sockets import 
 )
 
 BOUND = [Socket("192.168.100.1", 6818, 77), Socket("0.0.0.0", 22, 78)]
+#: A machine of the lab.
+TCP = """\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 18210 1 0000000000000000 100 0 0 10 0
+   1: 0164A8C0:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 18211 1 0000000000000000 100 0 0 10 0
+   2: 0164A8C0:0016 0264A8C0:9C40 01 00000000:00000000 00:00000000 00000000     0        0 18212 1 0000000000000000 20 4 30 10 -1
+   3: 0100007F:0035 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 18213 1 0000000000000000 100 0 0 10 0
+"""
+TCP6 = """\
+  sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid
+   0: 00000000000000000000000000000000:0016 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0
+   2: 0000000000000000FFFF00000264A8C0:0016 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0
+   1: B80D0120000000000000000001000000:0016 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0
+"""
 INET6 = """\
 fe80000000000000505400fffe1a0001 03 40 20 80     ens1
 00000000000000000000000000000001 01 80 10 80       lo
@@ -74,14 +88,25 @@ def test_addresses_of_ipv6_but_link_local_ones() -> None:
         parse_ipv6_addresses("fe80 ens1\n")
 
 
-@pytest.mark.parametrize(("address", "bound"), [("0.0.0.0", False), ("::", False), ("127.0.0.53", False), ("::1", False), ("fd00::1", True)])
+@pytest.mark.parametrize(
+    ("address", "bound"), [("0.0.0.0", False), ("::", False), ("127.0.0.53", False), ("::1", False), ("fd00::1", True)]
+)
 def test_an_address_of_an_interface_is_bound(address: str, bound: bool) -> None:
     assert is_bound(address) is bound
+
+
+def test_only_listening_sockets_count() -> None:
+    assert list(parse_sockets(TCP)) == [
+        Socket("0.0.0.0", 22, 18210), Socket("192.168.100.1", 22, 18211), Socket("127.0.0.1", 53, 18213),
+    ]  # fmt: skip
+    assert list(parse_sockets(TCP6)) == [Socket("::", 22), Socket("192.168.100.2", 22), Socket("2001:db8::1", 22)]
 
 
 def test_another_form_is_refused() -> None:
     with pytest.raises(ParseError, match="not a table of sockets"):
         list(parse_sockets("nothing"))
+    with pytest.raises(ParseError, match="not a socket"):
+        list(parse_sockets("local_address\n 0: 00000000:0016\n"))
 
 
 def test_this_process_is_found_on_this_machine() -> None:

@@ -23,7 +23,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import (
     Planes,
     Service,
     parse_forwarding,
-    parse_listeners,
     parse_routes,
     read_planes,
 )
@@ -95,11 +94,6 @@ def test_routes_of_the_main_table_without_unusable_ones() -> None:
     ]
 
 
-def test_listeners_of_a_port() -> None:
-    assert list(parse_listeners(TCP)) == [("0.0.0.0", 22), ("192.168.100.1", 22), ("127.0.0.1", 53)]
-    assert list(parse_listeners(TCP6)) == [("::", 22), ("192.168.100.2", 22), ("2001:db8::1", 22)]
-
-
 def test_a_host(tmp_path: Path) -> None:
     planes = planes_of(host(tmp_path))
     assert planes.default_routes == [DefaultRoute("enp0s2", "10.0.2.2", 1024)]
@@ -131,13 +125,6 @@ def test_lines_without_an_address_are_no_servers(tmp_path: Path, text: str) -> N
 def test_another_form_of_routes_is_refused(text: str) -> None:
     with pytest.raises(ParseError, match=r"not a (table of )?routes?"):
         parse_routes(text)
-
-
-def test_another_form_of_other_tables_is_refused() -> None:
-    with pytest.raises(ParseError, match="not a table of sockets"):
-        list(parse_listeners("nothing"))
-    with pytest.raises(ParseError, match="not a socket"):
-        list(parse_listeners("local_address\n 0: 00000000:0016\n"))
 
 
 def test_forwarding_is_a_switch() -> None:

@@ -49,7 +49,10 @@ fd00:9::/48 via fd00:1::fe proto static metric 77 pref medium
 default via fe80::1 proto ra metric 1024 expires 1790sec pref medium
 multicast ff00::/8 table local proto kernel metric 256 pref medium
 """
-KEPT_OF_IPV4 = ["192.168.100.0/24 table 1000 proto static scope link src 192.168.100.1", "default via 192.168.100.254 table 1000 proto static"]
+KEPT_OF_IPV4 = [
+    "192.168.100.0/24 table 1000 proto static scope link src 192.168.100.1",
+    "default via 192.168.100.254 table 1000 proto static",
+]
 SOURCES = "^,*,192.0.2.5,2,6,377,{},-0.000012,-0.000012,0.000345\n^,?,192.0.2.6,0,6,0,4294967295,0,0,0\n#,-,PPS0,0,4,377,11,0,0,0\n"
 TIMER = "rdma-planes-restore.timer"
 

@@ -48,7 +48,11 @@ BAD = [
     ({"subnet": "10.7.0.0/16"}, {}, "no interface with an address in 10.7.0.0/16; the host has enp0s2 (10.0.2.15/24)"),
     ({"interface": "ens1"}, {}, "ens1 is rail0; the host has"),
     ({"interface": "ens1.7"}, {"ens1.7": ["10.7.0.1/24"]}, "ens1.7 is rail0"),
-    ({"subnet": "10.4.0.0/14"}, {"eno3": ["10.7.0.1/24"], "eno4": ["10.6.0.1/24"]}, "more than one interface with an address in 10.4.0.0/14"),
+    (
+        {"subnet": "10.4.0.0/14"},
+        {"eno3": ["10.7.0.1/24"], "eno4": ["10.6.0.1/24"]},
+        "more than one interface with an address in 10.4.0.0/14",
+    ),
     ({"interface": "eno3"}, {"eno3": []}, "eno3 has no address"),
 ]
 

@@ -48,8 +48,6 @@ def listener(program: str, port: int, address: str, netdev: str | None = None) -
     return {"program": program, "port": port, "address": address, "netdev": netdev}
 
 
-
-
 @pytest.mark.parametrize(
     ("check", "planes", "status", "words"),
     [
