@@ -14,6 +14,7 @@ import subprocess
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._net import kernel_routes
 from ansible_collections.rdma.cluster.plugins.module_utils._net.kernel_routes import (
     KernelRoute,
     kernel_default_routes6,
@@ -55,6 +56,12 @@ def test_a_dump_of_ipv6_has_its_tables_and_an_end() -> None:
         False,
     )
     assert parse_routes(SIX + DONE)[1] is True
+
+
+def test_only_default_routes_of_the_main_table_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_routes, "_exchange", lambda _message, dump: parse_routes(SIX)[0])
+    monkeypatch.setattr(kernel_routes.socket, "if_indextoname", lambda number: f"eth{number}")
+    assert kernel_default_routes6() == [("eth3", "fd00:1::fe", 77)]
 
 
 def test_an_error_of_the_kernel_is_raised() -> None:
