@@ -32,10 +32,13 @@ COLLECTION = Path(__file__).parents[2]
 ROLES = sorted(path.name for path in (COLLECTION / "roles").iterdir() if path.is_dir())
 #: Modules that change nothing on a host or a fabric: they decide, read, report, or only bring files to a private folder of ours.
 HARMLESS = {
-    *(f"ansible.builtin.{name}" for name in ("assert", "debug", "fail", "find", "set_fact", "stat", "meta")),
+    *(f"ansible.builtin.{name}" for name in ("assert", "debug", "fail", "find", "set_fact", "stat", "meta", "wait_for_connection")),
     *(f"ansible.builtin.{name}" for name in ("include_tasks", "import_tasks", "include_role", "import_role")),
     *(f"rdma.cluster.{name}" for name in ("observe", "withheld", "rails_up", "rdma_facts", "driver_plan", "driver_removal")),
-    *(f"rdma.cluster.{name}" for name in ("pair_plan", "pair_proofs", "pair_results", "path_mtu", "subnet_manager_plan")),
+    *(
+        f"rdma.cluster.{name}"
+        for name in ("pair_plan", "pair_proofs", "pair_proofs_void", "pair_results", "path_mtu", "subnet_manager_plan")
+    ),
 }
 #: How code on the host, or a task on the control node, refuses to touch a host in use.
 REFUSALS = re.compile(

@@ -162,7 +162,7 @@ def test_every_play_with_a_role_that_goes_by_the_plan_has_it() -> None:
             has = (play.get("vars") or {}).get("rdma_plan") == "{{ lookup('rdma.cluster.plan') }}"
             assert has == bool(roles & reads), (file.name, play["name"], roles & reads)
             with_plan += has
-    assert with_plan == 11
+    assert with_plan == 12
 
 
 NOW = {"max_age_seconds": 0}

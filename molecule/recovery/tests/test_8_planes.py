@@ -27,7 +27,7 @@ def planes(site: Site, host: str) -> dict[str, tuple[str, str]]:
     found = {
         line["check"]: (line["status"], line["observed"]) for line in site.lines("findings.jsonl") if line["check"].startswith("planes.")
     }
-    assert len(found) == 4, done.stdout
+    assert len(found) == 7, done.stdout
     return found
 
 
@@ -43,8 +43,11 @@ def test_management_that_comes_to_depend_on_a_rail_is_named(lab: Lab, site: Site
     assert {check: status for check, (status, _seen) in broken.items()} == {
         "planes.route": "error",
         "planes.dns": "error",
+        "planes.services": "ok",
+        "planes.nfs": "ok",
         "planes.forward": "warning",
         "planes.ssh": "ok",
+        "planes.listeners": "ok",
     }, broken
     assert broken["planes.dns"][1].startswith("192.168.100.53 is reached through ")
     assert broken["planes.route"][1].endswith(", which is rail0")

@@ -76,6 +76,7 @@ class Plane(TypedDict):
 class FabricIntent(TypedDict):
     topology: str
     planes: dict[str, Plane]
+    management: dict[str, str] | None
     shared_subnet: bool
 
 

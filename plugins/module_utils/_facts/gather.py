@@ -248,7 +248,7 @@ def _host(sys: SysRoot, runner: Runner | None, asked: Asked, addresses: Mapping[
         "routing": read_routing(runner) if runner is not None else None,
         "firewall": read_firewall(states, sys, runner) if runner is not None else None,
         "network_backend": read_backend(sys, session.netdev) if runner is not None else None,
-        "planes": read_planes(sys, running=runner is not None),
+        "planes": read_planes(sys, running=runner is not None, addresses=addresses),
     }
 
 

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a host needs for its management, and through which interface: default routes, name servers, forwarding, the SSH daemon.
+"""What a host needs for its management, and through which interface: default routes, servers, forwarding, listening daemons.
 
-Sources: /proc/net/route (net/ipv4/fib_trie.c) shows the main table of IPv4, and of a route with several next hops the first. Policy rules
-are not read, nor are routes of IPv6: /proc/net/ipv6_route mixes all tables.
+Sources: /proc/net/route (net/ipv4/fib_trie.c) shows the main table of IPv4, and of a route with several next hops the first. The kernel
+itself names the default routes of IPv6 and the way to a server, by all its rules and tables (_net/kernel_routes.py).
 proc(5) for /proc/net/tcp and tcp6, which show listeners; resolv.conf(5).
 """
 
@@ -15,20 +15,35 @@ import ipaddress
 import re
 import socket
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._host.services import CONTROL, Remote, is_address, read_remotes
+from ansible_collections.rdma.cluster.plugins.module_utils._host.sockets import (
+    IPV4_LISTENERS,
+    IPV6_ADDRESSES,
+    IPV6_LISTENERS,
+    Listener,
+    Socket,
+    is_bound,
+    parse_ipv6_addresses,
+    read_listeners,
+    read_sockets,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._net import kernel_routes
+from ansible_collections.rdma.cluster.plugins.module_utils._net.kernel_routes import Way
+from ansible_collections.rdma.cluster.plugins.module_utils._net.session import find_netdev_of, read_client
+
+__all__ = ["IPV4_LISTENERS", "IPV6_LISTENERS", "SSH_PORT", "DefaultRoute", "NameServer", "Planes", "Service", "read_planes"]
 
 ROUTES = "/proc/net/route"
-IPV4_LISTENERS, IPV6_LISTENERS = "/proc/net/tcp", "/proc/net/tcp6"
 FORWARDING = "/proc/sys/net/ipv4/ip_forward"
 #: The file that programs read, and the one that systemd-resolved writes with the real servers.
 RESOLV_CONF, RESOLVED_CONF = "/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"
 SSH_PORT = 22
 _UP, _REJECT = 0x0001, 0x0200
-_TCP_LISTEN = "0A"
 _HEADER = "Iface"
 _SERVER = re.compile(r"^[ \t]*nameserver[ \t]+(\S+)", re.MULTILINE)
 
@@ -45,35 +60,50 @@ class Route:
 
 @dataclass(frozen=True)
 class DefaultRoute:
-    """A default route of IPv4; the lowest metric wins."""
+    """A default route of the main table; the lowest metric wins. version: 4 or 6, of the IP protocol."""
 
     netdev: str
     gateway: str | None
     metric: int
+    version: int = 4
 
 
 @dataclass(frozen=True)
 class NameServer:
-    """A name server, and the interface that leads to it: by the main table, or by the zone of its address ("fe80::1%eth0").
-
-    None for a loopback address, for IPv6 without a zone, and without a route.
-    """
+    """A name server, and the interface that leads to it. None for an address of the host itself, and without a route."""
 
     address: str
     netdev: str | None
 
 
 @dataclass(frozen=True)
+class Service:
+    """A remote service of the host, and the interface that leads to it; None for a name, which is not resolved, and without a route.
+
+    kind: "NTP server", "syslog server", "NFS server" or "control node". where: the file that names it, or the session.
+    """
+
+    kind: str
+    address: str
+    netdev: str | None
+    where: str
+
+
+@dataclass(frozen=True)
 class Planes:
     """forwarding: whether IPv4 packets are forwarded between interfaces. ssh: the addresses on which a program listens on port 22.
 
-    "0.0.0.0" and "::" mean all addresses. None: not read.
+    "0.0.0.0" and "::" mean all addresses. listeners: the sockets of management daemons. None: not read. For name_servers, services and the
+    default routes of IPv6 that is the case if the kernel does not answer which way leads to an address; way_error says why.
     """
 
     default_routes: list[DefaultRoute]
-    name_servers: list[NameServer]
+    name_servers: list[NameServer] | None
     forwarding: bool | None
     ssh: list[str] | None
+    services: list[Service] | None = None
+    listeners: list[Listener] | None = None
+    way_error: str | None = None
 
 
 def parse_routes(text: str) -> list[Route]:
@@ -102,23 +132,6 @@ def _ipv4(text: str) -> str:
     return socket.inet_ntoa(struct.pack("=I", int(text, 16)))
 
 
-def parse_listeners(text: str) -> Iterator[tuple[str, int]]:
-    """Yield address and port of each listener in /proc/net/tcp or tcp6. Raises ParseError for another form."""
-    head, *lines = text.splitlines() or [""]
-    if "local_address" not in head:
-        raise ParseError(f"not a table of sockets: {head[:200]!r}")
-    for line in lines:
-        words = line.split()
-        address, _colon, number = words[1].partition(":") if len(words) > 3 else ("", "", "")
-        try:
-            if words[3] == _TCP_LISTEN:
-                packed = b"".join(struct.pack("=I", int(address[at : at + 8], 16)) for at in range(0, len(address), 8))
-                found = ipaddress.ip_address(packed)
-                yield str(getattr(found, "ipv4_mapped", None) or found), int(number, 16)
-        except (ValueError, IndexError, struct.error) as exc:
-            raise ParseError(f"not a socket: {line[:200]!r}") from exc
-
-
 def parse_forwarding(text: str) -> bool:
     """Parse net.ipv4.ip_forward. Raises ParseError for anything but 0 and 1."""
     if text.strip() not in ("0", "1"):
@@ -126,40 +139,68 @@ def parse_forwarding(text: str) -> bool:
     return text.strip() == "1"
 
 
-def netdev_towards(address: str, routes: Sequence[Route]) -> str | None:
-    """Return the interface of the most specific route to an address, the one with the lowest metric; see NameServer."""
-    bare, _percent, zone = address.partition("%")
-    wanted = ipaddress.ip_address(bare)
-    if zone or wanted.is_loopback or not isinstance(wanted, ipaddress.IPv4Address):
-        return zone or None
-    having = [route for route in routes if wanted in route.network]
-    best = max(having, key=lambda route: (route.network.prefixlen, -route.metric), default=None)
-    return None if best is None else best.netdev
+def read_planes(
+    sys: SysRoot,
+    *,
+    running: bool,
+    addresses: Mapping[str, Sequence[str]] | None = None,
+    way: Way | None = None,
+    default_routes6: Callable[[], list[tuple[str, str | None, int]]] | None = None,
+) -> Planes | None:
+    """Return the planes of the running system; None for a captured tree, and for a kernel without IPv4.
 
-
-def read_planes(sys: SysRoot, *, running: bool) -> Planes | None:
-    """Return the planes of the running system; None for a captured tree, and for a kernel without IPv4."""
+    addresses: interface → its IPv4 addresses, "192.168.100.1/24". way, default_routes6: query the kernel; by default the running one.
+    """
     routes = sys.value(ROUTES, parse_routes) if running else None
     if routes is None:
         return None
     defaults = [DefaultRoute(each.netdev, each.gateway, each.metric) for each in routes if each.network.prefixlen == 0]
+    name_servers, services, way_error = None, None, None
+    try:
+        six = (default_routes6 or kernel_routes.kernel_default_routes6)()
+        defaults += [DefaultRoute(netdev, gateway, metric, 6) for netdev, gateway, metric in six]
+        leads = way or kernel_routes.kernel_way
+        name_servers = [NameServer(address, leads(address)) for address in read_name_servers(sys)]
+        services = [_service(each, leads) for each in (*read_remotes(sys), *_control_node(sys))]
+    except (OSError, ParseError) as error:
+        way_error = str(error) or type(error).__name__
+    sockets = read_sockets(sys)
     return Planes(
-        sorted(defaults, key=lambda route: route.metric),
-        [NameServer(address, netdev_towards(address, routes)) for address in _name_servers(sys)],
+        sorted(defaults, key=lambda route: (route.version, route.metric)),
+        name_servers,
         sys.value(FORWARDING, parse_forwarding),
-        _ssh_addresses(sys),
+        None if sockets is None else sorted({each.address for each in sockets if each.port == SSH_PORT}),
+        services,
+        None if sockets is None else _listeners(sys, sockets, addresses or {}),
+        way_error,
     )
 
 
-def _ssh_addresses(sys: SysRoot) -> list[str] | None:
-    """Return the addresses of the SSH daemon, None without a table for IPv4. A kernel without IPv6 has no table for it."""
-    tables = [sys.value(path, lambda text: list(parse_listeners(text))) for path in (IPV4_LISTENERS, IPV6_LISTENERS)]
-    if tables[0] is None:
-        return None
-    return sorted({address for table in tables for address, port in table or () if port == SSH_PORT})
+def _service(remote: Remote, leads: Way) -> Service:
+    return Service(remote.kind, remote.address, leads(remote.address) if is_address(remote.address) else None, remote.where)
 
 
-def _name_servers(sys: SysRoot) -> list[str]:
+def _control_node(sys: SysRoot) -> list[Remote]:
+    """Return the other end of our own SSH session, unless it comes through a forwarded port."""
+    client = read_client(sys)
+    if client is None or not is_address(client) or not is_bound(client.partition("%")[0]):
+        return []
+    return [Remote(CONTROL, client, "the SSH session")]
+
+
+def _listeners(sys: SysRoot, sockets: Sequence[Socket], addresses: Mapping[str, Sequence[str]]) -> list[Listener] | None:
+    """Return the sockets of management daemons, each with the interface that has its address."""
+    found = read_listeners(sys, sockets)
+    if not found:
+        return None if found is None else []
+    six = sys.value(IPV6_ADDRESSES, parse_ipv6_addresses) or {}
+    return [
+        Listener(program, each.port, each.address, six.get(each.address) or find_netdev_of(each.address, addresses))
+        for program, each in found
+    ]
+
+
+def read_name_servers(sys: SysRoot) -> list[str]:
     """Return the addresses of the name servers; behind a resolver of the host itself (systemd-resolved), its own."""
     found = _addresses(sys.read(RESOLV_CONF) or "")
     if found and all(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in found):

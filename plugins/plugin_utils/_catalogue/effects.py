@@ -144,6 +144,14 @@ EFFECTS = (
         "Ansible's SSH session on the interface",
     ),
     Effect(
+        "planes",
+        "sets all rails of a host down for a few seconds, one host after the other, then up again with their addresses and routes",
+        ("rdma.cluster.planes_proof",),
+        ALLOWED,
+        "planes_proof_allowed",
+        f"{QUEUE_PAIRS}; Ansible's SSH session on a rail; a timer of systemd that cannot be armed",
+    ),
+    Effect(
         "pairs",
         "measures with perftest, which loads hosts and fabric",
         ("rdma.cluster.pair_start", "rdma.cluster.perftest_rounds"),

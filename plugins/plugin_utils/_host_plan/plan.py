@@ -77,6 +77,7 @@ def host_plan(name: str, intent: Intent, facts: RunFacts, permits: Permits) -> d
             "network": differences.network_rails(intent, facts),
             "network_manager": differences.network_manager(intent, facts),
             "firewall": differences.firewall_settings(intent, facts),
+            "planes": differences.rail_interfaces(intent, facts),
             "qos": {"profile": roce_profile(intent), "nics": qos_nics(intent)},
             "gpudirect": gpudirect_path(intent, facts),
             "nccl_install": install,

@@ -31,6 +31,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Re
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import HCA, SOCKET_IFNAME, STAGE, Kind
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.management import KEY as MANAGEMENT
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.management import management_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import (
     DEBUG,
@@ -60,9 +62,10 @@ declare(
     {
         "nccl.socket_ifname": Check(
             "nccl",
-            "the source of `NCCL_SOCKET_IFNAME`: `rdma_nccl`, else the interface of Ansible's SSH session; or why it is not set",
+            "the source of `NCCL_SOCKET_IFNAME`: `rdma_nccl`, else the interface of `rdma_fabric.management`, else that of Ansible's SSH "
+            "session; or why it is not set",
             "the session's address and the interfaces' addresses",
-            "set `rdma_nccl.socket_ifname`",
+            "set `rdma_fabric.management`, or `rdma_nccl.socket_ifname`",
             sources=(reads.kernel("SSH_CONNECTION"), reads.ADDRESSES),
         ),
         "nccl.gid_index": Check(
@@ -76,6 +79,7 @@ declare(
 )
 
 GID_INDEX = "NCCL_IB_GID_INDEX"
+NO_RAIL = "no compute rail is planned"
 TRAFFIC_CLASS = "NCCL_IB_TC"
 #: From this version on, NCCL finds the RoCE v2 GID of each port. Older versions use index 0 by default.
 FINDS_GID_SINCE = (2, 21)
@@ -88,7 +92,7 @@ def nccl_variables(intent: Intent, facts: RunFacts) -> dict[str, str]:
     the traffic class of the RoCE profile, if there is one and a compute rail is RoCE. NCCL_IB_PKEY is the index of the ports' partition, if
     it is not the first and the same on all rails. NCCL_COLLNET_ENABLE is 1 if SHARP runs on the planes of all rails. NCCL_CROSS_NIC is 0 if
     no network connects the compute rails. NCCL_TOPO_FILE is for virtual machines; on other hosts NCCL sees the PCI tree itself.
-    NCCL_SOCKET_IFNAME is rdma_nccl.socket_ifname, else the interface of Ansible's session. The settings of the profile (rdma_nccl.profile)
+    NCCL_SOCKET_IFNAME is rdma_nccl.socket_ifname, else the interface of socket_interface. The settings of the profile (rdma_nccl.profile)
     are added.
     """
     nccl = intent["nccl"]
@@ -108,10 +112,23 @@ def nccl_variables(intent: Intent, facts: RunFacts) -> dict[str, str]:
         derived[GID_INDEX] = str(indexes.pop())
     if (profile := roce_profile(intent)) and roce_computes(intent):
         derived[TRAFFIC_CLASS] = str(profile["traffic_class"])
-    if name := nccl["socket_ifname"] or session_interface(intent, facts)[0]:
+    if name := nccl["socket_ifname"] or socket_interface(intent, facts)[0]:
         derived[SOCKET_IFNAME] = f"={name}"
     derived.update((setting.name, value) for setting, value in profile_settings(intent, facts))
     return {**derived, **{name: str(value) for name, value in nccl["variables"].items()}}
+
+
+def socket_interface(intent: Intent, facts: RunFacts) -> tuple[str | None, str]:
+    """Return the interface for NCCL's sockets, and why it is this one or none: that of rdma_fabric.management, else of Ansible's session.
+
+    A host without the interface of its management network gets none: the session's may be another network than that of the other hosts.
+    """
+    management = management_of(intent, facts)
+    if management is None:
+        return session_interface(intent, facts)
+    if not _has_compute_rail(intent):
+        return None, NO_RAIL
+    return management.netdev, management.why_not or f"{management.netdev}, the interface of {MANAGEMENT}"
 
 
 def session_interface(intent: Intent, facts: RunFacts) -> tuple[str | None, str]:
@@ -123,8 +140,8 @@ def session_interface(intent: Intent, facts: RunFacts) -> tuple[str | None, str]
 
 def _no_session_interface(intent: Intent, facts: RunFacts, address: str | None, name: str | None) -> str:
     """Return why the session's interface is not for NCCL's sockets; "" if it is."""
-    if not any(rail["role"] == "compute" for rail in intent["rails"]):
-        return "no compute rail is planned"
+    if not _has_compute_rail(intent):
+        return NO_RAIL
     if address is None:
         return "Ansible's connection to the host is not SSH"
     reached_at, comes_in = facts.reached_at or "", f"Ansible's session uses {name}, which"
@@ -141,6 +158,10 @@ def _no_session_interface(intent: Intent, facts: RunFacts, address: str | None, 
     return next((reason for reason, holds in reasons.items() if holds), "")
 
 
+def _has_compute_rail(intent: Intent) -> bool:
+    return any(rail["role"] == "compute" for rail in intent["rails"])
+
+
 def check_socket(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
     """Return the finding `nccl.socket_ifname`: the source of NCCL_SOCKET_IFNAME, or why it is not set. nccl.lint judges its value."""
     nccl, check, expected = intent["nccl"], "nccl.socket_ifname", "an interface that connects the hosts and is not a rail"
@@ -149,9 +170,13 @@ def check_socket(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
     if SOCKET_IFNAME in others_of(facts.files, nccl["conf_file"]):
         words = f"set by a foreign line in {nccl['conf_file']}; nccl.lint judges it"
         return [Finding(STAGE, check, host, SOCKET_IFNAME, NOT_APPLICABLE, words, expected)]
-    name, why = session_interface(intent, facts)
+    name, why = socket_interface(intent, facts)
     if name is not None:
         return [Finding(STAGE, check, host, SOCKET_IFNAME, OK, f"={why}", expected)]
+    management = management_of(intent, facts)
+    if management is not None and why != NO_RAIL:
+        remedy = f"Correct {MANAGEMENT} for {host}, or set rdma_nccl.socket_ifname; planes.management names the host's interfaces."
+        return [Finding(STAGE, check, host, SOCKET_IFNAME, ERROR if management.read else UNKNOWN, f"not set: {why}", expected, remedy)]
     return [Finding(STAGE, check, host, SOCKET_IFNAME, NOT_APPLICABLE, f"not set, so NCCL chooses: {why}", expected)]
 
 

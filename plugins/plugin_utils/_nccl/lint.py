@@ -30,6 +30,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.problem im
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import HCA, SOCKET_IFNAME
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.management import KEY as MANAGEMENT
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import TOPOLOGY, profile_settings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import GID_INDEX, TRAFFIC_CLASS, nccl_files, roce_computes
@@ -54,7 +55,9 @@ def origins(intent: Intent, facts: Facts) -> dict[str, str]:
     nccl = intent["nccl"]
     by_profile = {setting.name: "rdma_nccl.profile" for setting, _value in profile_settings(intent, facts)}
     asked_for = dict.fromkeys(nccl["variables"], "rdma_nccl.variables")
-    return {**FOLLOWS_FROM, **by_profile, TOPOLOGY: "rdma_nccl.topology_file", **asked_for}
+    by_management = intent["fabric"]["management"] and not nccl["socket_ifname"]
+    socket = {SOCKET_IFNAME: MANAGEMENT} if by_management else {}
+    return {**FOLLOWS_FROM, **socket, **by_profile, TOPOLOGY: "rdma_nccl.topology_file", **asked_for}
 
 
 def written(intent: Intent, facts: RunFacts) -> dict[str, Mapping[str, str]]:

@@ -108,6 +108,12 @@ def _ports(facts: Facts, device: str) -> list[Port]:
     return list(facts.devices[device].ports.values()) if device in facts.devices else []
 
 
+def rail_interfaces(intent: Intent, facts: Facts) -> list[str]:
+    """Return the interfaces of the rails that are set up, for the proof that the management does not need them."""
+    found = [rail.netdev for rail in resolve(intent["rails"], facts) if rail.netdev is not None]
+    return [netdev for netdev in dict.fromkeys(found) if facts.netdevs[netdev].admin_up]
+
+
 def live_rails(intent: Intent, facts: Facts) -> str:
     """Why a change of this host's rails could do harm, in words; "" if no rail has an address and nothing uses the host.
 

@@ -30,6 +30,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._facts import host_st
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Asked, gather, to_dict
 from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import STA_UNSYNC, read_synchronized
 from ansible_collections.rdma.cluster.plugins.module_utils._net import ethtool_ioctl as ioctl
+from ansible_collections.rdma.cluster.plugins.module_utils._net import kernel_routes
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import VARIABLE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.sources import (
     COMMAND,
@@ -317,6 +318,17 @@ def _own_process(damage: Damage | None) -> Iterator[set[tuple[str, str]]]:
     """Our session and our kernel's clock."""
     has_status, has_session, has_clock = (damage is None or not damage.of(KERNEL, name) for name in ("adjtimex", VARIABLE, "clock_gettime"))
     environment = {VARIABLE: "192.0.2.9 50022 192.0.2.1 22"} if has_session else {}
+    has_way = damage is None or not damage.of(KERNEL, "RTM_GETROUTE")
+
+    def way(_address: str) -> str | None:
+        if not has_way:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return "eno1"
+
+    def default_routes6() -> list[tuple[str, str | None, int]]:
+        way("::")
+        return []
+
     left = {name: value for name, value in os.environ.items() if name != VARIABLE}
 
     def synchronized(runner: Any) -> bool | None:
@@ -325,10 +337,12 @@ def _own_process(damage: Damage | None) -> Iterator[set[tuple[str, str]]]:
     with (
         mock.patch.dict(os.environ, {**left, **environment}, clear=True),
         mock.patch.object(host_state, "read_synchronized", synchronized),
+        mock.patch.object(kernel_routes, "kernel_way", way),
+        mock.patch.object(kernel_routes, "kernel_default_routes6", default_routes6),
         mock.patch.object(host_state, "time", SimpleNamespace(time=lambda: NOW_SECONDS if has_clock else None)),
         mock.patch.object(platform, "machine", return_value="x86_64" if damage is None or not damage.of(KERNEL, "uname") else ""),
     ):
-        yield {(KERNEL, "adjtimex"), (KERNEL, VARIABLE), (KERNEL, "clock_gettime"), (KERNEL, "uname")}
+        yield {(KERNEL, "adjtimex"), (KERNEL, VARIABLE), (KERNEL, "clock_gettime"), (KERNEL, "uname"), (KERNEL, "RTM_GETROUTE")}
 
 
 def has_read(source: Source, had: frozenset[tuple[str, str]]) -> bool:

@@ -180,6 +180,9 @@ def _dcb(root: Path) -> Host:
     variables["rdma_gpudirect"] = {"path": "dmabuf"}
     ptp = {"rail": "rail0", "domain": 24, "timestamping": "software"}
     variables["rdma_host"] = {**variables["rdma_host"], "time": {"manage": True, "ptp": ptp}}
+    variables["rdma_fabric"] = {"management": {"subnet": "192.0.2.0/24"}}
+    # Elsewhere the session's interface is NCCL's.
+    variables["rdma_nccl"] = {**variables["rdma_nccl"], "socket_ifname": "eno1"}
     return _finished("dcb", root, text + _ptp(root), variables, answers)
 
 
@@ -317,6 +320,8 @@ def _system(kernel: str, release: str, packages: str, lockdown: str = "[none] in
         /proc/net/tcp6: {LISTENERS}
         /proc/sys/net/ipv4/ip_forward: 0
         /etc/resolv.conf: nameserver 192.0.2.53
+        /etc/chrony/chrony.conf: server 192.0.2.5 iburst
+        /proc/mounts: 192.0.2.7:/home /home nfs4 rw,addr=192.0.2.7 0 0
         /proc/1/comm: systemd
         /proc/cpuinfo: processor : 0\\nflags\t\t: fpu vme\\n\\n
         /etc/machine-id: 0123456789abcdef0123456789abcdef

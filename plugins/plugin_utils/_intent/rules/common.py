@@ -137,6 +137,7 @@ class Rules:
             if "rdma_fabric" in self.sound:
                 self.subnets()
                 self.planes()
+                self.management()
         for name in RULED:
             if name in self.sound:
                 getattr(self, name.removeprefix("rdma_"))()
@@ -209,6 +210,20 @@ class Rules:
                 words = hint(rail["plane"], known, "planes")
                 message = f"is {rail['plane']}, which is not in rdma_fabric.planes: {words}"
                 self.add(f"rdma_rails[{index}].plane", message, RAILS, words, self.place(index, "plane"))
+
+    def management(self) -> None:
+        """Report a management subnet that overlaps the subnet of a rail: the rail would be the management network."""
+        given = self.intent["fabric"]["management"] or {}
+        if "subnet" not in given:
+            return
+        subnet = ipaddress.ip_network(given["subnet"])
+        for rail in self.intent["rails"]:
+            network = ipaddress.ip_interface(rail["address"]).network if rail["address"] is not None else None
+            if network is not None and network.version == subnet.version and network.overlaps(subnet):
+                message = f"is {subnet}, which overlaps {network} of {rail['name']}: the management network is not a rail"
+                place = self.given["rdma_fabric"]["management"]
+                self.add("rdma_fabric.management.subnet", message, ADDRESS, "a subnet without rails", place)
+                return
 
     def driver(self) -> None:
         for path, message, expected in driver_problems(self.intent["driver"]):

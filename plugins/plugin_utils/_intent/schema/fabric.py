@@ -17,7 +17,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
     FILE,
     GUID,
     HOST,
+    INTERFACE,
     NAME,
+    SUBNET,
     Key,
     Section,
     choice,
@@ -166,6 +168,16 @@ IPOIB = optional(
         ),
     )
 )
+MANAGEMENT = Key(
+    (dict,),
+    "The management network of the hosts, by exactly one of these keys ([planes](network.md#management-and-data-plane)). NCCL's own "
+    "connections use it. Without it, the interface of Ansible's SSH session. It must not be a rail.",
+    keys={
+        "interface": text("The interface.", INTERFACE),
+        "subnet": text("The subnet of the management addresses, by which each host's interface is found.", SUBNET),
+    },
+    one_of=True,
+)
 SECTIONS: dict[str, Section] = {
     "rdma_fabric": Section(
         keys(
@@ -178,9 +190,10 @@ SECTIONS: dict[str, Section] = {
                 "single",
             ),
             planes=named("The planes by name.", NAME, PLANE),
+            management=MANAGEMENT,
             shared_subnet=flag("Allow two rails of a host in one subnet. Otherwise this is an error.", False),
         ),
-        ("preflight", "link", "fabric", "host"),
+        ("preflight", "link", "fabric", "host", "network", "nccl"),
     ),
     "rdma_partitions": Section(named("Partitions of the InfiniBand planes, by name.", NAME, PARTITION), ("link", "network")),
 }

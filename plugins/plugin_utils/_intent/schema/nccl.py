@@ -115,8 +115,8 @@ SECTIONS: dict[str, Section] = {
                 each=choice("A launcher.", None, *LAUNCHERS),
             ),
             socket_ifname=text(
-                "The interface of NCCL's own connections. Without it, the interface of Ansible's SSH session, if that is known, "
-                "not loopback and not a rail.",
+                "The interface of NCCL's own connections. Without it, the interface of `rdma_fabric.management`. Without that as well, the "
+                "interface of Ansible's SSH session, if that is known, not loopback and not a rail.",
                 INTERFACE,
             ),
             topology_file=text(

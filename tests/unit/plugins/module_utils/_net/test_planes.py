@@ -10,17 +10,19 @@ import ipaddress
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._host.sockets import Listener
 from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import (
     DefaultRoute,
     NameServer,
-    netdev_towards,
+    Planes,
+    Service,
     parse_forwarding,
-    parse_listeners,
     parse_routes,
     read_planes,
 )
@@ -46,6 +48,23 @@ TCP6 = """\
    2: 0000000000000000FFFF00000264A8C0:0016 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0
    1: B80D0120000000000000000001000000:0016 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0
 """
+
+
+def way(address: str) -> str | None:
+    """Which way a host with ROUTES sends packets to an address."""
+    if "%" in address:
+        return address.partition("%")[2]
+    if ipaddress.ip_address(address).is_loopback:
+        return None
+    return "ens1" if address.startswith(("192.168.100.", "fd00:100::")) else "enp0s2"
+
+
+def planes_of(sys: SysRoot, **more: Any) -> Planes:
+    """The planes of a running host with these files."""
+    answers: dict[str, Any] = {"way": way, "default_routes6": list, **more}
+    planes = read_planes(sys, running=True, addresses={"ens1": ["192.168.100.1/24"], "enp0s2": ["10.0.2.15/24"]}, **answers)
+    assert planes is not None
+    return planes
 
 
 def host(root: Path, **files: str) -> SysRoot:
@@ -75,25 +94,8 @@ def test_routes_of_the_main_table_without_unusable_ones() -> None:
     ]
 
 
-def test_the_most_specific_route_with_the_lowest_metric_leads() -> None:
-    routes = parse_routes(ROUTES)
-    assert [netdev_towards(address, routes) for address in ("192.168.100.9", "8.8.8.8")] == ["ens1", "enp0s2"]
-    assert netdev_towards("8.8.8.8", routes[1:]) is None
-
-
-@pytest.mark.parametrize(("address", "netdev"), [("127.0.0.53", None), ("fe80::1%ens1", "ens1"), ("2001:db8::1", None), ("::1", None)])
-def test_loopback_and_ipv6_have_no_route_in_the_table_of_ipv4(address: str, netdev: str | None) -> None:
-    assert netdev_towards(address, parse_routes(ROUTES)) == netdev
-
-
-def test_listeners_of_a_port() -> None:
-    assert list(parse_listeners(TCP)) == [("0.0.0.0", 22), ("192.168.100.1", 22), ("127.0.0.1", 53)]
-    assert list(parse_listeners(TCP6)) == [("::", 22), ("192.168.100.2", 22), ("2001:db8::1", 22)]
-
-
 def test_a_host(tmp_path: Path) -> None:
-    planes = read_planes(host(tmp_path), running=True)
-    assert planes is not None
+    planes = planes_of(host(tmp_path))
     assert planes.default_routes == [DefaultRoute("enp0s2", "10.0.2.2", 1024)]
     assert planes.name_servers == [NameServer("10.0.2.3", "enp0s2"), NameServer("192.168.100.53", "ens1")]
     assert planes.forwarding is True
@@ -107,15 +109,13 @@ def test_a_captured_tree_and_a_kernel_without_ipv4_have_none(tmp_path: Path) -> 
 
 def test_behind_systemd_resolved_its_own_servers_count(tmp_path: Path) -> None:
     files = {"/etc/resolv.conf": "nameserver 127.0.0.53\n", "/run/systemd/resolve/resolv.conf": "nameserver 192.168.100.53\n"}
-    planes = read_planes(host(tmp_path, **files), running=True)
-    assert planes is not None
+    planes = planes_of(host(tmp_path, **files))
     assert planes.name_servers == [NameServer("192.168.100.53", "ens1")]
 
 
 @pytest.mark.parametrize("text", ["nameserver\n", "nameserver nobody\n", "; nameserver 10.0.2.3\n", ""])
 def test_lines_without_an_address_are_no_servers(tmp_path: Path, text: str) -> None:
-    planes = read_planes(host(tmp_path, **{"/etc/resolv.conf": text}), running=True)
-    assert planes is not None
+    planes = planes_of(host(tmp_path, **{"/etc/resolv.conf": text}))
     assert planes.name_servers == []
 
 
@@ -127,13 +127,6 @@ def test_another_form_of_routes_is_refused(text: str) -> None:
         parse_routes(text)
 
 
-def test_another_form_of_other_tables_is_refused() -> None:
-    with pytest.raises(ParseError, match="not a table of sockets"):
-        list(parse_listeners("nothing"))
-    with pytest.raises(ParseError, match="not a socket"):
-        list(parse_listeners("local_address\n 0: 00000000:0016\n"))
-
-
 def test_forwarding_is_a_switch() -> None:
     assert (parse_forwarding("1\n"), parse_forwarding("0\n")) == (True, False)
     with pytest.raises(ParseError, match="neither 0 nor 1"):
@@ -141,14 +134,12 @@ def test_forwarding_is_a_switch() -> None:
 
 
 def test_without_ipv6_the_table_of_ipv4_counts_alone(tmp_path: Path) -> None:
-    planes = read_planes(host(tmp_path, **{"/proc/net/tcp6": ""}), running=True)
-    assert planes is not None
+    planes = planes_of(host(tmp_path, **{"/proc/net/tcp6": ""}))
     assert planes.ssh == ["0.0.0.0", "192.168.100.1"]
 
 
 def test_without_a_table_of_listeners_they_are_not_known(tmp_path: Path) -> None:
-    planes = read_planes(host(tmp_path, **{"/proc/net/tcp": ""}), running=True)
-    assert planes is not None
+    planes = planes_of(host(tmp_path, **{"/proc/net/tcp": ""}))
     assert planes.ssh is None
 
 
@@ -160,3 +151,71 @@ def test_this_machine_has_the_routes_that_ip_shows() -> None:
     ours = {(route.netdev, route.gateway) for route in planes.default_routes if route.gateway and "." in route.gateway}
     assert ours == expected
     assert all(ipaddress.ip_address(address) for address in planes.ssh or ())
+
+
+def test_default_routes_of_ipv6_follow_those_of_ipv4(tmp_path: Path) -> None:
+    planes = planes_of(host(tmp_path), default_routes6=lambda: [("ens1", "fe80::1", 1024)])
+    assert planes.default_routes == [DefaultRoute("enp0s2", "10.0.2.2", 1024), DefaultRoute("ens1", "fe80::1", 1024, 6)]
+
+
+#: Debian 12: chrony 4.3, rsyslog 8.2302, a mount of NFS 4.2.
+CHRONY = "# server 10.9.9.9\nconfdir /etc/chrony/conf.d\npool 2.debian.pool.ntp.org iburst\nserver 192.168.100.5 iburst\n"
+RSYSLOG = """\
+module(load="imuxsock")
+#*.* @10.9.9.9
+$ActionQueueType LinkedList
+*.* @@192.168.100.6:514
+auth,authpriv.*\t\t-/var/log/auth.log
+action(type="omfwd"
+       target="fd00:100::6" port="514" protocol="tcp")
+*.emerg :omusrmsg:*
+"""
+MOUNTS = """\
+/dev/vda1 / ext4 rw,relatime 0 0
+192.168.100.7:/home /home nfs4 rw,relatime,vers=4.2,rsize=131072,proto=tcp,clientaddr=192.168.100.1,local_lock=none,addr=192.168.100.7 0 0
+"""
+
+
+def test_remote_services_with_their_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSH_CONNECTION", "10.0.2.2 50022 10.0.2.15 22")
+    files = {"/etc/chrony/chrony.conf": CHRONY, "/etc/rsyslog.d/50-far.conf": RSYSLOG, "/proc/mounts": MOUNTS}
+    assert planes_of(host(tmp_path, **files)).services == [
+        Service("NTP server", "2.debian.pool.ntp.org", None, "/etc/chrony/chrony.conf"),
+        Service("NTP server", "192.168.100.5", "ens1", "/etc/chrony/chrony.conf"),
+        Service("syslog server", "192.168.100.6", "ens1", "/etc/rsyslog.d/50-far.conf"),
+        Service("syslog server", "fd00:100::6", "ens1", "/etc/rsyslog.d/50-far.conf"),
+        Service("NFS server", "192.168.100.7", "ens1", "/proc/mounts"),
+        Service("control node", "10.0.2.2", "enp0s2", "the SSH session"),
+    ]
+
+
+def test_timesyncd_counts_without_chrony_and_a_forwarded_session_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSH_CONNECTION", "127.0.0.1 50022 127.0.0.1 22")
+    files = {"/etc/systemd/timesyncd.conf": "[Time]\n#NTP=10.9.9.9\nNTP=192.168.100.5 ntp.example\nFallbackNTP=\n"}
+    assert [(each.address, each.netdev) for each in planes_of(host(tmp_path, **files)).services or ()] == [
+        ("192.168.100.5", "ens1"),
+        ("ntp.example", None),
+    ]
+
+
+def test_if_the_kernel_does_not_answer_the_way_is_not_known(tmp_path: Path) -> None:
+    def silent(_address: str) -> str | None:
+        raise TimeoutError("timed out")
+
+    planes = planes_of(host(tmp_path), way=silent)
+    assert (planes.name_servers, planes.services, planes.way_error) == (None, None, "timed out")
+    assert planes.ssh is not None, "listeners need no way"
+
+
+def daemon(root: Path, pid: int, name: str, *inodes: int) -> None:
+    (root / f"proc/{pid}/fd").mkdir(parents=True)
+    (root / f"proc/{pid}/comm").write_text(name + "\n")
+    for number, inode in enumerate(inodes, 3):
+        (root / f"proc/{pid}/fd/{number}").symlink_to(f"socket:[{inode}]")
+
+
+def test_listeners_of_management_daemons_have_their_interface(tmp_path: Path) -> None:
+    sys = host(tmp_path, **{"/proc/net/if_inet6": "20010db8000000000000000000000001 03 40 00 80     ens2\n"})
+    daemon(tmp_path, 700, "sshd", 18210, 18211)
+    daemon(tmp_path, 701, "python3", 18213)
+    assert planes_of(sys).listeners == [Listener("sshd", 22, "0.0.0.0"), Listener("sshd", 22, "192.168.100.1", "ens1")]
