@@ -80,14 +80,25 @@ def _gateway_problems(rail: Rail) -> Iterator[tuple[str, str, str]]:
     if rail["address"] is None:
         yield "gateway", f"is {gateway}, but the rail has no address", "an address"
         return
-    own = ipaddress.IPv4Interface(rail["address"])
-    if ipaddress.IPv4Address(gateway) == own.ip:
+    own, router = ipaddress.ip_interface(rail["address"]), ipaddress.ip_address(gateway)
+    if router == own.ip:
         yield "gateway", f"is {gateway}, the rail's own address", f"a router in {own.network}"
-    elif ipaddress.IPv4Address(gateway) not in own.network:
+    elif router.version != own.version:
+        yield "gateway", f"is {gateway}, but the rail's address {own} is IPv{own.version}", f"a router in {own.network}"
+    elif router not in own.network and not (router.version == 6 and router.is_link_local):
         yield "gateway", f"is {gateway}, which is not in the rail's subnet {own.network}", f"a router in {own.network}"
     for route in routes:
-        if ipaddress.IPv4Network(route) == own.network or ipaddress.IPv4Network(route).subnet_of(own.network):
+        network = ipaddress.ip_network(route)
+        if network.version != own.version:
+            yield "routes", f"has {route}, but the rail's address {own} is IPv{own.version}", f"subnets of IPv{own.version}"
+        elif network.overlaps(own.network) and network.prefixlen >= own.network.prefixlen:
             yield "routes", f"has {route}, which is in the rail's own subnet {own.network}", "subnets behind the gateway"
+
+
+def _keyed_addresses(rail: Rail) -> list[tuple[str, str]]:
+    """Return all addresses of a rail, each with its key."""
+    first = [("address", rail["address"])] if rail["address"] is not None else []
+    return [*first, *(("addresses", text) for text in rail["addresses"])]
 
 
 #: The sections with rules of their own, each in a method of Rules.
@@ -114,6 +125,7 @@ class Rules:
             self.alike("nic", RAILS)
             self.rails()
             self.gateways()
+            self.further_subnets()
             if "rdma_fabric" in self.sound:
                 self.subnets()
                 self.planes()
@@ -146,12 +158,16 @@ class Rules:
             if rail["address"] is None:
                 if rail["link_layer"] == "roce":
                     self.add(f"{where}.address", f"is missing: {rail['name']} is RoCE", ADDRESS, "an address", self.place(index, "address"))
+                elif rail["addresses"]:
+                    message = "are given without an address, which comes first"
+                    self.add(f"{where}.addresses", message, ADDRESS, "an address", self.place(index, "addresses"))
                 continue
-            address = rail["address"].split("/")[0]
-            if address in seen:
-                message = f"is {address}, like that of {seen[address]}"
-                self.add(f"{where}.address", message, ADDRESS, "a unique value", self.place(index, "address"))
-            seen.setdefault(address, rail["name"])
+            for key, text in _keyed_addresses(rail):
+                address = text.split("/")[0]
+                if address in seen:
+                    message = f"{'is' if key == 'address' else 'has'} {address}, like that of {seen[address]}"
+                    self.add(f"{where}.{key}", message, ADDRESS, "a unique value", self.place(index, key))
+                seen.setdefault(address, rail["name"])
 
     def subnets(self) -> None:
         """Report two rails of a host in one subnet: the kernel would answer and send through any of them (ARP flux)."""
@@ -159,11 +175,26 @@ class Rules:
         for index, rail in enumerate(self.intent["rails"]):
             if rail["address"] is None or self.intent["fabric"]["shared_subnet"]:
                 continue
-            network = str(ipaddress.IPv4Interface(rail["address"]).network)
+            network = str(ipaddress.ip_interface(rail["address"]).network)
             if network in seen:
                 message = f"is in {network}, like {seen[network]}; give each rail its own subnet, or set rdma_fabric.shared_subnet"
                 self.add(f"rdma_rails[{index}].address", message, ADDRESS, "a subnet of its own", self.place(index, "address"))
             seen.setdefault(network, rail["name"])
+
+    def further_subnets(self) -> None:
+        """Report further addresses whose subnet overlaps one of another rail: the rails' tables and rules know only `address`."""
+        known = [
+            (rail["name"], key, ipaddress.ip_interface(text).network)
+            for rail in self.intent["rails"]
+            for key, text in _keyed_addresses(rail)
+        ]
+        for index, rail in enumerate(self.intent["rails"]):
+            for text in rail["addresses"]:
+                own = ipaddress.ip_interface(text).network
+                other = next(((name, each) for name, _key, each in known if name != rail["name"] and each.overlaps(own)), None)
+                if other is not None:
+                    message = f"has {text}, whose subnet overlaps {other[1]} of {other[0]}"
+                    self.add(f"rdma_rails[{index}].addresses", message, ADDRESS, "a subnet of its own", self.place(index, "addresses"))
 
     def gateways(self) -> None:
         """Report routers outside their rail's subnet, routes without a router, and routes that two rails claim."""
