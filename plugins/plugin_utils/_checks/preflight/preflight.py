@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -190,7 +191,8 @@ def check_ssh(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
         return [Finding(STAGE, "preflight.ssh", host, "our SSH session", ERROR, by, expected, remedy)]
     if netdev is None:
         unread = sorted(name for name, each in facts.netdevs.items() if each.addresses is None)
-        if address and unread:
+        # Link-local addresses are not read: such a session names its interface.
+        if address and unread and not ipaddress.ip_address(address.partition("%")[0]).is_link_local:
             why = f"its address is {address}; the addresses of {', '.join(unread[:4])} were not read"
             remedy = f"Run `ip addr show to {address}` on {host}: the interface must not be a rail."
             return [Finding(STAGE, "preflight.ssh", host, "our SSH session", UNKNOWN, why, expected, remedy)]

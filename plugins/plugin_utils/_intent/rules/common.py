@@ -126,6 +126,7 @@ class Rules:
             self.rails()
             self.gateways()
             self.further_subnets()
+            self.families()
             if "rdma_fabric" in self.sound:
                 self.subnets()
                 self.planes()
@@ -195,6 +196,18 @@ class Rules:
                 if other is not None:
                     message = f"has {text}, whose subnet overlaps {other[1]} of {other[0]}"
                     self.add(f"rdma_rails[{index}].addresses", message, ADDRESS, "a subnet of its own", self.place(index, "addresses"))
+
+    def families(self) -> None:
+        """Report RoCE rails of NCCL with IPv4 and others with IPv6: NCCL_IB_ADDR_FAMILY is one for all ports of a host."""
+        first: Rail | None = None
+        for index, rail in enumerate(self.intent["rails"]):
+            if rail["role"] != "compute" or rail["link_layer"] != "roce" or rail["address"] is None:
+                continue
+            first = first or rail
+            if (":" in rail["address"]) != (":" in str(first["address"])):
+                message = f"is {rail['address']}, but {first['name']} has {first['address']}: NCCL uses one family for all rails of a host"
+                expected = "one family on all compute rails, or role: storage"
+                self.add(f"rdma_rails[{index}].address", message, ADDRESS, expected, self.place(index, "address"))
 
     def gateways(self) -> None:
         """Report routers outside their rail's subnet, routes without a router, and routes that two rails claim."""

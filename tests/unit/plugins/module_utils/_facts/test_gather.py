@@ -130,7 +130,7 @@ def test_a_running_system_is_asked_for_what_files_do_not_report(tmp_path: Path) 
     assert [facts["netdevs"]["eth0"][key] for key in ("max_mtu_bytes", "ipv4", "mtu_bytes")] == [65535, ["192.0.2.2/24"], 1500]
     # ip has not named this one: not known, which is not the same as no address.
     assert [facts["netdevs"]["eth1"][key] for key in ("max_mtu_bytes", "ipv4")] == [None, None]
-    assert facts["interfaces"]["eth0"] == {"admin_up": True, "ipv4": ["192.0.2.2/24"]}
+    assert facts["interfaces"]["eth0"] == {"admin_up": True, "ipv4": ["192.0.2.2/24"], "ipv6": ["fd00::2/64"]}
     assert facts["limits"] == {**NO_LIMITS, "service_memlock": {"unlimited": False, "bytes": 8388608}, "service_open_files": 20000}
     assert facts["units"] == {
         "rdma-soft-links.service": {"active": False, "enabled": False},
@@ -150,8 +150,8 @@ def test_all_interfaces_are_reported_by_what_is_asked_anyway(
     facts = to_dict(gather(sys, script(first=asked), Asked(subset=frozenset(subset)), SilentPort()))
     assert sorted(facts["interfaces"]) == ["bond0", "eth0", "eth1", "eth2", "lo"]
     assert (facts["interfaces"]["lo"], facts["interfaces"]["bond0"]) == (
-        {"admin_up": True, "ipv4": addresses},
-        {"admin_up": False, "ipv4": None},
+        {"admin_up": True, "ipv4": addresses, "ipv6": None if addresses is None else []},
+        {"admin_up": False, "ipv4": None, "ipv6": None},
     )
     assert "lo" not in facts["netdevs"]
 

@@ -283,7 +283,7 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
             by_path("interfaces", "ens1", "ipv4", value=[]),
             "socket.name",
             CONFIRMED,
-            "matches none that is up with an IPv4 address",
+            "matches none that is up with an address",
         ),
         (
             IFNAME.format("=bond0"),
@@ -318,7 +318,7 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
             by_path("interfaces", value={"bond0": {**BOND, "admin_up": False}}),
             "socket.name",
             CONFIRMED,
-            "no interface is up with an IPv4 address",
+            "no interface is up with an address",
         ),
         (TOPO.format("/x.xml"), as_it_is, "topo.variable", CONFIRMED, "NCCL_TOPO_FILE=/x.xml by the log"),
         (

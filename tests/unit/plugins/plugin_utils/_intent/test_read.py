@@ -389,6 +389,7 @@ def test_an_ipv6_address_that_a_rail_cannot_have(key: str, text: str) -> None:
 def test_an_ipv6_address_is_compressed_and_further_ones_are_of_any_family() -> None:
     variables = copy.deepcopy(GOOD)
     variables["rdma_rails"][0].update(IPV6, addresses=["192.168.100.1/24", "2001:db8:100::2/64"], gateway="fe80::1", routes=["2001:db8::/32"])
+    variables["rdma_rails"][1]["address"] = "2001:db8:101::1/64"
     rail = normalize(variables)["rails"][0]
     assert (rail["address"], rail["addresses"]) == ("2001:db8:100::1/64", ["192.168.100.1/24", "2001:db8:100::2/64"])
     assert (rail["gateway"], rail["routes"]) == ("fe80::1", ["2001:db8::/32"])
@@ -413,6 +414,7 @@ IPV6_CONFLICTS: list[tuple[dict[str, Any], str]] = [
     ({"addresses": ["192.168.100.1/16"]}, "rdma_rails[0].addresses has 192.168.100.1, like that of rail0"),
     ({"addresses": ["192.168.101.9/24"]}, "rdma_rails[0].addresses has 192.168.101.9/24, whose subnet overlaps 192.168.101.0/24 of rail1"),
     ({"address": None, "link_layer": "infiniband", "soft": False, "addresses": ["192.168.7.1/24"]}, "rdma_rails[0].addresses are given without"),
+    (IPV6, "rdma_rails[1].address is 192.168.101.1/24, but rail0 has 2001:db8:100::1/64: NCCL uses one family for all rails of a host"),
     ({**IPV6, "mtu_bytes": 1279}, "rdma_rails[0].mtu_bytes must be at least 1280"),
 ]
 

@@ -215,7 +215,7 @@ def test_the_rails_of_the_network_are_those_with_an_interface() -> None:
     del facts["netdevs"]["ens1"]
     rail1 = {"name": "rail1", "nic": {"pci": "0000:41:00.0"}, "netdev": "ens2", "device": "rxe_rail1", "port": 1}
     more = {"mac": facts["netdevs"]["ens2"]["mac"], "link_layer": "roce", "address": "192.168.101.1/24", "mtu_bytes": 9000, "ipoib": None}
-    more |= {"table": None, "gateway": None, "routes": []}
+    more |= {"table": None, "gateway": None, "routes": [], "addresses": []}
     assert network_rails(lab_intent(), from_dict(facts)) == [{**rail1, **more}]
 
 
