@@ -261,7 +261,7 @@ def _host(
         "routing": read_routing(runner, families) if runner is not None else None,
         "firewall": read_firewall(states, sys, runner) if runner is not None else None,
         "network_backend": read_backend(sys, session.netdev) if runner is not None else None,
-        "planes": read_planes(sys, running=runner is not None),
+        "planes": read_planes(sys, runner, families),
     }
 
 

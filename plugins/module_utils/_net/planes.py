@@ -5,24 +5,28 @@
 """What a host needs for its management, and through which interface: default routes, name servers, forwarding, the SSH daemon.
 
 Sources: /proc/net/route (net/ipv4/fib_trie.c) shows the main table of IPv4, and of a route with several next hops the first. Policy rules
-are not read, nor are routes of IPv6: /proc/net/ipv6_route mixes all tables.
+are not read. /proc/net/ipv6_route mixes all tables, so the default routes of IPv6 are those that `ip` shows.
 proc(5) for /proc/net/tcp and tcp6, which show listeners; resolv.conf(5).
 """
 
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 import socket
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 
 ROUTES = "/proc/net/route"
 IPV4_LISTENERS, IPV6_LISTENERS = "/proc/net/tcp", "/proc/net/tcp6"
+#: The default routes of IPv6 in the main table.
+IPV6_DEFAULTS = ("ip", "-json", "-6", "route", "show", "default")
 FORWARDING = "/proc/sys/net/ipv4/ip_forward"
 #: The file that programs read, and the one that systemd-resolved writes with the real servers.
 RESOLV_CONF, RESOLVED_CONF = "/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"
@@ -45,7 +49,7 @@ class Route:
 
 @dataclass(frozen=True)
 class DefaultRoute:
-    """A default route of IPv4; the lowest metric wins."""
+    """A default route of the main table; the lowest metric wins."""
 
     netdev: str
     gateway: str | None
@@ -67,13 +71,15 @@ class NameServer:
 class Planes:
     """forwarding: whether IPv4 packets are forwarded between interfaces. ssh: the addresses on which a program listens on port 22.
 
-    "0.0.0.0" and "::" mean all addresses. None: not read.
+    "0.0.0.0" and "::" mean all addresses. None: not read. default_routes: of IPv4. ipv6_default_routes: empty also where no RDMA port has an
+    IPv6 address, because they are not read there.
     """
 
     default_routes: list[DefaultRoute]
     name_servers: list[NameServer]
     forwarding: bool | None
     ssh: list[str] | None
+    ipv6_default_routes: list[DefaultRoute] | None = None
 
 
 def parse_routes(text: str) -> list[Route]:
@@ -137,10 +143,30 @@ def netdev_towards(address: str, routes: Sequence[Route]) -> str | None:
     return None if best is None else best.netdev
 
 
-def read_planes(sys: SysRoot, *, running: bool) -> Planes | None:
-    """Return the planes of the running system; None for a captured tree, and for a kernel without IPv4."""
-    routes = sys.value(ROUTES, parse_routes) if running else None
-    if routes is None:
+def parse_ipv6_default_routes(text: str) -> list[DefaultRoute]:
+    """Parse the output of IPV6_DEFAULTS. Raises ParseError for another form."""
+    try:
+        hops = [(route, hop) for route in json.loads(text or "[]") for hop in route.get("nexthops") or [route]]
+        return [DefaultRoute(hop["dev"], hop.get("gateway"), int(route.get("metric", 0))) for route, hop in hops if "dev" in hop]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
+        raise ParseError(f"not the JSON of `{' '.join(IPV6_DEFAULTS)}`: {exc!r} in {text[:200]!r}") from exc
+
+
+def _ipv6_default_routes(runner: Runner) -> list[DefaultRoute] | None:
+    try:
+        done = runner.run(IPV6_DEFAULTS)
+        return parse_ipv6_default_routes(done.stdout) if done.rc == 0 else None
+    except (CommandError, ParseError):
+        return None
+
+
+def read_planes(sys: SysRoot, runner: Runner | None, families: Collection[int] = (4,)) -> Planes | None:
+    """Return the planes of the running system; None for a captured tree (no runner), and for a kernel without IPv4.
+
+    families: 6 among them if an RDMA port has an IPv6 address; the default routes of IPv6 are read only then.
+    """
+    routes = sys.value(ROUTES, parse_routes) if runner is not None else None
+    if routes is None or runner is None:
         return None
     defaults = [DefaultRoute(each.netdev, each.gateway, each.metric) for each in routes if each.network.prefixlen == 0]
     return Planes(
@@ -148,6 +174,7 @@ def read_planes(sys: SysRoot, *, running: bool) -> Planes | None:
         [NameServer(address, netdev_towards(address, routes)) for address in _name_servers(sys)],
         sys.value(FORWARDING, parse_forwarding),
         _ssh_addresses(sys),
+        _ipv6_default_routes(runner) if 6 in families else [],
     )
 
 

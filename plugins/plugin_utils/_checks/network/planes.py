@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ip_of, is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import IPV4_LISTENERS, IPV6_LISTENERS, SSH_PORT, Planes
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_addresses, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 
@@ -22,8 +23,8 @@ declare(
     {
         "planes.route": Check(
             "network",
-            "default routes of IPv4: none through a compute rail",
-            "`/proc/net/route`: the main table of IPv4",
+            "default routes of IPv4 and IPv6: none through a compute rail",
+            "`/proc/net/route`: the main table of IPv4; `ip -6 route show default` on hosts with an IPv6 rail",
             "`ip route del default dev IF`; remove the gateway from the file that configures the rail",
             sources=(_ROUTES,),
         ),
@@ -77,16 +78,25 @@ _NO_SSH = "an SSH daemon on the management address, or on all addresses"
 
 
 def _route(host: str, planes: Planes, compute: Mapping[str, ResolvedRail]) -> Iterator[Finding]:
-    through = [route for route in planes.default_routes if route.netdev in compute]
+    by_ipv6 = planes.ipv6_default_routes or []
+    through = [route for route in (*planes.default_routes, *by_ipv6) if route.netdev in compute]
+    uses_ipv6 = any(is_ipv6(text) for rail in compute.values() for text in rail_addresses(rail.rail))
+    if not through and uses_ipv6 and planes.ipv6_default_routes is None:
+        remedy = f"Run `ip -6 route show default` on {host}."
+        yield Finding(STAGE, "planes.route", host, SUBJECT, UNKNOWN, "the routes of IPv6 were not read", _NO_ROUTE, remedy)
+        return
     if not through:
-        seen = ", ".join(route.netdev for route in planes.default_routes) or "no default route"
+        seen = ", ".join(dict.fromkeys(route.netdev for route in (*planes.default_routes, *by_ipv6))) or "no default route"
         yield Finding(STAGE, "planes.route", host, SUBJECT, OK, seen, _NO_ROUTE)
         return
     words = "; ".join(f"a default route through {each.netdev}, which is {compute[each.netdev].name}" for each in through)
     first = through[0]
+    command, origin = "ip route", "DHCP, set `UseGateway=no` in its section [DHCPv4]"
+    if first not in planes.default_routes:
+        command, origin = "ip -6 route", "router advertisements, set `IPv6AcceptRA=no` in its section [Network]"
     remedy = (
-        f"1. On {host}, run `ip route del default dev {first.netdev}`. 2. Remove the gateway from the file that configures {first.netdev} "
-        f"(`networkctl status {first.netdev}` names it). 3. If the route came by DHCP, set `UseGateway=no` in its section [DHCPv4]."
+        f"1. On {host}, run `{command} del default dev {first.netdev}`. 2. Remove the gateway from the file that configures {first.netdev} "
+        f"(`networkctl status {first.netdev}` names it). 3. If the route came by {origin}."
     )
     yield Finding(STAGE, "planes.route", host, SUBJECT, ERROR, words, _NO_ROUTE, remedy)
 
@@ -126,7 +136,7 @@ def _ssh(host: str, planes: Planes, rails: Sequence[ResolvedRail]) -> Iterator[F
         remedy = f"Run `cat /proc/net/tcp` on {host}."
         yield Finding(STAGE, "planes.ssh", host, SUBJECT, UNKNOWN, "the listeners were not read", _NO_SSH, remedy)
         return
-    addresses = {address: rail for rail in rails if (address := rail_ip(rail.rail)) is not None}
+    addresses = {ip_of(text): rail for rail in rails for text in rail_addresses(rail.rail)}
     listening = [address for address in planes.ssh if not ipaddress.ip_address(address).is_loopback]
     on_rails = [address for address in listening if address in addresses]
     if len(on_rails) < len(listening) or not listening:

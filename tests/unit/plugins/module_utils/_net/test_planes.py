@@ -16,6 +16,7 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import (
+    IPV6_DEFAULTS,
     DefaultRoute,
     NameServer,
     netdev_towards,
@@ -24,6 +25,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import (
     parse_routes,
     read_planes,
 )
+from tests.unit.builders.fakes import FakeRunner
 
 #: A machine of the lab; the columns are separated by tabs and end in blanks.
 ROUTES = """\
@@ -92,8 +94,9 @@ def test_listeners_of_a_port() -> None:
 
 
 def test_a_host(tmp_path: Path) -> None:
-    planes = read_planes(host(tmp_path), running=True)
+    planes = read_planes(host(tmp_path), FakeRunner([]))
     assert planes is not None
+    assert planes.ipv6_default_routes == []
     assert planes.default_routes == [DefaultRoute("enp0s2", "10.0.2.2", 1024)]
     assert planes.name_servers == [NameServer("10.0.2.3", "enp0s2"), NameServer("192.168.100.53", "ens1")]
     assert planes.forwarding is True
@@ -101,20 +104,42 @@ def test_a_host(tmp_path: Path) -> None:
 
 
 def test_a_captured_tree_and_a_kernel_without_ipv4_have_none(tmp_path: Path) -> None:
-    assert read_planes(host(tmp_path), running=False) is None
-    assert read_planes(SysRoot(str(tmp_path / "empty")), running=True) is None
+    assert read_planes(host(tmp_path), None) is None
+    assert read_planes(SysRoot(str(tmp_path / "empty")), FakeRunner([])) is None
+
+
+BY_RA = '[{"dst":"default","gateway":"fe80::1","dev":"ens1","protocol":"ra","metric":1024,"flags":[],"pref":"medium"}]'
+BY_TWO = '[{"dst":"default","metric":20,"flags":[],"nexthops":[{"gateway":"fe80::2","dev":"ens2","weight":1,"flags":[]}]}]'
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        ((0, BY_RA), [DefaultRoute("ens1", "fe80::1", 1024)]),
+        ((0, BY_TWO), [DefaultRoute("ens2", "fe80::2", 20)]),
+        ((0, ""), []),
+        ((1, ""), None),
+        ((0, "rubbish"), None),
+    ],
+)
+def test_default_routes_of_ipv6_are_those_of_the_main_table(
+    tmp_path: Path, answer: tuple[int, str], found: list[DefaultRoute] | None
+) -> None:
+    planes = read_planes(host(tmp_path), FakeRunner([(IPV6_DEFAULTS, *answer, "")]), (4, 6))
+    assert planes is not None
+    assert planes.ipv6_default_routes == found
 
 
 def test_behind_systemd_resolved_its_own_servers_count(tmp_path: Path) -> None:
     files = {"/etc/resolv.conf": "nameserver 127.0.0.53\n", "/run/systemd/resolve/resolv.conf": "nameserver 192.168.100.53\n"}
-    planes = read_planes(host(tmp_path, **files), running=True)
+    planes = read_planes(host(tmp_path, **files), FakeRunner([]))
     assert planes is not None
     assert planes.name_servers == [NameServer("192.168.100.53", "ens1")]
 
 
 @pytest.mark.parametrize("text", ["nameserver\n", "nameserver nobody\n", "; nameserver 10.0.2.3\n", ""])
 def test_lines_without_an_address_are_no_servers(tmp_path: Path, text: str) -> None:
-    planes = read_planes(host(tmp_path, **{"/etc/resolv.conf": text}), running=True)
+    planes = read_planes(host(tmp_path, **{"/etc/resolv.conf": text}), FakeRunner([]))
     assert planes is not None
     assert planes.name_servers == []
 
@@ -141,13 +166,13 @@ def test_forwarding_is_a_switch() -> None:
 
 
 def test_without_ipv6_the_table_of_ipv4_counts_alone(tmp_path: Path) -> None:
-    planes = read_planes(host(tmp_path, **{"/proc/net/tcp6": ""}), running=True)
+    planes = read_planes(host(tmp_path, **{"/proc/net/tcp6": ""}), FakeRunner([]))
     assert planes is not None
     assert planes.ssh == ["0.0.0.0", "192.168.100.1"]
 
 
 def test_without_a_table_of_listeners_they_are_not_known(tmp_path: Path) -> None:
-    planes = read_planes(host(tmp_path, **{"/proc/net/tcp": ""}), running=True)
+    planes = read_planes(host(tmp_path, **{"/proc/net/tcp": ""}), FakeRunner([]))
     assert planes is not None
     assert planes.ssh is None
 
@@ -155,7 +180,7 @@ def test_without_a_table_of_listeners_they_are_not_known(tmp_path: Path) -> None
 def test_this_machine_has_the_routes_that_ip_shows() -> None:
     said = subprocess.run(["ip", "-4", "route", "show", "table", "main", "default"], capture_output=True, text=True, check=True).stdout
     expected = {(match[2], match[1]) for match in re.finditer(r"^default via (\S+) dev (\S+)", said, re.M)}
-    planes = read_planes(SysRoot(), running=True)
+    planes = read_planes(SysRoot(), FakeRunner([]))
     assert planes is not None
     ours = {(route.netdev, route.gateway) for route in planes.default_routes if route.gateway and "." in route.gateway}
     assert ours == expected
