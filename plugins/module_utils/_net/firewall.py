@@ -145,7 +145,11 @@ def parse_ruleset(text: str) -> list[Chain]:
 
 
 def _filters(chain: Mapping[str, Any]) -> bool:
-    return chain.get("type") == "filter" and chain.get("hook") in (*HOOKS, *_OTHER_HOOKS) and any(chain["family"] in names for names in FAMILIES.values())
+    return (
+        chain.get("type") == "filter"
+        and chain.get("hook") in (*HOOKS, *_OTHER_HOOKS)
+        and any(chain["family"] in names for names in FAMILIES.values())
+    )
 
 
 def _mark(rule: Mapping[str, Any]) -> tuple[str, int] | None:

@@ -120,9 +120,9 @@ def _remove(target: Target, text: str, planned: str) -> Step:
 def _options(text: str) -> tuple[str, ...]:
     """Return the options of a new address.
 
-    The broadcast address matches systemd-networkd: 252 to 257 treat an address without one as different, and replace it. Duplicate
-    address detection would delay the GID of an IPv6 address, and an address without carrier would stay tentative. The fleet's checks
-    find two hosts with one address.
+    The broadcast address matches systemd-networkd: 252 to 257 treat an address without one as different, and replace it. With duplicate
+    address detection, an IPv6 address could not be used for a second or two, and without carrier not at all. `network.duplicate` finds
+    two hosts with one address.
     """
     if is_ipv6(text):
         return ("nodad",)

@@ -76,7 +76,9 @@ def gid_index(scene: Scene) -> Answer:
     wrong = [f"{name} has {words}" for name, port in ethernet for index, _why in indexes if (words := _bad_gid(port, index, ipv6=ipv6))]
     if wrong:
         return confirmed(f"{indexes[0][1]}, and {listed(wrong)}")
-    return excluded(f"{indexes[0][1]}, which is for RoCE v2 on an IPv{6 if ipv6 else 4} address of {listed([name for name, _port in ethernet])}")
+    return excluded(
+        f"{indexes[0][1]}, which is for RoCE v2 on an IPv{6 if ipv6 else 4} address of {listed([name for name, _port in ethernet])}"
+    )
 
 
 def _version(scene: Scene) -> tuple[int, int] | None:
@@ -198,7 +200,9 @@ def socket_interface(scene: Scene) -> Answer:
             return confirmed(f"NCCL_SOCKET_IFNAME={value} by {where} matches no interface; the host has {listed(sorted(there), 8)}")
     if all(netdev.addresses is None for netdev in there.values()):
         return unknown("the addresses of the interfaces were not read")
-    return _socket_address(values, [name for name, netdev in sorted(there.items()) if netdev.admin_up and netdev.addresses and name != "lo"])
+    return _socket_address(
+        values, [name for name, netdev in sorted(there.items()) if netdev.admin_up and netdev.addresses and name != "lo"]
+    )
 
 
 def _socket_address(values: Sequence[tuple[str, str]], ready: Sequence[str]) -> Answer:
@@ -209,11 +213,7 @@ def _socket_address(values: Sequence[tuple[str, str]], ready: Sequence[str]) -> 
             return confirmed(f"NCCL_SOCKET_IFNAME={value} by {where} matches none that is up with an address; usable: {listed(ready)}")
     if values:
         return excluded(f"NCCL_SOCKET_IFNAME={values[0][0]} fits {listed([name for name in ready if parse_list(values[0][0]).has(name)])}")
-    return (
-        excluded(f"NCCL_SOCKET_IFNAME is not set; usable: {listed(ready)}")
-        if ready
-        else confirmed("no interface is up with an address")
-    )
+    return excluded(f"NCCL_SOCKET_IFNAME is not set; usable: {listed(ready)}") if ready else confirmed("no interface is up with an address")
 
 
 def wrong_address(scene: Scene) -> Answer:

@@ -16,7 +16,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pci.distance import 
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciFunction
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import payload_gbps
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, no_nic_words, rail_addresses, rail_ip, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import (
+    LINK_LAYERS,
+    no_nic_words,
+    rail_addresses,
+    rail_ip,
+    rocev2_gid_index,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import BEST_MTU_BYTES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rate import TOLERANCE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.pcie import link_words, needed_gbps

@@ -95,7 +95,7 @@ def render(rail: NetworkRail) -> str:
 
 
 def _ipv6_lines(rail: NetworkRail) -> list[str]:
-    """Return the sections with the rail's IPv6 addresses. With duplicate address detection, an address without carrier has no GID."""
+    """Return the sections with the rail's IPv6 addresses, without duplicate address detection, as in the live steps."""
     return [line for text in rail.ipv6 for line in ("", "[Address]", f"Address={text}", "DuplicateAddressDetection=none")]
 
 

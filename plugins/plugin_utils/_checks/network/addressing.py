@@ -137,7 +137,7 @@ def _address(host: str, plan: Plan, plans: Sequence[Plan], facts: Facts) -> Iter
 
 
 def _failed(host: str, text: str, plan: Plan) -> Fault:
-    """The fault of an address that failed duplicate address detection: the kernel does not use it, and it has no GID."""
+    """The fault of an address that failed duplicate address detection: the kernel does not use it, although it may have a GID."""
     remedy = (
         f"1. Find the other host that has {ip_of(text)}: `ip -6 neighbor`, and `network.duplicate`. 2. Remove it there. "
         f"3. Run `ip address del {text} dev {plan.rail.netdev}` on {host}, then the network stage for it."

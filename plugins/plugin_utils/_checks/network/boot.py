@@ -186,7 +186,9 @@ def _faults(host: str, rail: ResolvedRail, boot: BootNetwork, manager: Manager) 
         wrong.insert(0, (f"{mtu_key}{mtu.value}", mtu.where))
     drop_ins = "" if manager.backend == NM_BACKEND else " with its drop-ins"
     found = [_normal(each.value) for each in boot.addresses]
-    missing += [f"{own}{drop_ins} has no {_address_key(manager, address)}{address}" for address in planned_addresses if address not in found]
+    missing += [
+        f"{own}{drop_ins} has no {_address_key(manager, address)}{address}" for address in planned_addresses if address not in found
+    ]
     if not wrong and not missing:
         return None
     lines = [where for _value, where in wrong if not where.startswith(f"{own}:")]

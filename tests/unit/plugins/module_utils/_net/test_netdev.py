@@ -72,7 +72,10 @@ def test_reads_all_interfaces_and_no_file_beside_them(tmp_path: Path) -> None:
     seen = read_interfaces(sys, {"bond0": IpAddresses(None, ["10.0.0.1/24"], ["fd00::1/64"]), "eth0": IpAddresses(None, [])})
     assert seen is not None
     assert set(read_netdevs(sys)) < set(seen)
-    assert (seen["bond0"], seen["bond0.10"]) == (Interface(admin_up=True, ipv4=["10.0.0.1/24"], ipv6=["fd00::1/64"]), Interface(admin_up=False))
+    assert (seen["bond0"], seen["bond0.10"]) == (
+        Interface(admin_up=True, ipv4=["10.0.0.1/24"], ipv6=["fd00::1/64"]),
+        Interface(admin_up=False),
+    )
     assert (seen["lo"], seen["eth0"]) == (Interface(admin_up=True), Interface(admin_up=True, ipv4=[], ipv6=[]))
     assert [seen[name].addresses for name in ("bond0", "eth0", "lo")] == [["10.0.0.1/24", "fd00::1/64"], [], None]
     assert seen["lost"] == Interface(admin_up=None)

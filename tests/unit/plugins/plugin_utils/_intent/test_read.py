@@ -357,7 +357,10 @@ GATEWAYS: list[tuple[dict[str, Any], str]] = [
         "rdma_rails[0].routes has 192.168.100.0/25, which is in the rail's own",
     ),
     ({"gateway": "192.168.100.254", "routes": ["0.0.0.0/0"]}, "rdma_rails[0].routes[0] must be an IPv4 or IPv6 network with prefix length"),
-    ({"gateway": "192.168.100.254", "routes": ["10.0.0.1/8"]}, "rdma_rails[0].routes[0] must be an IPv4 or IPv6 network with prefix length"),
+    (
+        {"gateway": "192.168.100.254", "routes": ["10.0.0.1/8"]},
+        "rdma_rails[0].routes[0] must be an IPv4 or IPv6 network with prefix length",
+    ),
 ]
 
 
@@ -388,7 +391,9 @@ def test_an_ipv6_address_that_a_rail_cannot_have(key: str, text: str) -> None:
 
 def test_an_ipv6_address_is_compressed_and_further_ones_are_of_any_family() -> None:
     variables = copy.deepcopy(GOOD)
-    variables["rdma_rails"][0].update(IPV6, addresses=["192.168.100.1/24", "2001:db8:100::2/64"], gateway="fe80::1", routes=["2001:db8::/32"])
+    variables["rdma_rails"][0].update(
+        IPV6, addresses=["192.168.100.1/24", "2001:db8:100::2/64"], gateway="fe80::1", routes=["2001:db8::/32"]
+    )
     variables["rdma_rails"][1]["address"] = "2001:db8:101::1/64"
     rail = normalize(variables)["rails"][0]
     assert (rail["address"], rail["addresses"]) == ("2001:db8:100::1/64", ["192.168.100.1/24", "2001:db8:100::2/64"])
@@ -397,7 +402,10 @@ def test_an_ipv6_address_is_compressed_and_further_ones_are_of_any_family() -> N
 
 IPV6_CONFLICTS: list[tuple[dict[str, Any], str]] = [
     ({**IPV6, "gateway": "192.168.100.254"}, "rdma_rails[0].gateway is 192.168.100.254, but the rail's address 2001:db8:100::1/64 is IPv6"),
-    ({**IPV6, "gateway": "2001:db8:101::1"}, "rdma_rails[0].gateway is 2001:db8:101::1, which is not in the rail's subnet 2001:db8:100::/64"),
+    (
+        {**IPV6, "gateway": "2001:db8:101::1"},
+        "rdma_rails[0].gateway is 2001:db8:101::1, which is not in the rail's subnet 2001:db8:100::/64",
+    ),
     ({**IPV6, "gateway": "2001:db8:100::1"}, "rdma_rails[0].gateway is 2001:db8:100::1, the rail's own address"),
     ({**IPV6, "gateway": "fe80::1%eth0"}, "rdma_rails[0].gateway must be an IPv4 or IPv6 address without prefix length"),
     ({**IPV6, "gateway": "ff02::1"}, "rdma_rails[0].gateway must be an IPv4 or IPv6 address without prefix length"),
@@ -413,7 +421,10 @@ IPV6_CONFLICTS: list[tuple[dict[str, Any], str]] = [
     ({**IPV6, "gateway": "fe80::1", "routes": ["fe80::/64"]}, "rdma_rails[0].routes[0] must be an IPv4 or IPv6 network"),
     ({"addresses": ["192.168.100.1/16"]}, "rdma_rails[0].addresses has 192.168.100.1, like that of rail0"),
     ({"addresses": ["192.168.101.9/24"]}, "rdma_rails[0].addresses has 192.168.101.9/24, whose subnet overlaps 192.168.101.0/24 of rail1"),
-    ({"address": None, "link_layer": "infiniband", "soft": False, "addresses": ["192.168.7.1/24"]}, "rdma_rails[0].addresses are given without"),
+    (
+        {"address": None, "link_layer": "infiniband", "soft": False, "addresses": ["192.168.7.1/24"]},
+        "rdma_rails[0].addresses are given without",
+    ),
     (IPV6, "rdma_rails[1].address is 192.168.101.1/24, but rail0 has 2001:db8:100::1/64: NCCL uses one family for all rails of a host"),
     ({**IPV6, "mtu_bytes": 1279}, "rdma_rails[0].mtu_bytes must be at least 1280"),
 ]

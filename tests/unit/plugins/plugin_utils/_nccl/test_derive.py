@@ -105,7 +105,10 @@ def test_the_family_is_named_for_ipv6_alone() -> None:
 
 
 def test_a_range_only_where_a_rail_has_several_addresses_of_the_family() -> None:
-    assert with_addresses(["2001:db8:100::1/64", "fd00::1/64"], ["2001:db8:101::1/64"]) == {"FAMILY": "AF_INET6", "RANGE": "2001:db8:100::/47"}
+    assert with_addresses(["2001:db8:100::1/64", "fd00::1/64"], ["2001:db8:101::1/64"]) == {
+        "FAMILY": "AF_INET6",
+        "RANGE": "2001:db8:100::/47",
+    }
     assert with_addresses(["192.168.100.1/24", "10.7.0.1/16"], ["192.168.101.1/24"]) == {"RANGE": "192.168.100.0/23"}
     # No single network has all addresses of RDMA and none of the others.
     assert with_addresses(["192.168.100.1/24", "192.168.101.9/24"], ["192.168.102.1/24"]) == {}
