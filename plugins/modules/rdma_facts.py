@@ -316,7 +316,7 @@ ansible_facts:
               elements: str
               returned: success
             dad_failed:
-              description: IPv6 addresses that failed duplicate address detection. The kernel does not use them. V(null) for a captured tree.
+              description: IPv6 addresses that failed duplicate address detection and are not used. V(null) for a captured tree.
               type: list
               elements: str
               returned: success

@@ -197,7 +197,7 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
     if "host" in asked.subset:
         planned = [unit_of(name) for name in roce_interfaces(netdevs, devices)] if "qos" in asked.subset else []
         units = sorted({*planned, *enabled_instances(sys, TEMPLATE)})
-        parts.update(_host(sys, runner, asked, addresses, families_of(devices, addresses), units))
+        parts.update(_host(sys, runner, asked, addresses, families=families_of(devices, addresses), units=units))
     subset = asked.subset - (LIVE if runner is None else frozenset())
     nics = read_nics(sys, pci, {device.pci.address for device in devices.values() if device.pci is not None})
     return Facts(SCHEMA, sorted(subset), devices, netdevs, read_interfaces(sys, addresses), read_boot(sys), nics, **parts)
@@ -242,6 +242,7 @@ def _host(
     runner: Runner | None,
     asked: Asked,
     addresses: Mapping[str, IpAddresses],
+    *,
     families: tuple[int, ...],
     units: Sequence[str],
 ) -> dict[str, Any]:

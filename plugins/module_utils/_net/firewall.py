@@ -6,7 +6,8 @@
 
 Rules are only added, and only those of ours are removed again; a firewall that does not run is never started. The rules let pass, from the
 subnets of a rail's hosts and (but for firewalld) on the rail's interface alone: TCP ports above 1023, which perftest, the pair runner and
-NCCL use; UDP 4791, which Soft-RoCE uses (a NIC's RoCE bypasses the kernel); ICMP, by which the path MTU is found, and neighbors in IPv6. SSH stays as it is.
+NCCL use; UDP 4791, which Soft-RoCE uses (a NIC's RoCE bypasses the kernel); ICMP, by which the path MTU is found, and with IPv6 neighbors
+too. SSH stays as it is.
 
 * nftables.service: a rule at the top of each base chain for input and output that can drop. A verdict of another chain would not help,
   since a packet must pass all of them. A drop-in of the unit adds the rules again when it loads its own, which begin with `flush ruleset`.

@@ -60,8 +60,8 @@ class BootNetwork:
     """What systemd-networkd does with an interface at the next boot.
 
     file: the .network file that it applies, None for none; mtu: MTUBytes=, in bytes if it is a size; others: settings that prevent the
-    file's purpose, "DHCP=yes". advertisements: the setting by which routers add IPv6 addresses. undecided: files before it that may or may not apply, with the reason. source: the place in netplan's files
-    from which the file was rendered, "FILE:LINE".
+    file's purpose, "DHCP=yes". undecided: files before it that may or may not apply, with the reason. source: the place in netplan's files
+    from which the file was rendered, "FILE:LINE". advertisements: the setting by which routers add IPv6 addresses.
     """
 
     file: str | None = None

@@ -71,8 +71,8 @@ class NameServer:
 class Planes:
     """forwarding: whether IPv4 packets are forwarded between interfaces. ssh: the addresses on which a program listens on port 22.
 
-    "0.0.0.0" and "::" mean all addresses. None: not read. default_routes: of IPv4. ipv6_default_routes: empty also where no RDMA port has an
-    IPv6 address, because they are not read there.
+    "0.0.0.0" and "::" mean all addresses. None: not read. default_routes: of IPv4. ipv6_default_routes: empty also where no RDMA port has
+    an IPv6 address, because they are not read there.
     """
 
     default_routes: list[DefaultRoute]

@@ -6,7 +6,8 @@
 
 The main table of Linux chooses by destination alone. Where several rails reach the same destination, through routers or in one subnet, all
 packets would leave by one of them, whatever their source address is. With a table and a rule for each rail, a packet leaves by the rail
-whose address it has. Sources: ip-rule(8), ip-route(8); net/ipv4/fib_rules.c and net/ipv6/fib6_rules.c of Linux; the output is that of iproute2 6.1.
+whose address it has. Sources: ip-rule(8), ip-route(8); net/ipv4/fib_rules.c and net/ipv6/fib6_rules.c of Linux; the
+output is that of iproute2 6.1.
 """
 
 from __future__ import annotations

@@ -120,8 +120,8 @@ def _address(port: RailPort) -> Item:
     lacking = missing_addresses(planned, there) if there is not None else []
     missing = bool(lacking)
     if missing:
-        which = "which" if lacking == planned else listed(lacking)
-        words.append(f"{which} the interface does not have: {listed(there or [])}")
+        seen = f"which the interface does not have: {listed(there or [])}"
+        words.append(seen if lacking == planned else f"of which the interface does not have {listed(lacking)}")
     if port.rail.rail["link_layer"] != "roce":
         return Item("address", ", ".join([*words, _lids(port.port)]), missing)
     if not port.port:

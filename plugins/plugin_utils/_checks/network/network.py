@@ -156,7 +156,8 @@ def _rdma_mtu(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
     active = port.active_mtu_bytes
     if active is None:
         return finding(UNKNOWN, *_not_read(host, rail, port.active_mtu_error))
-    observed = f"{active} bytes with an MTU of {mtu_bytes}: {efficiency_percent(active, ipv6=is_ipv6(rail_ip(rail.rail) or '')):.1f} % of the rate is payload"
+    percent = efficiency_percent(active, ipv6=is_ipv6(rail_ip(rail.rail) or ""))
+    observed = f"{active} bytes with an MTU of {mtu_bytes}: {percent:.1f} % of the rate is payload"
     if active >= best:
         return finding(OK, observed)
     not_followed = f"On {host}, set {rail.netdev} down and up: its RDMA port still uses the old MTU."

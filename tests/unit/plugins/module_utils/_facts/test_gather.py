@@ -13,7 +13,8 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import SUBSETS, Asked, gather, parse_subset, to_dict
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import SUBSETS, Asked, families_of, gather, parse_subset, to_dict
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import IpAddresses
 from tests.unit.builders.fakes import Call, FakeRunner, SilentPort
 from tests.unit.builders.hosts import FIXTURES
 from tests.unit.builders.trees import mlx5_machine, soft_roce_machine, write_tree
@@ -154,6 +155,22 @@ def test_all_interfaces_are_reported_by_what_is_asked_anyway(
         {"admin_up": False, "ipv4": None, "ipv6": None},
     )
     assert "lo" not in facts["netdevs"]
+
+
+@pytest.mark.parametrize(
+    ("ipv6", "dad_failed", "netdev", "families"),
+    [
+        ([], [], "eth1", (4,)),
+        (["fd00::2/64"], [], "eth0", (4,)),
+        (["fd00::2/64"], [], "eth1", (4, 6)),
+        ([], ["fd00::2/64"], "eth1", (4, 6)),
+    ],
+)
+def test_routes_of_ipv6_are_read_where_an_rdma_port_has_an_address(
+    tmp_path: Path, ipv6: list[str], dad_failed: list[str], netdev: str, families: tuple[int, ...]
+) -> None:
+    devices = gather(SysRoot(str(soft_roce_machine(tmp_path)))).devices
+    assert families_of(devices, {netdev: IpAddresses(None, ["10.0.0.1/8"], ipv6, dad_failed)}) == families
 
 
 def test_units_that_are_enabled_for_an_interface_are_asked_about_also_without_it(tmp_path: Path) -> None:
