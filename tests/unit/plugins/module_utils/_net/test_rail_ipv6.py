@@ -249,6 +249,18 @@ def test_a_rail_of_ipv4_does_not_look_at_ipv6(folders: Path) -> None:
     assert not choice.ensure("networkd", [IPV4], ["rail0"], runner=runner, sys=SysRoot(str(folders)), check_mode=False).changed
 
 
+def test_a_foreign_ipv6_address_on_a_rail_of_ipv4_is_not_restored(folders: Path) -> None:
+    """A router had announced it, or somebody had set it: it is not ours to add."""
+    install(folders, IPV4)
+    every = json.loads(shown("address-ipv6")[2])[0]["addr_info"]
+    before = shown("address-ipv6", mtu=9000, addr_info=[each for each in every if each["family"] == "inet6"])
+    after = shown("address-ipv6", mtu=9000, addr_info=[each for each in every if each["family"] == "inet"])
+    add = (["ip", "address", "add", OLD, "brd", "+", "dev", "v0"], 0, "", "")
+    runner = FakeRunner([UNITS, before, before, before, add, after])
+    done = choice.ensure("networkd", [IPV4], ["rail0"], runner=runner, sys=SysRoot(str(folders)), check_mode=False)
+    assert done.live == {"v0": [("address none", f"address {OLD}")]}
+
+
 def test_options_of_the_module_make_the_same_rail() -> None:
     given = {key: value for key, value in vars(RAIL).items() if key != "ipoib"}
     assert make_rail({**given, "addresses": [OLD, TWO], "ipoib": None}) == RAIL
