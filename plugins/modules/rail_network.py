@@ -75,8 +75,16 @@ options:
         choices: [roce, infiniband]
         default: roce
       address:
-        description: IPv4 address with prefix length, V(192.168.100.1/24).
+        description:
+          - IPv4 or IPv6 address with prefix length, V(192.168.100.1/24) or V(2001:db8:100::1/64), which RDMA uses. O(rails[].table) and
+            O(rails[].gateway) are of its family.
+          - An IPv6 address is added without duplicate address detection. Router advertisements are off on a rail with such an address.
         type: str
+      addresses:
+        description: Further addresses of the interface, of any family.
+        type: list
+        elements: str
+        default: []
       table:
         description: The number of the rail's own routing table, which a rule selects by the rail's address. Without it, the rail has none.
         type: int
@@ -216,6 +224,7 @@ RAIL_SPEC = {
     "mac": {"type": "str"},
     "link_layer": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
     "address": {"type": "str"},
+    "addresses": {"type": "list", "elements": "str", "default": []},
     "table": {"type": "int"},
     "gateway": {"type": "str"},
     "routes": {"type": "list", "elements": "str", "default": []},

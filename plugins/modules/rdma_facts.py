@@ -229,7 +229,9 @@ ansible_facts:
                   returned: success
                   sample: 4096
                 rocev2:
-                  description: The GID index to use for RoCE v2, by IPv4 address in the GID table.
+                  description:
+                    - The GID index to use for RoCE v2, by IPv4 or global IPv6 address in the GID table. IPv6 addresses are in compressed
+                      text.
                   type: dict
                   returned: success
                   sample: {192.168.100.1: 3}
@@ -306,6 +308,18 @@ ansible_facts:
               type: list
               elements: str
               returned: success
+            ipv6:
+              description:
+                - Global IPv6 addresses in use, with prefix length. Link-local and temporary ones are left out, as are those whose duplicate
+                  address detection runs or failed. V(null) for a captured tree.
+              type: list
+              elements: str
+              returned: success
+            dad_failed:
+              description: IPv6 addresses that failed duplicate address detection and are not used. V(null) for a captured tree.
+              type: list
+              elements: str
+              returned: success
             ifindex:
               description: The kernel's index of the interface.
               type: int
@@ -355,6 +369,12 @@ ansible_facts:
               elements: str
               returned: success
               sample: [10.0.0.1/24]
+            ipv6:
+              description: Global IPv6 addresses in use, as in C(netdevs). V(null) in the same cases.
+              type: list
+              elements: str
+              returned: success
+              sample: ["2001:db8:100::1/64"]
         qos:
           description: RoCE quality of service of each interface with a RoCE port; for a bond, of its members. V(null) for a captured tree.
           type: dict
@@ -623,16 +643,18 @@ ansible_facts:
           returned: success
         planes:
           description:
-            - The C(default_routes), each with C(netdev), C(gateway) and C(metric); the C(name_servers), each with C(address) and the
-              C(netdev) that leads to it; whether IPv4 C(forwarding) is on; the addresses on which C(ssh) (port 22) listens.
-              V(null) for a captured tree.
+            - The C(default_routes), each with C(netdev), C(gateway), C(metric) and C(version) (4 or 6); the C(name_servers), each with
+              C(address) and the C(netdev) that leads to it; the C(services), other servers, likewise; whether IPv4 C(forwarding) is on;
+              the addresses on which C(ssh) (port 22) listens; the C(listeners), sockets of daemons of the management; C(way_error), why
+              the kernel named no way to the servers. V(null) for a captured tree.
           type: dict
           returned: success
         routing:
           description:
-            - The C(rules) of IPv4 by source address, each with C(priority), C(source) and C(table). The C(routes) in the tables of rails
+            - The C(rules) by source address, each with C(priority), C(source) and C(table). The C(routes) in the tables of rails
               and the static routes of the main table (254), each with C(network), C(gateway), C(netdev), C(table) and C(source).
-              Without a rule for a rail's table, C(routes) is empty. V(null) for a captured tree, or if C(ip) does not answer.
+              Without a rule for a rail's table, C(routes) is empty. C(ipv6) is true if IPv6 was read too, which needs an RDMA port
+              with an IPv6 address. V(null) for a captured tree, or if C(ip) does not answer.
           type: dict
           returned: success
         firewall:

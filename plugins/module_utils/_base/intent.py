@@ -28,6 +28,7 @@ class Rail(TypedDict):
     plane: str
     role: str
     address: str | None
+    addresses: list[str]
     gateway: str | None
     routes: list[str]
     mtu_bytes: int | None

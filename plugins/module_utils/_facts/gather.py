@@ -55,6 +55,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.installed impor
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import EthtoolPort
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool_ioctl import IoctlPort
 from ansible_collections.rdma.cluster.plugins.module_utils._net.firewall import Firewall, read_firewall
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import IpAddresses
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import read_backend
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Interface, Netdev, read_interfaces, read_netdevs
 from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import Planes, read_planes
@@ -194,14 +195,13 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
         parts["stack"] = read_stack(sys, runner, sorted({*MPI_PACKAGES.values(), *asked.packages}))
         parts["nccl"] = read_nccl_host(sys, parts["stack"].distribution)
         parts["module_parameters"] = read_parameters(sys, parts["stack"].modules)
-    ipv4 = {name: entry.ipv4 for name, entry in addresses.items()}
     if "host" in asked.subset:
         planned = [unit_of(name) for name in roce_interfaces(netdevs, devices)] if "qos" in asked.subset else []
         units = sorted({*planned, *enabled_instances(sys, TEMPLATE), *enabled_instances(sys, PTP_TEMPLATE)})
-        parts.update(_host(sys, runner, asked, ipv4, units))
+        parts.update(_host(sys, runner, asked, addresses, families=families_of(devices, addresses), units=units))
     subset = asked.subset - (LIVE if runner is None else frozenset())
     nics = read_nics(sys, pci, {device.pci.address for device in devices.values() if device.pci is not None})
-    return Facts(SCHEMA, sorted(subset), devices, netdevs, read_interfaces(sys, ipv4), read_boot(sys), nics, **parts)
+    return Facts(SCHEMA, sorted(subset), devices, netdevs, read_interfaces(sys, addresses), read_boot(sys), nics, **parts)
 
 
 def _gpus(sys: SysRoot, pci: PciReader, devices: Mapping[str, Device], runner: Runner | None) -> dict[str, Any]:
@@ -231,8 +231,24 @@ def _gpus(sys: SysRoot, pci: PciReader, devices: Mapping[str, Device], runner: R
     }
 
 
-def _host(sys: SysRoot, runner: Runner | None, asked: Asked, addresses: Mapping[str, list[str]], units: Sequence[str]) -> dict[str, Any]:
-    session = read_session(sys, runner, addresses)
+def families_of(devices: Mapping[str, Device], addresses: Mapping[str, IpAddresses]) -> tuple[int, ...]:
+    """Return the families whose rules and routes are read: IPv6 only where the interface of an RDMA port has such an address."""
+    netdevs = {gid.netdev for device in devices.values() for port in device.ports.values() for gid in port.gids}
+    netdevs |= {port.netdev for device in devices.values() for port in device.ports.values()}
+    return (4, 6) if any(name in netdevs and (each.ipv6 or each.dad_failed) for name, each in addresses.items()) else (4,)
+
+
+def _host(
+    sys: SysRoot,
+    runner: Runner | None,
+    asked: Asked,
+    addresses: Mapping[str, IpAddresses],
+    *,
+    families: tuple[int, ...],
+    units: Sequence[str],
+) -> dict[str, Any]:
+    session = read_session(sys, runner, {name: [*each.ipv4, *each.ipv6] for name, each in addresses.items()})
+    ipv4 = {name: each.ipv4 for name, each in addresses.items()}
     return {
         "limits": read_limits(sys, runner),
         "sysctl": read_sysctl(sys, asked.sysctl),
@@ -245,10 +261,10 @@ def _host(sys: SysRoot, runner: Runner | None, asked: Asked, addresses: Mapping[
         "filesystems": read_filesystems(sys, runner),
         "memory": read_memory(sys),
         "session": session,
-        "routing": read_routing(runner) if runner is not None else None,
+        "routing": read_routing(runner, families) if runner is not None else None,
         "firewall": read_firewall(states, sys, runner) if runner is not None else None,
         "network_backend": read_backend(sys, session.netdev) if runner is not None else None,
-        "planes": read_planes(sys, running=runner is not None, addresses=addresses),
+        "planes": read_planes(sys, running=runner is not None, addresses=ipv4),
     }
 
 

@@ -249,6 +249,8 @@ def add_live(
             netdev,
             max_mtu_bytes=addresses[name].max_mtu_bytes if name in addresses else None,
             ipv4=addresses[name].ipv4 if name in addresses else None,
+            ipv6=addresses[name].ipv6 if name in addresses else None,
+            dad_failed=addresses[name].dad_failed if name in addresses else None,
             managers=read_managers(sys, name, netdev.ifindex),
             boot=boot[name],
             profile=profiles[name],

@@ -6,7 +6,8 @@
 
 Rules are only added, and only those of ours are removed again; a firewall that does not run is never started. The rules let pass, from the
 subnets of a rail's hosts and (but for firewalld) on the rail's interface alone: TCP ports above 1023, which perftest, the pair runner and
-NCCL use; UDP 4791, which Soft-RoCE uses (a NIC's RoCE bypasses the kernel); ICMP, by which the path MTU is found. SSH stays as it is.
+NCCL use; UDP 4791, which Soft-RoCE uses (a NIC's RoCE bypasses the kernel); ICMP, by which the path MTU is found, and with IPv6 neighbors
+too. SSH stays as it is.
 
 * nftables.service: a rule at the top of each base chain for input and output that can drop. A verdict of another chain would not help,
   since a packet must pass all of them. A drop-in of the unit adds the rules again when it loads its own, which begin with `flush ruleset`.
@@ -30,6 +31,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import A
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange, ManagedFile, ensure_files, listed_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import is_ipv6
 
 NFTABLES, UFW, FIREWALLD = "nftables", "ufw", "firewalld"
 UNITS = {NFTABLES: "nftables.service", UFW: "ufw.service", FIREWALLD: "firewalld.service"}
@@ -42,8 +44,8 @@ RULES_FILE = "/etc/rdma-cluster/firewall.nft"
 DROP_IN = "/etc/systemd/system/nftables.service.d/60-rdma-cluster.conf"
 NFT = ("nft", "--json", "list", "ruleset")
 UFW_ADDED = ("ufw", "show", "added")
-#: The families whose chains see IPv4.
-FAMILIES = ("ip", "inet", "netdev")
+#: The families whose chains see IPv4, and those that see IPv6.
+FAMILIES = {4: ("ip", "inet", "netdev"), 6: ("ip6", "inet", "netdev")}
 #: The hooks through which traffic of a rail passes: the field of its interface, and that of the other host's address.
 HOOKS = {"input": ("iifname", "saddr"), "output": ("oifname", "daddr")}
 #: Parts of a rule's JSON that may drop. xt: a target of iptables-nft.
@@ -51,8 +53,9 @@ _DROPS = ("drop", "reject", "jump", "goto", "queue", "vmap", "xt")
 #: Hooks at which a packet may be dropped before or after our rules.
 _OTHER_HOOKS = ("ingress", "prerouting", "postrouting", "egress")
 #: The name of an opening: interface, subnet, protocol.
-_NAME = re.compile(r"[!-~]{1,15} [0-9.]{7,15}/[0-9]{1,2} (?:tcp|udp|icmp)")
+_NAME = re.compile(r"[!-~]{1,15} [0-9a-f.:]{2,39}/[0-9]{1,3} (?:tcp|udp|icmp)")
 UFW_DEFAULTS = "/etc/default/ufw"
+_IPV6_OFF = re.compile(r"^[ \t]*IPV6=[\"']?no\b", re.MULTILINE | re.IGNORECASE)
 _OUTPUT_POLICY = re.compile(r"^[ \t]*DEFAULT_OUTPUT_POLICY=[\"']?(\w+)", re.MULTILINE)
 _RICH = re.compile(r"^[ \t]*(rule [^\n]+?)[ \t]*$", re.MULTILINE)
 _ZONE = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -143,7 +146,11 @@ def parse_ruleset(text: str) -> list[Chain]:
 
 
 def _filters(chain: Mapping[str, Any]) -> bool:
-    return chain.get("type") == "filter" and chain.get("hook") in (*HOOKS, *_OTHER_HOOKS) and chain["family"] in FAMILIES
+    return (
+        chain.get("type") == "filter"
+        and chain.get("hook") in (*HOOKS, *_OTHER_HOOKS)
+        and any(chain["family"] in names for names in FAMILIES.values())
+    )
 
 
 def _mark(rule: Mapping[str, Any]) -> tuple[str, int] | None:
@@ -164,12 +171,21 @@ def opened_by(chains: Sequence[Chain]) -> set[str]:
     """Return what our rules in all chains for input and output let pass; everything if no chain at all can drop."""
     if not chains:
         return {EVERYTHING}
-    ours = [set(chain.ours) for chain in chains if chain.hook in HOOKS]
-    return set.intersection(*ours) if ours else set()
+    found = set()
+    for version, families in FAMILIES.items():
+        seeing = [chain for chain in chains if chain.family in families]
+        ours = [{name for name in chain.ours if _version(name) == version} for chain in seeing if chain.hook in HOOKS]
+        found |= set.intersection(*ours) if ours else set() if seeing else {f"{EVERYTHING}{version}"}
+    return found
 
 
-#: The firewall drops nothing: it has no base chain that could.
+#: The firewall drops nothing: it has no base chain that could. "*4" and "*6": it drops nothing of IPv4, of IPv6.
 EVERYTHING = "*"
+
+
+def _version(name: str) -> int:
+    """Return the version of IP of an opening, by its name."""
+    return 6 if is_ipv6(name.split(" ")[1]) else 4
 
 
 def parse_ufw(text: str) -> set[str]:
@@ -210,7 +226,7 @@ def _is_in_zone(name: str, text: str) -> bool:
     """Return whether a zone's file has a rule for a subnet and a protocol."""
     _netdev, subnet, kind = name.split(" ")
     rules = re.findall(r"<rule\b.*?</rule>", text, re.DOTALL)
-    wanted = f'protocol="{kind}"' if kind != ICMP else '<protocol value="icmp"'
+    wanted = f'protocol="{kind}"' if kind != ICMP else f'<protocol value="{"icmp" if _version(name) == 4 else "ipv6-icmp"}"'
     return any(f'"{subnet}"' in rule and wanted in rule and "<accept" in rule for rule in rules)
 
 
@@ -232,19 +248,20 @@ def missing(openings: Iterable[Opening], firewall: Firewall) -> list[str]:
     """Return the names of what has to pass and is not opened."""
     if EVERYTHING in firewall.opened:
         return []
-    return [name for name in names_of(openings) if name not in firewall.opened]
+    return [name for name in names_of(openings) if not {name, f"{EVERYTHING}{_version(name)}"} & set(firewall.opened)]
 
 
 def outdated(openings: Iterable[Opening], firewall: Firewall) -> list[str]:
     """Return the names of what our rules let pass and need not."""
     needed = names_of(openings)
-    return [name for name in firewall.opened if name not in needed and name != EVERYTHING]
+    return [name for name in firewall.opened if name not in needed and not name.startswith(EVERYTHING)]
 
 
 def words_of(name: str) -> str:
     """Return a name in words: "TCP ports 1024 to 65535 from 192.168.100.0/24 on ens1"."""
     netdev, subnet, kind = name.split(" ")
-    what = {TCP: f"TCP ports {FIRST_PORT} to {LAST_PORT}", UDP: f"UDP port {SOFT_ROCE_PORT}", ICMP: "ICMP"}[kind]
+    icmp = "ICMP" if _version(name) == 4 else "ICMPv6"
+    what = {TCP: f"TCP ports {FIRST_PORT} to {LAST_PORT}", UDP: f"UDP port {SOFT_ROCE_PORT}", ICMP: icmp}[kind]
     return f"{what} from {subnet} on {netdev}"
 
 
@@ -263,6 +280,7 @@ def nft_commands(openings: Sequence[Opening], chains: Sequence[Chain]) -> list[C
         Command(("nft", "insert", "rule", *chain.words, *_nft_rule(name, chain.hook)), f"{' '.join(chain.words)}: {words_of(name)}")
         for chain in chains
         for name in sorted(needed.keys() - chain.ours.keys())
+        if chain.family in FAMILIES[_version(name)]
     ]
     for chain in chains:
         for name, handle in chain.ours.items():
@@ -275,17 +293,26 @@ def nft_commands(openings: Sequence[Opening], chains: Sequence[Chain]) -> list[C
 def _nft_rule(name: str, hook: str) -> tuple[str, ...]:
     netdev, subnet, kind = name.split(" ")
     interface, address = HOOKS[hook]
+    if _version(name) == 6 and kind == ICMP:
+        # Neighbors are asked at multicast addresses and answer from link-local ones: without that, no packet passes.
+        return (interface, f'"{netdev}"', "meta", "l4proto", "ipv6-icmp", "accept", "comment", f'"{MARK} {name}"')
+    family = "ip" if _version(name) == 4 else "ip6"
     ports = {
         TCP: ("tcp", "dport", f"{FIRST_PORT}-{LAST_PORT}"),
         UDP: ("udp", "dport", str(SOFT_ROCE_PORT)),
         ICMP: ("ip", "protocol", "icmp"),
     }
-    return (interface, f'"{netdev}"', "ip", address, subnet, *ports[kind], "accept", "comment", f'"{MARK} {name}"')
+    return (interface, f'"{netdev}"', family, address, subnet, *ports[kind], "accept", "comment", f'"{MARK} {name}"')
 
 
 def nft_files(openings: Sequence[Opening], chains: Sequence[Chain]) -> list[ManagedFile]:
     """Return the files by which the unit adds our rules again; none if there is nothing to open."""
-    lines = [" ".join(("insert", "rule", *chain.words, *_nft_rule(name, chain.hook))) for chain in chains for name in names_of(openings)]
+    lines = [
+        " ".join(("insert", "rule", *chain.words, *_nft_rule(name, chain.hook)))
+        for chain in chains
+        for name in names_of(openings)
+        if chain.family in FAMILIES[_version(name)]
+    ]
     # One by one: a chain of others, such as fail2ban's, may not be there yet, and must not keep the rules out of the other chains.
     add = f"/bin/sh -c 'while read -r rule; do /usr/sbin/nft \"$$rule\"; done < {RULES_FILE}'"
     unit = [
@@ -322,9 +349,9 @@ def rich_rule(name: str) -> str:
     what = {
         TCP: f'port port="{FIRST_PORT}-{LAST_PORT}" protocol="tcp"',
         UDP: f'port port="{SOFT_ROCE_PORT}" protocol="udp"',
-        ICMP: 'protocol value="icmp"',
+        ICMP: 'protocol value="icmp"' if _version(name) == 4 else 'protocol value="ipv6-icmp"',
     }[kind]
-    return f'rule family="ipv4" source address="{subnet}" {what} accept'
+    return f'rule family="ipv{_version(name)}" source address="{subnet}" {what} accept'
 
 
 def zone_of(netdev: str, runner: Runner) -> str:
@@ -411,6 +438,11 @@ def plan_firewall(openings: Sequence[Opening], units: Mapping[str, UnitState], *
         chains = [chain for chain in parse_ruleset(run_checked(runner, *NFT)) if chain.hook in HOOKS]
         commands, files = nft_commands(openings, chains), nft_files(openings, chains)
     elif names[0] == UFW:
+        if any(_version(name) == 6 for name in names_of(openings)) and _IPV6_OFF.search(sys.read(UFW_DEFAULTS) or ""):
+            raise ApplyError(
+                f"{UFW_DEFAULTS} has IPV6=no, by which ufw drops all IPv6 packets, also those of the rails. 1. Set IPV6=yes there. "
+                "2. Run `ufw reload`, and check that your own rules allow what they must. 3. Run the network stage again."
+            )
         commands = ufw_commands(openings, parse_ufw(run_checked(runner, *UFW_ADDED)))
     else:
         commands, record = firewalld_commands(openings, sys.value(RECORD, _parse_record) or {}, runner)

@@ -7,13 +7,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import Ethtool
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import IpAddresses
 from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import BootNetwork
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import (
     address_of,
@@ -39,7 +40,8 @@ class Netdev:
     driver is that of the device below ("mlx5_core", "virtio_net"), None for a bond, VLAN or bridge.
     function: "pf", "vf", "sf", or "representor" (the switch's end of a VF or SF, on the PCI function of its PF); None: unknown.
     master: the bond, bridge or VRF that it belongs to. carrier_downs: how often the link was lost since the interface was created.
-    max_mtu_bytes and ipv4 ("192.168.100.1/24") are not in sysfs: None unless read from the running system. The same holds for
+    max_mtu_bytes, ipv4 ("192.168.100.1/24"), ipv6 ("2001:db8:100::1/64": global addresses in use) and dad_failed (IPv6 addresses that
+    another host has) are not in sysfs: None unless read from the running system. The same holds for
     managers, which claim to configure it, boot, what systemd-networkd does with it at the next boot, profile, what NetworkManager does
     with it, and ethtool.
     """
@@ -60,21 +62,39 @@ class Netdev:
     carrier_downs: int | None
     max_mtu_bytes: int | None = None
     ipv4: list[str] | None = None
+    ipv6: list[str] | None = None
+    dad_failed: list[str] | None = None
     managers: list[str] | None = None
     boot: BootNetwork | None = None
     profile: BootNetwork | None = None
     ethtool: Ethtool | None = None
+
+    @property
+    def addresses(self) -> list[str] | None:
+        """Its addresses of both families; None if they were not read."""
+        return addresses_of(self)
 
 
 @dataclass(frozen=True)
 class Interface:
     """One interface of any kind, including bonds, VLANs and bridges. admin_up: None if the kernel does not report it.
 
-    ipv4: ["192.168.100.1/24"]; None unless read from the running system.
+    ipv4: ["192.168.100.1/24"], ipv6: ["2001:db8:100::1/64"], as in Netdev; None unless read from the running system.
     """
 
     admin_up: bool | None
     ipv4: list[str] | None = None
+    ipv6: list[str] | None = None
+
+    @property
+    def addresses(self) -> list[str] | None:
+        """Its addresses of both families; None if they were not read."""
+        return addresses_of(self)
+
+
+def addresses_of(netdev: Netdev | Interface) -> list[str] | None:
+    """Return the addresses of both families of an interface; None if they were not read."""
+    return None if netdev.ipv4 is None else [*netdev.ipv4, *(netdev.ipv6 or ())]
 
 
 def parse_mac(text: str) -> str:
@@ -114,19 +134,18 @@ def read_netdevs(sys: SysRoot) -> dict[str, Netdev]:
     }
 
 
-def read_interfaces(sys: SysRoot, addresses: Mapping[str, Sequence[str]] | None = None) -> dict[str, Interface] | None:
-    """Return every interface by name, lo included; None for a tree without any. addresses: name → its IPv4 addresses, if they were read.
+def read_interfaces(sys: SysRoot, addresses: Mapping[str, IpAddresses] | None = None) -> dict[str, Interface] | None:
+    """Return every interface by name, lo included; None for a tree without any. addresses: name → its addresses, if they were read.
 
     Next to the interfaces, which are links to folders, there are files for all of one kind, such as bonding_masters.
     """
     places = {name: f"/sys/class/net/{name}" for name in sys.list_dir("/sys/class/net")}
     names = [name for name, place in places.items() if sys.link_target(place) is not None or sys.list_dir(place)]
     ups = {name: sys.value(f"{places[name]}/flags", parse_admin_up) for name in names}
-    return {name: Interface(up, _addresses(name, addresses)) for name, up in ups.items()} or None
-
-
-def _addresses(name: str, addresses: Mapping[str, Sequence[str]] | None) -> list[str] | None:
-    return list(addresses[name]) if addresses is not None and name in addresses else None
+    known = addresses or {}
+    return {
+        name: Interface(up, list(known[name].ipv4), list(known[name].ipv6)) if name in known else Interface(up) for name, up in ups.items()
+    } or None
 
 
 def read_netdev(sys: SysRoot, name: str) -> Netdev:

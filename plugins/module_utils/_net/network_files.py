@@ -30,6 +30,8 @@ OTHERS = {
     ("Link", "ActivationPolicy"): ("up", "always-up", ""),
     ("Network", "DHCP"): ("no", "false", "0", "off", ""),
 }
+#: Values of IPv6AcceptRA= that leave router advertisements out.
+_NO_ADVERTISEMENTS = ("no", "false", "0", "off")
 _SECTION = re.compile(r"\[([^\]]*)\]")
 _FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _SIZE = re.compile(r"([0-9]{1,10})([KMG]?)")
@@ -59,7 +61,7 @@ class BootNetwork:
 
     file: the .network file that it applies, None for none; mtu: MTUBytes=, in bytes if it is a size; others: settings that prevent the
     file's purpose, "DHCP=yes". undecided: files before it that may or may not apply, with the reason. source: the place in netplan's files
-    from which the file was rendered, "FILE:LINE".
+    from which the file was rendered, "FILE:LINE". advertisements: the setting by which routers add IPv6 addresses.
     """
 
     file: str | None = None
@@ -68,6 +70,7 @@ class BootNetwork:
     others: list[BootSetting] = field(default_factory=list)
     undecided: list[BootSetting] = field(default_factory=list)
     source: str | None = None
+    advertisements: BootSetting | None = None
 
 
 @dataclass(frozen=True)
@@ -267,16 +270,20 @@ def _effective(file: NetworkFile, undecided: list[BootSetting]) -> BootNetwork:
     mtu: BootSetting | None = None
     addresses: list[BootSetting] = []
     others: dict[tuple[str, str], BootSetting] = {}
+    advertisements: BootSetting | None = None
     for setting in file.settings:
         name = (setting.section, setting.key)
         if name == ("Link", "MTUBytes"):
             mtu = BootSetting(_size(setting.value), setting.where) if setting.value else None
         elif name in (("Network", "Address"), ("Address", "Address")):
             addresses = [*addresses, BootSetting(setting.value, setting.where)] if setting.value else []
+        elif name == ("Network", "IPv6AcceptRA"):
+            is_off = setting.value.lower() in _NO_ADVERTISEMENTS
+            advertisements = None if is_off else BootSetting(f"{setting.key}={setting.value}", setting.where)
         elif name in OTHERS:
             others[name] = BootSetting(f"{setting.key}={setting.value}", setting.where)
     wrong = [setting for name, setting in others.items() if setting.value.partition("=")[2].lower() not in OTHERS[name]]
-    return BootNetwork(file.path, mtu, addresses, wrong, undecided)
+    return BootNetwork(file.path, mtu, addresses, wrong, undecided, advertisements=advertisements)
 
 
 def _size(text: str) -> str:

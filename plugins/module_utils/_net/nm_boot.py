@@ -192,15 +192,18 @@ def _fits(profile: Profile, card: Card) -> tuple[bool | None, str]:
 
 
 def _effective(profile: Profile, undecided: list[BootSetting]) -> BootNetwork:
-    """Return the MTU and the IPv4 addresses of a profile, and settings that would not bring the rail up as planned."""
+    """Return the MTU and the addresses of a profile, and settings that would not bring the rail up as planned."""
     mtu: BootSetting | None = None
     addresses: list[BootSetting] = []
     wrong: list[BootSetting] = []
+    advertisements: BootSetting | None = None
     for each in profile.settings:
         if each.key == "mtu" and each.section in ("ethernet", "802-3-ethernet", "infiniband") and each.value not in ("", "0", "auto"):
             mtu = BootSetting(each.value, each.where)
-        elif each.section == "ipv4" and _ADDRESS_KEY.fullmatch(each.key):
+        elif each.section in ("ipv4", "ipv6") and _ADDRESS_KEY.fullmatch(each.key):
             addresses += [BootSetting(value.split(",")[0], each.where) for value in each.value.split(";") if value]
         elif (each.section, each.key, each.value) == ("ipv4", "method", "auto"):
             wrong.append(BootSetting("method=auto", each.where))
-    return BootNetwork(profile.path, mtu, addresses, wrong, undecided)
+        elif (each.section, each.key) == ("ipv6", "method"):
+            advertisements = BootSetting(f"method={each.value}", each.where) if each.value in ("auto", "dhcp") else None
+    return BootNetwork(profile.path, mtu, addresses, wrong, undecided, advertisements=advertisements)

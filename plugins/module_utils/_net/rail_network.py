@@ -33,14 +33,15 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import (
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState, unit_states
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Load, host_users, rail_users, read_load
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ipv4_of, ipv6_of, is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import SUFFIXES, Ipoib, from_options, is_child_of, netdev_of
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import RailRouting, Routing, rail_steps, read_routing
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import (
     RECONFIGURES,
     Step,
     Target,
-    address_misses,
     keeping,
+    missing_addresses,
     mtu_differs,
     steps,
 )
@@ -63,7 +64,7 @@ NO_SESSION = Session(None, None)
 SESSION = "our SSH session"
 _PASSES = 5
 #: An address in a file of ours, for any of the managers.
-_ADDRESS = re.compile(r"^(?:Address=|address[0-9]+=|[ ]+- )([0-9.]+/[0-9]+)[ \t]*$", re.MULTILINE)
+_ADDRESS = re.compile(r"^(?:Address=|address[0-9]+=|[ ]+- )\"?([0-9a-f.:]+/[0-9]+)\"?[ \t]*$", re.MULTILINE)
 #: A table of a rail in a file of ours.
 _TABLE = re.compile(r"[Tt]able(?:=|: )1[0-9]{3}\b")
 
@@ -103,6 +104,8 @@ def udev_path(pci: str) -> str:
 class NetworkRail:
     """A rail as a network manager sees it. nic: {"pci"} or {"mac"}; address: "192.168.100.1/24"; ipoib: further IPoIB settings.
 
+    addresses: further ones of any family; RDMA, rule and routes use the first one.
+
     mtu_bytes: None keeps the interface's MTU. Without address, MTU and ipoib nothing is configured, and the rail has no file.
 
     device, port: its RDMA port, used to find its users; None for a rail without one. mac: the hardware address of its interface, None if
@@ -122,6 +125,20 @@ class NetworkRail:
     table: int | None = None
     gateway: str | None = None
     routes: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+
+    @property
+    def planned(self) -> list[str]:
+        """All its addresses, the first one first."""
+        return [*([self.address] if self.address else []), *self.addresses]
+
+    @property
+    def ipv4(self) -> list[str]:
+        return [text for text in self.planned if not is_ipv6(text)]
+
+    @property
+    def ipv6(self) -> list[str]:
+        return [text for text in self.planned if is_ipv6(text)]
 
     @property
     def is_configured(self) -> bool:
@@ -203,7 +220,7 @@ class Loading:
 
 def make_rail(given: Mapping[str, Any]) -> NetworkRail:
     """Return the rail in a module's options. Raises ApplyError for a child whose name would be too long."""
-    given = {**given, "routes": tuple(given.get("routes") or ())}
+    given = {**given, "routes": tuple(given.get("routes") or ()), "addresses": tuple(given.get("addresses") or ())}
     return NetworkRail(**{**given, "ipoib": from_options(given["netdev"], given.get("ipoib"))})
 
 
@@ -330,25 +347,25 @@ class Change(ABC):
     def _target(self, rail: NetworkRail, present: Sequence[str]) -> Target:
         """Return the target with the interface's other addresses: those from our files are removed, those of others stay."""
         former = [text for path in present if owner_of(path) == rail.name for text in _ADDRESS.findall(read_text(path))]
-        target = Target(rail.netdev, rail.mtu_bytes, rail.address, former=frozenset(former))
-        ipv4 = _shown(rail, self.runner)[1]
+        target = Target(rail.netdev, rail.mtu_bytes, rail.address, former=frozenset(former), further=rail.addresses)
+        there = _shown(target, rail.name, self.runner)[1]
         is_below = self.session.netdev is not None and self.session.netdev.partition(".")[0] == rail.netdev
-        if is_below or self.session.netdev == rail.netdev or _has_address(ipv4, self.session):
+        if is_below or self.session.netdev == rail.netdev or _has_address(there, self.session):
             self.carries_session.add(rail.name)
-        kept = keeping(target, ipv4)
+        kept = keeping(target, there)
         self.keeps[rail.name] = kept.keep
         return kept
 
     def _steps(self, rail: NetworkRail, target: Target) -> list[Step]:
-        mtu_bytes, ipv4 = _shown(rail, self.runner)
-        routing = self._routing_steps(rail, target, ipv4) if self._routes else []
-        return [*steps(target, mtu_bytes, ipv4), *routing, *self.profile_steps(rail)]
+        mtu_bytes, there = _shown(target, rail.name, self.runner)
+        routing = self._routing_steps(rail, target, there) if self._routes else []
+        return [*steps(target, mtu_bytes, there), *routing, *self.profile_steps(rail)]
 
-    def _routing_steps(self, rail: NetworkRail, target: Target, ipv4: Sequence[str]) -> list[Step]:
-        seen: Routing | None = read_routing(self.runner)
+    def _routing_steps(self, rail: NetworkRail, target: Target, there: Sequence[str]) -> list[Step]:
+        seen: Routing | None = read_routing(self.runner, (4, 6) if target.has_ipv6 else (4,))
         if seen is None:
             raise ApplyError("`ip -json rule show` or `ip -json route show` fails, so the routes of the rails are not known.")
-        return rail_steps(rail.routing, seen, former=target.former, live=rail.address in ipv4)
+        return rail_steps(rail.routing, seen, former=target.former, live=rail.address in there)
 
     def _check_client(self) -> None:
         """Refuse routes by which the answers to our own SSH session would leave through a rail."""
@@ -420,13 +437,12 @@ class Change(ABC):
         return f"{rail.netdev} was configured, and still has {words}.{self.hint(rail)}{ipoib}"
 
 
-def live_differences(rail: NetworkRail, mtu_bytes: int | None, ipv4: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the differences of a live interface as texts (current, planned). ipv4: its addresses, "192.168.100.1/24"."""
+def live_differences(rail: NetworkRail, mtu_bytes: int | None, there: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the differences of a live interface as texts (current, planned). there: its addresses, "192.168.100.1/24"."""
     found = []
     if mtu_differs(rail.mtu_bytes, mtu_bytes):
         found.append((f"MTU {mtu_bytes} bytes", f"MTU {rail.mtu_bytes} bytes"))
-    if address_misses(rail.address, ipv4):
-        found.append((f"address {', '.join(ipv4) or 'none'}", f"address {rail.address}"))
+    found += [(f"address {', '.join(there) or 'none'}", f"address {text}") for text in missing_addresses(rail.planned, there)]
     return found
 
 
@@ -461,10 +477,11 @@ def _delete(name: str, runner: Runner) -> None:
         run_checked(runner, "ip", "link", "delete", "dev", name)
 
 
-def _shown(rail: NetworkRail, runner: Runner) -> tuple[int | None, list[str]]:
-    """Return the current MTU and IPv4 addresses of a rail's interface."""
-    done = runner.run(["ip", "-j", "address", "show", "dev", rail.netdev])
+def _shown(target: Target, name: str, runner: Runner) -> tuple[int | None, list[str]]:
+    """Return the current MTU and addresses of a rail's interface; those of IPv6 only where the rail has or had one."""
+    done = runner.run(["ip", "-j", "address", "show", "dev", target.netdev])
     if done.rc:
-        raise ApplyError(f"There is no interface {rail.netdev} for {rail.name}: {done.stderr.strip()}")
+        raise ApplyError(f"There is no interface {target.netdev} for {name}: {done.stderr.strip()}")
     shown = json.loads(done.stdout)[0]
-    return shown["mtu"], [f"{item['local']}/{item['prefixlen']}" for item in shown["addr_info"] if item["family"] == "inet"]
+    ipv6 = ipv6_of(shown["addr_info"], state="static") if target.has_ipv6 else []
+    return shown["mtu"], [*ipv4_of(shown["addr_info"]), *ipv6]

@@ -6,7 +6,8 @@
 
 The main table of Linux chooses by destination alone. Where several rails reach the same destination, through routers or in one subnet, all
 packets would leave by one of them, whatever their source address is. With a table and a rule for each rail, a packet leaves by the rail
-whose address it has. Sources: ip-rule(8), ip-route(8); net/ipv4/fib_rules.c of Linux; the output is that of iproute2 6.1.
+whose address it has. Sources: ip-rule(8), ip-route(8); net/ipv4/fib_rules.c and net/ipv6/fib6_rules.c of Linux; the
+output is that of iproute2 6.1.
 """
 
 from __future__ import annotations
@@ -19,14 +20,18 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ip_of, is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import Step
 
 #: The tables of the rails, one each by its position in the intent. A rule has the priority of its table's number.
 FIRST_TABLE, TABLES = 1000, range(1000, 1064)
 MAIN = 254
-DEFAULT = "0.0.0.0/0"
+DEFAULT, DEFAULT_IPV6 = "0.0.0.0/0", "::/0"
 RULES_COMMAND = ("ip", "-json", "-4", "rule", "show")
 ROUTES_COMMAND = ("ip", "-json", "-4", "route", "show", "table", "all")
+IPV6_RULES_COMMAND = ("ip", "-json", "-6", "rule", "show")
+IPV6_ROUTES_COMMAND = ("ip", "-json", "-6", "route", "show", "table", "all")
+_COMMANDS = {4: (RULES_COMMAND, ROUTES_COMMAND), 6: (IPV6_RULES_COMMAND, IPV6_ROUTES_COMMAND)}
 #: The protocol of routes that an administrator, or a network manager by its files, has set.
 STATIC = "static"
 PATH_CHANGES = "changes the path of packets from the rail's address"
@@ -46,7 +51,7 @@ class PolicyRule:
 
 @dataclass(frozen=True)
 class TableRoute:
-    """A route. network: "0.0.0.0/0" for the default route; gateway: None for a directly connected network."""
+    """A route. network: "0.0.0.0/0" or "::/0" for the default route; gateway: None for a directly connected network."""
 
     network: str
     gateway: str | None
@@ -57,14 +62,18 @@ class TableRoute:
 
 @dataclass(frozen=True)
 class Routing:
-    """The rules by source, and the static routes and those of the rails' tables; no routes if no rule leads to such a table."""
+    """The rules by source, and the static routes and those of the rails' tables; no routes if no rule leads to such a table.
+
+    ipv6: whether those of IPv6 were read too.
+    """
 
     rules: list[PolicyRule]
     routes: list[TableRoute]
+    ipv6: bool = False
 
 
 def parse_rules(text: str) -> list[PolicyRule]:
-    """Return the rules by source alone in the output of RULES_COMMAND. Raises ParseError for another form."""
+    """Return the rules by source alone in the output of RULES_COMMAND or its like for IPv6. Raises ParseError for another form."""
     try:
         by_source = [each for each in json.loads(text or "[]") if set(each) <= _RULE_KEYS and each.get("src", "all") != "all"]
         return [_policy_rule(each) for each in by_source]
@@ -72,19 +81,20 @@ def parse_rules(text: str) -> list[PolicyRule]:
         raise ParseError(f"not the JSON of `{' '.join(RULES_COMMAND)}`: {exc!r} in {text[:200]!r}") from exc
 
 
-def parse_table_routes(text: str) -> list[TableRoute]:
-    """Return the static routes of the main table, and all of the rails' tables, in the output of ROUTES_COMMAND.
+def parse_table_routes(text: str, default: str = DEFAULT) -> list[TableRoute]:
+    """Return the static routes of the main table, and all of the rails' tables, in the output of ROUTES_COMMAND or its like for IPv6.
 
-    Routes with several next hops, which routing daemons set, are left out. Raises ParseError for another form.
+    Routes with several next hops, which routing daemons set, are left out. default: the network of a default route, which the output
+    does not name. Raises ParseError for another form.
     """
     try:
-        return [_table_route(each) for each in json.loads(text or "[]") if _is_of_rails(each)]
+        return [_table_route(each, default) for each in json.loads(text or "[]") if _is_of_rails(each)]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
         raise ParseError(f"not the JSON of `{' '.join(ROUTES_COMMAND)}`: {exc!r} in {text[:200]!r}") from exc
 
 
 def _policy_rule(each: Mapping[str, Any]) -> PolicyRule:
-    source = ipaddress.ip_network(f"{each['src']}/{each.get('srclen', 32)}")
+    source = ipaddress.ip_network(f"{each['src']}/{each['srclen']}" if "srclen" in each else each["src"])
     return PolicyRule(int(each["priority"]), str(source), _table(each["table"]))
 
 
@@ -95,8 +105,8 @@ def _is_of_rails(each: Mapping[str, Any]) -> bool:
     return is_kept and "dev" in each and each.get("type", "unicast") == "unicast"
 
 
-def _table_route(each: Mapping[str, Any]) -> TableRoute:
-    network = DEFAULT if each["dst"] == "default" else str(ipaddress.ip_network(each["dst"]))
+def _table_route(each: Mapping[str, Any], default: str) -> TableRoute:
+    network = default if each["dst"] == "default" else str(ipaddress.ip_network(each["dst"]))
     return TableRoute(network, each.get("gateway"), each["dev"], _table(each.get("table", "main")), each.get("prefsrc"))
 
 
@@ -105,20 +115,28 @@ def _table(name: str) -> int:
     return _NAMES.get(name, int(name) if name.isdecimal() else -1)
 
 
-def read_routing(runner: Runner) -> Routing | None:
-    """Query the running system; None without an iproute2 that answers in the known form.
+def read_routing(runner: Runner, families: Collection[int] = (4,)) -> Routing | None:
+    """Query the running system; None without an iproute2 that answers in the known form. families: 4, and 6 if IPv6 matters.
 
-    Without a rule for a rail's table, the routes are not read.
+    Without a rule for a rail's table, the routes of that family are not read.
     """
+    found = Routing([], [], ipv6=6 in families)
     try:
-        done = runner.run(RULES_COMMAND)
-        rules = parse_rules(done.stdout) if done.rc == 0 else None
-        if rules is None or not any(rule.table in TABLES for rule in rules):
-            return None if rules is None else Routing(rules, [])
-        done = runner.run(ROUTES_COMMAND)
-        return Routing(rules, parse_table_routes(done.stdout)) if done.rc == 0 else None
+        for family in families:
+            rules_command, routes_command = _COMMANDS[family]
+            done = runner.run(rules_command)
+            if done.rc:
+                return None
+            rules = parse_rules(done.stdout)
+            found.rules.extend(rules)
+            if any(rule.table in TABLES for rule in rules):
+                done = runner.run(routes_command)
+                if done.rc:
+                    return None
+                found.routes.extend(parse_table_routes(done.stdout, DEFAULT_IPV6 if family == 6 else DEFAULT))
     except (CommandError, ParseError):
         return None
+    return found
 
 
 @dataclass(frozen=True)
@@ -136,7 +154,7 @@ class RailRouting:
         """The rule that the rail needs."""
         if self.table is None or self.address is None:
             return []
-        return [PolicyRule(self.table, f"{self.source}/32", self.table)]
+        return [PolicyRule(self.table, _host_network(self.address), self.table)]
 
     @property
     def planned(self) -> list[TableRoute]:
@@ -148,7 +166,8 @@ class RailRouting:
             subnet = str(ipaddress.ip_interface(self.address).network)
             found.append(TableRoute(subnet, None, self.netdev, self.table, self.source))
             if self.gateway is not None:
-                found.append(TableRoute(DEFAULT, self.gateway, self.netdev, self.table))
+                default = DEFAULT_IPV6 if is_ipv6(self.address) else DEFAULT
+                found.append(TableRoute(default, self.gateway, self.netdev, self.table))
         return [*found, *(TableRoute(each, self.gateway, self.netdev, MAIN) for each in self.routes if self.gateway is not None)]
 
     def missing(self, seen: Routing) -> Routing:
@@ -182,13 +201,18 @@ def rail_steps(rail: RailRouting, seen: Routing, *, former: Collection[str] = ()
         Step(rail.netdev, f"no route to {_words(route)}", f"route to {_words(route)}", _set(route, seen), harm) for route in missing.routes
     ]
     steps += [Step(rail.netdev, f"no rule for {rule.source}", _rule_words(rule), _rule("add", rule), harm) for rule in missing.rules]
-    sources = {f"{text.partition('/')[0]}/32" for text in (*former, *([rail.address] if rail.address else []))}
+    sources = {_host_network(text) for text in (*former, *([rail.address] if rail.address else []))}
     outdated = [
         rule
         for rule in seen.rules
         if rule.table in TABLES and rule.priority == rule.table and rule.source in sources and rule not in rail.rules
     ]
     return [*steps, *(Step(rail.netdev, _rule_words(rule), "no such rule", _rule("del", rule), PATH_CHANGES) for rule in outdated)]
+
+
+def _host_network(address: str) -> str:
+    """Return the network of an address alone: "192.168.100.1/24" → "192.168.100.1/32"."""
+    return f"{ip_of(address)}/{128 if is_ipv6(address) else 32}"
 
 
 def _rule_words(rule: PolicyRule) -> str:
@@ -204,14 +228,20 @@ def _set(route: TableRoute, seen: Routing) -> tuple[str, ...]:
     """Return the command that sets a route. In the main table it replaces no route by another interface: `add` fails beside one."""
     known = ((each.network, each.netdev, each.table) for each in seen.routes)
     verb = "replace" if route.table != MAIN or (route.network, route.netdev, MAIN) in known else "add"
-    via = ("via", route.gateway) if route.gateway else ("scope", "link")
+    # Routes of IPv6 have no scope.
+    via = ("via", route.gateway) if route.gateway else () if is_ipv6(route.network) else ("scope", "link")
     source = ("src", route.source) if route.source else ()
     table = () if route.table == MAIN else ("table", str(route.table))
-    return ("ip", "route", verb, route.network, *via, "dev", route.netdev, *source, *table, "proto", STATIC)
+    return (*_ip_command(route.network), "route", verb, route.network, *via, "dev", route.netdev, *source, *table, "proto", STATIC)
 
 
 def _rule(verb: str, rule: PolicyRule) -> tuple[str, ...]:
-    return ("ip", "rule", verb, "from", rule.source, "lookup", str(rule.table), "priority", str(rule.priority))
+    command = _ip_command(rule.source)
+    return (*command, "rule", verb, "from", rule.source, "lookup", str(rule.table), "priority", str(rule.priority))
+
+
+def _ip_command(network: str) -> tuple[str, ...]:
+    return ("ip", "-6") if is_ipv6(network) else ("ip",)
 
 
 def missing_routes(rail: RailRouting, seen: Routing) -> list[str]:

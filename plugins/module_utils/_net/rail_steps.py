@@ -4,7 +4,7 @@
 
 """The steps that bring a live interface to its planned address and MTU: only differences, each with its harm to a running job.
 
-Sources: ip-address(8), ip-link(8); net/ipv4/devinet.c and drivers/infiniband/core/roce_gid_mgmt.c of Linux.
+Sources: ip-address(8), ip-link(8); net/ipv4/devinet.c, net/ipv6/addrconf.c and drivers/infiniband/core/roce_gid_mgmt.c of Linux.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ip_of, is_ipv6
 
 ADDRESS_GOES = "removes an address and its GID"
 #: Also if it is raised: mlx5, bnxt_en and ice close and reopen their queues.
@@ -28,7 +29,8 @@ RECONFIGURES = "drops the interface's addresses and GIDs and adds them again"
 class Target:
     """The planned state of an interface.
 
-    mtu_bytes: None keeps its MTU; keep: further addresses that are not ours and stay; former: addresses set before by our file.
+    mtu_bytes: None keeps its MTU; keep: addresses that are not ours and stay; former: addresses set before by our file; further: planned
+    addresses besides the first one, which RDMA uses.
     """
 
     netdev: str
@@ -36,6 +38,17 @@ class Target:
     address: str | None
     keep: tuple[str, ...] = ()
     former: frozenset[str] = frozenset()
+    further: tuple[str, ...] = ()
+
+    @property
+    def planned(self) -> tuple[str, ...]:
+        """All planned addresses, the first one first."""
+        return (*([self.address] if self.address else []), *self.further)
+
+    @property
+    def has_ipv6(self) -> bool:
+        """Whether a planned or former address is of IPv6; only then the interface's IPv6 addresses matter."""
+        return any(is_ipv6(text) for text in (*self.planned, *self.former))
 
 
 @dataclass(frozen=True)
@@ -54,20 +67,16 @@ class Step:
         return f"{self.was} → {self.planned}" + (f" ({self.harm})" if self.harm else "")
 
 
-def ours(target: Target, ipv4: Sequence[str]) -> list[str]:
-    """Return our outdated addresses: those that our file gave the interface before, and the planned one with another prefix."""
-    planned = ipaddress.IPv4Interface(target.address) if target.address else None
-    return [
-        text
-        for text in ipv4
-        if text != target.address and (text in target.former or (planned is not None and ipaddress.IPv4Interface(text).ip == planned.ip))
-    ]
+def ours(target: Target, there: Sequence[str]) -> list[str]:
+    """Return our outdated addresses: those that our file gave the interface before, and the planned ones with another prefix."""
+    planned = {ip_of(text) for text in target.planned}
+    return [text for text in there if text not in target.planned and (text in target.former or ip_of(text) in planned)]
 
 
-def keeping(target: Target, ipv4: Sequence[str]) -> Target:
+def keeping(target: Target, there: Sequence[str]) -> Target:
     """Return the target with the interface's other addresses: the kernel may remove secondary addresses along with a primary one."""
-    wrong = ours(target, ipv4)
-    return replace(target, keep=tuple(text for text in ipv4 if text not in wrong and text != target.address))
+    wrong = ours(target, there)
+    return replace(target, keep=tuple(text for text in there if text not in wrong and text not in target.planned))
 
 
 def mtu_differs(planned_bytes: int | None, mtu_bytes: int | None) -> bool:
@@ -75,29 +84,30 @@ def mtu_differs(planned_bytes: int | None, mtu_bytes: int | None) -> bool:
     return planned_bytes is not None and mtu_bytes != planned_bytes
 
 
-def address_misses(planned: str | None, ipv4: Sequence[str]) -> bool:
-    """Return whether an interface lacks the planned address, "192.168.100.1/24"."""
-    return bool(planned) and planned not in ipv4
+def missing_addresses(planned: Sequence[str], there: Sequence[str]) -> list[str]:
+    """Return the planned addresses that an interface lacks, "192.168.100.1/24"."""
+    return [text for text in planned if text not in there]
 
 
-def steps(target: Target, mtu_bytes: int | None, ipv4: Sequence[str]) -> list[Step]:
-    """Return the remaining steps. mtu_bytes, ipv4: the interface's current values.
+def steps(target: Target, mtu_bytes: int | None, there: Sequence[str]) -> list[Step]:
+    """Return the remaining steps. mtu_bytes, there: the interface's current MTU and addresses.
 
     The new address is added before an old one is removed, unless both are the same with different prefixes: the kernel removes the GID of
     an address although the address still exists a second time.
     """
-    wrong = ours(target, ipv4)
-    twins = [text for text in wrong if target.address and _ip(text) == _ip(target.address)]
-    seen = ", ".join(ipv4) or "none"
+    wrong = ours(target, there)
+    planned = {ip_of(text): text for text in target.planned}
+    twins = [text for text in wrong if ip_of(text) in planned]
+    seen = ", ".join(there) or "none"
     found: list[Step] = []
     argv: tuple[str, ...]
     if mtu_differs(target.mtu_bytes, mtu_bytes):
         argv = ("ip", "link", "set", "dev", target.netdev, "mtu", str(target.mtu_bytes))
         found.append(Step(target.netdev, f"MTU {mtu_bytes} bytes", f"MTU {target.mtu_bytes} bytes", argv, MTU_CHANGES))
-    found += [_remove(target, text, f"address {target.address}") for text in twins]
-    for text in (each for each in (target.address, *target.keep) if each and each not in ipv4):
-        argv = ("ip", "address", "add", text, *_broadcast(text), "dev", target.netdev)
-        harm = ADDRESS_GOES if twins and text == target.address else ""
+    found += [_remove(target, text, f"address {planned[ip_of(text)]}") for text in twins]
+    for text in missing_addresses((*target.planned, *target.keep), there):
+        argv = ("ip", "address", "add", text, *_options(text), "dev", target.netdev)
+        harm = ADDRESS_GOES if ip_of(text) in map(ip_of, twins) else ""
         found.append(Step(target.netdev, f"address {seen}", f"address {text}", argv, harm))
     found += [_remove(target, text, f"no address {text}") for text in wrong if text not in twins]
     return found
@@ -107,13 +117,16 @@ def _remove(target: Target, text: str, planned: str) -> Step:
     return Step(target.netdev, f"address {text}", planned, ("ip", "address", "del", text, "dev", target.netdev), ADDRESS_GOES)
 
 
-def _broadcast(text: str) -> tuple[str, ...]:
-    """Return the broadcast options that match systemd-networkd: 252 to 257 treat an address without one as different, and replace it."""
+def _options(text: str) -> tuple[str, ...]:
+    """Return the options of a new address.
+
+    The broadcast address matches systemd-networkd: 252 to 257 treat an address without one as different, and replace it. With duplicate
+    address detection, an IPv6 address could not be used for a second or two, and without carrier not at all. `network.duplicate` finds
+    two hosts with one address.
+    """
+    if is_ipv6(text):
+        return ("nodad",)
     return ("brd", "+") if ipaddress.IPv4Interface(text).network.prefixlen <= 30 else ()
-
-
-def _ip(text: str) -> ipaddress.IPv4Address:
-    return ipaddress.IPv4Interface(text).ip
 
 
 #: linux/if.h

@@ -25,6 +25,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.ibv_devinfo import Devinfo, parse_ibv_devinfo
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.sysfs import (
+    global_ipv6,
     parse_counter,
     parse_gid,
     parse_guid,
@@ -66,7 +67,7 @@ class Port:
     """One port. rate_gbps, width and speed ("NDR") are as negotiated; netdev is the interface that carries its IP addresses.
 
     active_mtu_bytes is not in sysfs: None unless read from the running system; active_mtu_error has the reason.
-    rocev2: IPv4 address → the GID index for RoCE v2 on it.
+    rocev2: IPv4 address, or IPv6 address that is not link-local, in compressed text → the GID index for RoCE v2 on it.
     counters, hw_counters: None if not read. optic: the module of an InfiniBand port; for Ethernet, the interface has it.
     optic_unread: why it could not be read.
     pkeys: the used entries of an InfiniBand port's table, index → key with the bit for full membership; None on Ethernet, which has none.
@@ -345,8 +346,9 @@ def port_guid(port: Port | None) -> str | None:
 
 
 def _rocev2(gids: list[Gid]) -> dict[str, int]:
-    """Return IPv4 address → first index for RoCE v2 on it. It is never a constant: it depends on when addresses were added and removed."""
-    return {gid.ipv4: gid.index for gid in reversed(gids) if gid.type == ROCE_V2 and gid.ipv4 is not None}
+    """Return IP address → first index for RoCE v2 on it. It is never a constant: it depends on when addresses were added and removed."""
+    found = ((gid.ipv4 or global_ipv6(gid.gid), gid.index) for gid in reversed(gids) if gid.type == ROCE_V2)
+    return {address: index for address, index in found if address is not None}
 
 
 def _read_counters(sys: SysRoot, base: str) -> dict[str, int | None]:

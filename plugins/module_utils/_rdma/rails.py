@@ -68,6 +68,11 @@ def rail_ip(rail: Rail) -> str | None:
     return None if rail["address"] is None else str(rail["address"]).split("/", maxsplit=1)[0]
 
 
+def rail_addresses(rail: Rail) -> list[str]:
+    """Return all planned addresses of a rail with their prefix lengths; the one that RDMA uses comes first."""
+    return [] if rail["address"] is None else [str(rail["address"]), *(rail.get("addresses") or ())]
+
+
 def soft_device_name(rail: Rail) -> str:
     """Return the name of a rail's Soft-RoCE device."""
     return f"rxe_{rail['name']}"
@@ -179,6 +184,6 @@ def _find_port(rail: Rail, netdev: str | None, devices: Mapping[str, Device]) ->
     return None, None
 
 
-def rocev2_gid_index(port: Port, ipv4: str | None) -> int | None:
-    """Return the GID index for RoCE v2 on an IPv4 address of a port, or None. Never a constant (see Port.rocev2)."""
-    return None if ipv4 is None else port.rocev2.get(ipv4)
+def rocev2_gid_index(port: Port, address: str | None) -> int | None:
+    """Return the GID index for RoCE v2 on an address of a port, or None. Never a constant (see Port.rocev2)."""
+    return None if address is None else port.rocev2.get(address)

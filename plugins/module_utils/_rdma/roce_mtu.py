@@ -12,6 +12,8 @@ RDMA_MTUS_BYTES = (4096, 2048, 1024, 512, 256)
 BEST_MTU_BYTES = RDMA_MTUS_BYTES[0]
 #: The bytes of a RoCE v2 packet on an Ethernet wire besides its payload, preamble and gap included (IPv4, no VLAN).
 ROCE_WIRE_BYTES = 82
+#: The header of IPv6 is longer than that of IPv4.
+IPV6_MORE_BYTES = 20
 
 
 def rdma_mtu_bytes(mtu_bytes: int) -> int | None:
@@ -19,6 +21,6 @@ def rdma_mtu_bytes(mtu_bytes: int) -> int | None:
     return next((size for size in RDMA_MTUS_BYTES if size <= mtu_bytes - ROCE_HEADERS_BYTES), None)
 
 
-def efficiency_percent(rdma_mtu: int) -> float:
+def efficiency_percent(rdma_mtu: int, *, ipv6: bool = False) -> float:
     """Return the payload's share of the link's rate."""
-    return 100.0 * rdma_mtu / (rdma_mtu + ROCE_WIRE_BYTES)
+    return 100.0 * rdma_mtu / (rdma_mtu + ROCE_WIRE_BYTES + IPV6_MORE_BYTES * ipv6)

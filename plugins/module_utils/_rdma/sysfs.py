@@ -106,6 +106,12 @@ def parse_gid(text: str) -> GidAddress:
     return GidAddress(gid, str(address.ipv4_mapped) if address.ipv4_mapped is not None else None)
 
 
+def global_ipv6(gid: str) -> str | None:
+    """Return the IPv6 address of a GID in compressed text, "2001:db8:100::1"; None for a link-local one, and for one that maps IPv4."""
+    address = ipaddress.IPv6Address(gid)
+    return None if address.is_link_local or address.ipv4_mapped is not None else str(address)
+
+
 def parse_pkey(text: str) -> int:
     """Parse ports/N/pkeys/I, "0xffff" -> 65535: the bit 0x8000 is full membership; 0 is an unused entry."""
     if _PKEY.fullmatch(text.strip()) is None:

@@ -177,7 +177,7 @@ CAUSES: dict[str, Cause] = {
         gid_index,
         "Unset NCCL_IB_GID_INDEX on {host} (NCCL 2.21 or newer finds it), or set the index of RoCE v2 on IPv4 from `show_gids`.",
     ),
-    "gid.none": Cause("a RoCE port has no IPv4 address", no_ip_gid, "Run the network stage for {host}."),
+    "gid.none": Cause("a RoCE port has no IP address", no_ip_gid, "Run the network stage for {host}."),
     "gid.planned": Cause("a rail lacks its planned GID", judged("network", "network.gid"), "Run the network stage for {host}."),
     "gid.subnet": Cause(
         "the two ends are in different subnets",

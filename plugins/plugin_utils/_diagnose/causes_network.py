@@ -12,7 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.devices import parse_list
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import ROCE_V2, Port
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import rail_ip
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.sysfs import global_ipv6
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import (
     Answer,
     Known,
@@ -51,7 +54,7 @@ def _usable(scene: Scene) -> Iterator[tuple[str, Port]]:
 
 
 def gid_index(scene: Scene) -> Answer:
-    """Whether the GID index in use is not one of RoCE v2 on an IPv4 address."""
+    """Whether the GID index in use is not one of RoCE v2 on an address of the family that the rails use."""
     if scene.devices is None:
         return unknown("the GIDs were not read")
     set_to = [
@@ -69,10 +72,13 @@ def gid_index(scene: Scene) -> Answer:
         if version >= FINDS_GID_SINCE:
             return excluded(f"it is not set, and NCCL {version[0]}.{version[1]} finds the GID by itself")
         indexes = [(0, f"it is not set, so NCCL {version[0]}.{version[1]} uses index 0")]
-    wrong = [f"{name} has {words}" for name, port in ethernet for index, _why in indexes for words in [_bad_gid(port, index)] if words]
+    ipv6 = _uses_ipv6(scene)
+    wrong = [f"{name} has {words}" for name, port in ethernet for index, _why in indexes if (words := _bad_gid(port, index, ipv6=ipv6))]
     if wrong:
         return confirmed(f"{indexes[0][1]}, and {listed(wrong)}")
-    return excluded(f"{indexes[0][1]}, which is for RoCE v2 on an IPv4 address of {listed([name for name, _port in ethernet])}")
+    return excluded(
+        f"{indexes[0][1]}, which is for RoCE v2 on an IPv{6 if ipv6 else 4} address of {listed([name for name, _port in ethernet])}"
+    )
 
 
 def _version(scene: Scene) -> tuple[int, int] | None:
@@ -87,30 +93,40 @@ def _number(value: str) -> bool:
     return value.isdecimal()
 
 
-def _bad_gid(port: Port, index: int) -> str:
+def _uses_ipv6(scene: Scene) -> bool:
+    """Whether the intent gives RDMA IPv6 addresses on this host."""
+    rails = scene.host.intent["rails"] if scene.host.intent else []
+    return any(is_ipv6(rail_ip(rail) or "") for rail in rails if rail["link_layer"] == "roce" and rail["role"] == "compute")
+
+
+def _bad_gid(port: Port, index: int, *, ipv6: bool) -> str:
     """The fault of the GID at an index of a RoCE port; "" if there is none."""
     gid = next((gid for gid in port.gids if gid.index == index), None)
     if gid is None:
         return f"no GID at index {index}"
     if gid.type != ROCE_V2:
         return f"a GID for {gid.type} at index {index}"
+    if ipv6:
+        return "" if global_ipv6(gid.gid) else f"a link-local or IPv4 GID at index {index}"
     return "" if gid.ipv4 else f"a link-local or IPv6 GID at index {index}"
 
 
 def no_ip_gid(scene: Scene) -> Answer:
-    """Whether a RoCE port has no GID for RoCE v2 on IPv4, which exists while its interface has an address."""
+    """Whether a RoCE port has no GID for RoCE v2 on the family of its rails, which exists while its interface has such an address."""
     ethernet = [(name, port) for name, port in _ports(scene) if port.link_layer == "Ethernet"]
     if not ethernet:
         return unknown("no RoCE port was read")
-    without = [name for name, port in ethernet if not port.rocev2]
-    return confirmed(f"no RoCE v2 GID on IPv4 at {listed(without)}") if without else excluded("each RoCE port has a RoCE v2 GID on IPv4")
+    ipv6 = _uses_ipv6(scene)
+    without = [name for name, port in ethernet if not any(is_ipv6(address) is ipv6 for address in port.rocev2)]
+    what = f"RoCE v2 GID on IPv{6 if ipv6 else 4}"
+    return confirmed(f"no {what} at {listed(without)}") if without else excluded(f"each RoCE port has a {what}")
 
 
 def subnets_differ(scene: Scene) -> Answer:
     """Whether the two ends of a connection are in different subnets, by the host that has the local address."""
     pairs = _ends(scene)
     if not pairs:
-        return unknown("the line does not contain both GIDs, or they are not IPv4 addresses")
+        return unknown("the line does not contain both GIDs, or they are link-local")
     hosts = (scene.host, *scene.others.values())
     if not any(_interfaces(known) for known in hosts):
         return unknown("the addresses of the hosts were not read")
@@ -124,28 +140,29 @@ def subnets_differ(scene: Scene) -> Answer:
     return unknown(f"no host that was read has the address {pairs[0][0]} now")
 
 
-def _interfaces(known: Known) -> list[ipaddress.IPv4Interface]:
-    """The IPv4 addresses of a host with their networks."""
-    return [ipaddress.IPv4Interface(ip) for ips in addresses(known.facts).values() for ip in ips] if known.facts else []
+def _interfaces(known: Known) -> list[ipaddress.IPv4Interface | ipaddress.IPv6Interface]:
+    """The addresses of a host with their networks."""
+    return [ipaddress.ip_interface(ip) for ips in addresses(known.facts).values() for ip in ips] if known.facts else []
 
 
 def _ends(scene: Scene) -> list[tuple[str, str]]:
-    """(local, remote) IPv4 addresses of the GIDs in one line: of this kind of line, or of the line below it."""
+    """(local, remote) addresses of the GIDs in one line: of this kind of line, or of the line below it."""
     lines = [scene.occurrence, *(each for each in scene.log.occurrences if each.name == "qp.gids")]
     # Each field lists its different values: only the first ones are known to be of the same line.
     first = [(each.fields["gid"][0], each.fields["remote_gid"][0]) for each in lines if {"gid", "remote_gid"} <= set(each.fields)]
-    ends = [(_ipv4(own), _ipv4(other)) for own, other in first]
+    ends = [(_ip(own), _ip(other)) for own, other in first]
     return [(local, remote) for local, remote in ends if local and remote]
 
 
-def _ipv4(gid: str) -> str | None:
+def _ip(gid: str) -> str | None:
+    """The IP address of a GID, or an address itself; None for a link-local GID and for other texts."""
     try:
         address = ipaddress.ip_address(gid)
     except ValueError:
         return None
     if address.version == 4:
         return str(address)
-    return str(address.ipv4_mapped) if address.ipv4_mapped is not None else None
+    return str(address.ipv4_mapped) if address.ipv4_mapped is not None else None if address.is_link_local else str(address)
 
 
 def mtus_of_job_differ(scene: Scene) -> Answer:
@@ -181,29 +198,27 @@ def socket_interface(scene: Scene) -> Answer:
     for value, where in values:
         if not any(parse_list(value).has(name) for name in there):
             return confirmed(f"NCCL_SOCKET_IFNAME={value} by {where} matches no interface; the host has {listed(sorted(there), 8)}")
-    if all(netdev.ipv4 is None for netdev in there.values()):
+    if all(netdev.addresses is None for netdev in there.values()):
         return unknown("the addresses of the interfaces were not read")
-    return _socket_address(values, [name for name, netdev in sorted(there.items()) if netdev.admin_up and netdev.ipv4 and name != "lo"])
+    return _socket_address(
+        values, [name for name, netdev in sorted(there.items()) if netdev.admin_up and netdev.addresses and name != "lo"]
+    )
 
 
 def _socket_address(values: Sequence[tuple[str, str]], ready: Sequence[str]) -> Answer:
-    """The answer on NCCL_SOCKET_IFNAME. values: its values and their sources; ready: the interfaces that are up with an IPv4 address."""
+    """The answer on NCCL_SOCKET_IFNAME. values: its values and their sources; ready: the interfaces that are up with an address."""
     for value, where in values:
         wanted = parse_list(value)
         if not any(wanted.has(name) for name in ready):
-            return confirmed(f"NCCL_SOCKET_IFNAME={value} by {where} matches none that is up with an IPv4 address; usable: {listed(ready)}")
+            return confirmed(f"NCCL_SOCKET_IFNAME={value} by {where} matches none that is up with an address; usable: {listed(ready)}")
     if values:
         return excluded(f"NCCL_SOCKET_IFNAME={values[0][0]} fits {listed([name for name in ready if parse_list(values[0][0]).has(name)])}")
-    return (
-        excluded(f"NCCL_SOCKET_IFNAME is not set; usable: {listed(ready)}")
-        if ready
-        else confirmed("no interface is up with an IPv4 address")
-    )
+    return excluded(f"NCCL_SOCKET_IFNAME is not set; usable: {listed(ready)}") if ready else confirmed("no interface is up with an address")
 
 
 def wrong_address(scene: Scene) -> Answer:
     """Whether a rank connects to an address that is not one of another host."""
-    peers = [peer for peer in scene.field_values("peer") if _ipv4(peer)]
+    peers = [peer for peer in scene.field_values("peer") if _ip(peer)]
     if not peers:
         return unknown("the line does not contain the address")
     owners = {peer: [name for known in (scene.host, *scene.others.values()) for name in _owner(known, peer)] for peer in peers}

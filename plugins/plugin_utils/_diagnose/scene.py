@@ -70,9 +70,9 @@ class Scene:
 
 
 def addresses(facts: RunFacts) -> dict[str, list[str]]:
-    """The IPv4 addresses of each interface, also of bonds, VLANs and bridges: "192.168.100.1/24"."""
-    found = {name: each.ipv4 or [] for name, each in (facts.interfaces or {}).items()}
-    return {**found, **{name: each.ipv4 or [] for name, each in facts.netdevs.items()}}
+    """The addresses of each interface, also of bonds, VLANs and bridges: "192.168.100.1/24", "2001:db8:100::1/64"."""
+    found = {name: each.addresses or [] for name, each in (facts.interfaces or {}).items()}
+    return {**found, **{name: each.addresses or [] for name, each in facts.netdevs.items()}}
 
 
 Test = Callable[[Scene], Answer]

@@ -162,10 +162,10 @@ def _carried(name: str, netdev: Netdev, netdevs: Mapping[str, Netdev]) -> Iterat
     """Yield the use of one interface. A bond or bridge is in the facts only if it is read."""
     what, master = f"{name} ({_driver(netdev)})", netdev.master
     above = [other for other in netdevs if other == master or other.startswith(f"{name}.")]
-    addresses = [each.partition("/")[0] for other in (name, *above) for each in netdevs[other].ipv4 or ()]
+    addresses = [each.partition("/")[0] for other in (name, *above) for each in netdevs[other].addresses or ()]
     if addresses:
         yield f"{what} carries {', '.join(addresses)}: storage or other services may use it"
     elif master is not None and master not in netdevs:
         yield f"{what} is part of {master}: storage or other services may use it"
-    elif netdev.ipv4 is None:
+    elif netdev.addresses is None:
         yield f"whether {what} carries an address is unknown"

@@ -11,12 +11,18 @@ from collections.abc import Mapping
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._net.optics import Optic, out_of_range
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import address_misses, mtu_differs
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import missing_addresses, mtu_differs
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.distance import DISTANCES
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciFunction
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import payload_gbps
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, no_nic_words, rail_ip, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import (
+    LINK_LAYERS,
+    no_nic_words,
+    rail_addresses,
+    rail_ip,
+    rocev2_gid_index,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import BEST_MTU_BYTES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rate import TOLERANCE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.pcie import link_words, needed_gbps
@@ -109,11 +115,13 @@ def _mtu(port: RailPort) -> Item:
 
 
 def _address(port: RailPort) -> Item:
-    planned, there = port.rail.rail["address"], port.netdev.ipv4 if port.netdev else None
-    words = [str(planned) if planned else "no address planned"]
-    missing = there is not None and address_misses(planned, there)
+    planned, there = rail_addresses(port.rail.rail), port.netdev.addresses if port.netdev else None
+    words = [" and ".join(planned) or "no address planned"]
+    lacking = missing_addresses(planned, there) if there is not None else []
+    missing = bool(lacking)
     if missing:
-        words.append(f"which the interface does not have: {listed(there or [])}")
+        seen = f"which the interface does not have: {listed(there or [])}"
+        words.append(seen if lacking == planned else f"of which the interface does not have {listed(lacking)}")
     if port.rail.rail["link_layer"] != "roce":
         return Item("address", ", ".join([*words, _lids(port.port)]), missing)
     if not port.port:

@@ -21,7 +21,7 @@ PORT_LIMITS = ("speed", "active_mtu_bytes")
 LINK = ("address", "speed_gtps", "width")
 #: Meaningless on Ethernet. The P_Keys determine which ports a port reaches.
 INFINIBAND = ("lid", "sm_lid", "pkeys")
-NETDEV = ("driver", "mac", "mtu_bytes", "carrier", "admin_up", "dev_port", "pci", "function", "ipv4")
+NETDEV = ("driver", "mac", "mtu_bytes", "carrier", "admin_up", "dev_port", "pci", "function", "ipv4", "ipv6")
 NETDEV_LIMITS = ("max_mtu_bytes", "numa_node")
 MODULE = ("version", "srcversion")
 STACK = ("kind", "kernel")
@@ -96,8 +96,14 @@ def comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _addresses(interfaces: Mapping[str, Any]) -> dict[str, Any]:
     """Return the interfaces with addresses, without addresses that other hosts also have on lo."""
-    found = {name: [address for address in each.get("ipv4") or () if not address.startswith("127.")] for name, each in interfaces.items()}
-    return {name: {"ipv4": addresses} for name, addresses in found.items() if addresses}
+    found = {
+        name: {
+            "ipv4": [address for address in each.get("ipv4") or () if not address.startswith("127.")],
+            "ipv6": list(each.get("ipv6") or ()),
+        }
+        for name, each in interfaces.items()
+    }
+    return {name: {key: texts for key, texts in each.items() if texts} for name, each in found.items() if any(each.values())}
 
 
 def _speeds(ethtool: Mapping[str, Any]) -> dict[str, Any]:

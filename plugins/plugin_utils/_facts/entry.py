@@ -64,6 +64,14 @@ def _ipv4(text: str) -> bool:
     return True
 
 
+def _ipv6(text: str) -> bool:
+    try:
+        ipaddress.IPv6Interface(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _gid(text: str) -> bool:
     try:
         ipaddress.IPv6Address(text)
@@ -87,17 +95,21 @@ def _matches(pattern: str) -> Callable[[str], bool]:
 
 _PCI = (_matches(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"), "a PCI address")
 _IPV4 = (_ipv4, "an IPv4 address")
+_IPV6 = (_ipv6, "an IPv6 address")
 #: Texts that the fleet's comparisons parse: (class, field) → whether a text has the form, and the form in words.
 FORMS: dict[tuple[type, str], tuple[Callable[[str], bool], str]] = {
     (PciFunction, "address"): _PCI,
     (PciHop, "address"): _PCI,
     (PciLink, "address"): _PCI,
     (Netdev, "ipv4"): _IPV4,
+    (Netdev, "ipv6"): _IPV6,
+    (Netdev, "dad_failed"): _IPV6,
     (Interface, "ipv4"): _IPV4,
+    (Interface, "ipv6"): _IPV6,
     (Gid, "gid"): (_gid, "a GID"),
     (Gid, "ipv4"): _IPV4,
     (Session, "address"): (_address, "an IP address"),
-    (Firewall, "opened"): (_matches(r"\*|[!-~]{1,64} [0-9./]{1,32} (tcp|udp|icmp)"), "a rule of ours"),
+    (Firewall, "opened"): (_matches(r"\*[46]?|[!-~]{1,64} [0-9a-f.:/]{1,48} (tcp|udp|icmp)"), "a rule of ours"),
     (Facts, "network_backend"): (_matches("|".join(BACKENDS)), f"one of {', '.join(BACKENDS)}"),
 }
 

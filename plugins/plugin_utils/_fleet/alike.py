@@ -15,8 +15,9 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ip_of
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import session_address
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import rail_ip
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import rail_addresses
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
@@ -205,9 +206,9 @@ class _Holder:
 
 
 def _holders(host: Host) -> Iterator[_Holder]:
-    planned = {address: rail.name for rail in host.rails if (address := rail_ip(rail.rail)) is not None}
+    planned = {ip_of(text): rail.name for rail in host.rails for text in rail_addresses(rail.rail)}
     rails = {rail.netdev for rail in host.rails}
-    live = {text.split("/")[0]: name for name, each in (host.facts.interfaces or {}).items() for text in each.ipv4 or ()}
+    live = {text.split("/")[0]: name for name, each in (host.facts.interfaces or {}).items() for text in each.addresses or ()}
     reached = _reached_at(host)
     for address, name in live.items():
         yield _Holder(host.name, address, planned.get(address), name, on_rail=name in rails, of_session=address == reached)

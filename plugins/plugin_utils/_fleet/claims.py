@@ -16,7 +16,7 @@ from functools import cached_property
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import Module
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
 
 PACKAGES = ("perftest", "rdma-core")
@@ -171,6 +171,6 @@ def mtu(host: Host) -> Iterator[Claimed]:
 def gid_index(host: Host) -> Iterator[Claimed]:
     for rail, _device, port in host.ports:
         if rail.rail["link_layer"] == "roce":
-            index = port.rocev2.get(rail_ip(rail.rail) or "")
+            index = rocev2_gid_index(port, rail_ip(rail.rail))
             if index is not None:
                 yield host.place(rail), rail.subject, str(index)

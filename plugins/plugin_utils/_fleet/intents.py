@@ -35,7 +35,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import (
     guid_ports,
     nic_label,
     no_nic_words,
-    rail_ip,
+    rail_addresses,
     resolve,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
@@ -119,14 +119,14 @@ class Spot:
         return f"rail {self.index} ({self.rail['name']}, {nic_label(self.rail['nic'])})"
 
     @property
-    def address(self) -> str | None:
-        """The planned address without its prefix length."""
-        return rail_ip(self.rail)
-
-    @property
     def network(self) -> str | None:
         address = self.rail["address"]
-        return None if address is None else str(ipaddress.IPv4Interface(address).network)
+        return None if address is None else str(ipaddress.ip_interface(address).network)
+
+    @property
+    def families(self) -> list[int]:
+        """The versions of IP of its addresses, that of RDMA's first: [6, 4]."""
+        return list(dict.fromkeys(ipaddress.ip_interface(text).version for text in rail_addresses(self.rail)))
 
 
 def check_fleet(hosts: Mapping[str, Known]) -> Found:
@@ -269,6 +269,10 @@ def _switched(planned: Mapping[str, Any]) -> Iterator[Finding]:
     for spots in group_by(_spots(planned), lambda spot: spot.rail["name"]).values():
         for key in ALIKE:
             yield from _odd("intent.rails", key, [Claim(spot.host, spot.subject, spot.rail[key]) for spot in spots])
+        yield from _further_families(spots)
+        if mixed := list(_mixed_families(spots)):
+            yield from mixed
+            continue
         if any(spot.rail["gateway"] for spot in spots):
             yield from _unrouted(spots)
         else:
@@ -276,8 +280,42 @@ def _switched(planned: Mapping[str, Any]) -> Iterator[Finding]:
             yield from _odd("intent.address", "subnet", subnets)
 
 
+def _further_families(spots: Sequence[Spot]) -> Iterator[Finding]:
+    """Findings on further addresses of another family that only some hosts of a rail have: programs would not reach the others by it."""
+    addressed = [spot for spot in spots if spot.families]
+    if any(len(spot.families) > 1 for spot in addressed) and len({spot.families[0] for spot in addressed}) == 1:
+        yield from _odd("intent.address", "families", [Claim(spot.host, spot.subject, _family_words(spot)) for spot in addressed])
+
+
+def _mixed_families(spots: Sequence[Spot]) -> Iterator[Finding]:
+    """Findings on a rail whose hosts use different versions of IP for RDMA: no pair of such hosts can connect."""
+    by_family = group_by([spot for spot in spots if spot.families], lambda spot: spot.families[0])
+    if len(by_family) < 2:
+        return
+    most = max(len(group) for group in by_family.values())
+    usual = [group for group in by_family.values() if len(group) == most]
+    for family, group in by_family.items():
+        if len(usual) == 1 and group is usual[0]:
+            continue
+        other = next(each for each in (*usual, *by_family.values()) if each is not group)[0]
+        for spot in group:
+            yield Finding(
+                STAGE, "intent.address", spot.host, spot.subject, ERROR,
+                f"{spot.rail['address']} of {spot.host} is IPv{family}, {other.rail['address']} of {other.host} is IPv{other.families[0]}",
+                "one family on all hosts of a rail",
+                f"In rdma_rails of {spot.host} or {other.host}, give {spot.rail['name']} an address of the other family. "
+                "The present one may stay in `addresses`.",
+            )  # fmt: skip
+
+
+def _family_words(spot: Spot) -> str:
+    return " and ".join(f"IPv{version}" for version in spot.families)
+
+
 def _is_covered(network: str, routes: Sequence[str]) -> bool:
-    return any(ipaddress.IPv4Network(network).subnet_of(ipaddress.IPv4Network(each)) for each in routes)
+    own = ipaddress.ip_network(network)
+    behind = [ipaddress.ip_network(each) for each in routes]
+    return any(each.overlaps(own) and each.prefixlen <= own.prefixlen for each in behind)
 
 
 def _unrouted(spots: Sequence[Spot]) -> Iterator[Finding]:
@@ -313,11 +351,11 @@ def _names(intent: Intent) -> str:
 
 def _addresses(planned: Mapping[str, Any]) -> Iterator[Finding]:
     """Findings on addresses that two hosts have; the intent already refuses duplicates within one host."""
-    spots = [spot for spot in _spots(planned) if spot.address is not None]
-    for address, group in group_by(spots, lambda spot: spot.address).items():
+    held = [(spot, text.partition("/")[0]) for spot in _spots(planned) for text in rail_addresses(spot.rail)]
+    for address, group in group_by(held, lambda each: each[1]).items():
         if len(group) > 1:
-            who = [f"{spot.rail['name']} of {spot.host}" for spot in group]
-            for spot, own in zip(group, who, strict=True):
+            who = [f"{spot.rail['name']} of {spot.host}" for spot, _address in group]
+            for (spot, _address), own in zip(group, who, strict=True):
                 yield Finding(
                     STAGE, "intent.address", spot.host, spot.subject, ERROR,
                     f"{address} is also that of {some(who, own)}", "an address of its own",

@@ -79,23 +79,42 @@ def matching(pattern: str, words: str, *, lower: bool = False) -> Form:
 
 
 def parse_address(value: Any) -> str:
-    """ "192.168.100.1/24": an address that a host can have, with its prefix length."""
-    if not isinstance(value, str) or "/" not in value:
-        raise ValueError("no prefix length")
-    address = ipaddress.IPv4Interface(value)
-    inner = address.network.prefixlen < 31
-    if inner and address.ip in (address.network.network_address, address.network.broadcast_address):
-        raise ValueError("the address of the subnet itself, or its broadcast address")
+    """ "192.168.100.1/24", "2001:db8:100::1/64": an address that a host can have, with its prefix length; IPv6 in compressed text."""
+    if not isinstance(value, str) or "/" not in value or "%" in value:
+        raise ValueError("no prefix length, or a zone")
+    address = ipaddress.ip_interface(value)
+    inner = address.network.prefixlen < address.max_prefixlen - 1
+    last = [address.network.broadcast_address] if address.version == 4 else []
+    if inner and address.ip in (address.network.network_address, *last):
+        raise ValueError("the address of the subnet itself, which in IPv6 is that of all its routers, or its broadcast address")
     if address.ip.is_loopback or address.ip.is_multicast or address.ip.is_unspecified or address.ip.is_reserved:
         raise ValueError("not a host address")
+    if address.ip.version == 6 and not _is_routable(address.ip):
+        raise ValueError("link-local, site-local, or an IPv4 address in the form of IPv6")
     return str(address)
 
 
+def _is_routable(address: ipaddress.IPv6Address) -> bool:
+    """Return whether an address is one of a subnet that routers can know, and not an IPv4 address in the form of IPv6."""
+    return not (address.is_link_local or address.is_site_local or address.ipv4_mapped is not None)
+
+
+def parse_ipv4_address(value: Any) -> str:
+    """ "192.168.100.1/24": the same, of IPv4 alone."""
+    text = parse_address(value)
+    if ":" in text:
+        raise ValueError("not IPv4")
+    return text
+
+
 def parse_router(value: Any) -> str:
-    """ "192.168.100.254": the address of a router, without a prefix length."""
-    if not isinstance(value, str) or "/" in value:
-        raise ValueError("not an address without a prefix length")
-    return str(ipaddress.IPv4Address(value))
+    """ "192.168.100.254", "2001:db8:100::ff", "fe80::1": the address of a router, without a prefix length."""
+    if not isinstance(value, str) or "/" in value or "%" in value:
+        raise ValueError("not an address without a prefix length and a zone")
+    address = ipaddress.ip_address(value)
+    if address.version == 6 and not address.is_link_local:
+        return parse_address(f"{value}/128").partition("/")[0]
+    return str(address)
 
 
 #: A wider route by a rail would take the traffic of whole parts of the internet along.
@@ -103,12 +122,14 @@ MIN_ROUTE_BITS = 8
 
 
 def parse_subnet(value: Any) -> str:
-    """ "192.168.0.0/16": a network, not an address in it, and none that is wider than /8."""
+    """ "192.168.0.0/16", "2001:db8::/32": a network, not an address in it, and none that is wider than /8."""
     if not isinstance(value, str) or "/" not in value:
         raise ValueError("no prefix length")
-    network = ipaddress.IPv4Network(value)
+    network = ipaddress.ip_network(value)
     if network.prefixlen < MIN_ROUTE_BITS or network.is_loopback or network.is_multicast:
         raise ValueError("not a subnet of rails")
+    if network.version == 6 and not _is_routable(network.network_address):
+        raise ValueError("not a subnet that routers can know")
     return str(network)
 
 
@@ -145,9 +166,14 @@ NCCL_NAME = matching(r"(NCCL|UCX)_[A-Z0-9_]{1,250}", "the name of an NCCL or UCX
 NCCL_VALUE = matching(r"[A-Za-z0-9_.,:/=^%+@-]{0,1023}", "a number, or letters, digits and _ . , : / = ^ % + @ -")
 ENVIRONMENT_NAME = matching(r"[A-Za-z_][A-Za-z0-9_]{0,254}", "a variable name (LD_LIBRARY_PATH)")
 CHECK = matching(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+", "a check id (link.state)")
-ADDRESS = Form("an IPv4 host address with prefix length (192.168.100.1/24)", parse_address, "intent.address")
-ROUTER = Form("an IPv4 address without prefix length (192.168.100.254)", parse_router, "intent.address")
-SUBNET = Form("an IPv4 network with prefix length (192.168.0.0/16), of at least 8", parse_subnet, "intent.address")
+ADDRESS = Form(
+    "an IPv4 or IPv6 host address with prefix length (192.168.100.1/24, 2001:db8:100::1/64), not link-local",
+    parse_address,
+    "intent.address",
+)
+IPV4_ADDRESS = Form("an IPv4 host address with prefix length (192.168.100.1/24)", parse_ipv4_address, "intent.address")
+ROUTER = Form("an IPv4 or IPv6 address without prefix length (192.168.100.254, fe80::1)", parse_router, "intent.address")
+SUBNET = Form("an IPv4 or IPv6 network with prefix length (192.168.0.0/16, 2001:db8::/32), of at least 8", parse_subnet, "intent.address")
 DATE = Form("a date (2026-12-31)", parse_date)
 
 

@@ -10,6 +10,7 @@ and NCCL_DEBUG, which is for a check and not for every job (the profile debug_fi
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,8 +27,15 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import render_environment, render_nccl_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.rules_devices import WITHIN_HOST
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import session_address
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import (
+    ResolvedRail,
+    rail_addresses,
+    rail_ip,
+    resolve,
+    rocev2_gid_index,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import HCA, SOCKET_IFNAME, STAGE, Kind
@@ -80,6 +88,7 @@ declare(
 
 GID_INDEX = "NCCL_IB_GID_INDEX"
 NO_RAIL = "no compute rail is planned"
+ADDR_FAMILY, ADDR_RANGE = "NCCL_IB_ADDR_FAMILY", "NCCL_IB_ADDR_RANGE"
 TRAFFIC_CLASS = "NCCL_IB_TC"
 #: From this version on, NCCL finds the RoCE v2 GID of each port. Older versions use index 0 by default.
 FINDS_GID_SINCE = (2, 21)
@@ -92,8 +101,8 @@ def nccl_variables(intent: Intent, facts: RunFacts) -> dict[str, str]:
     the traffic class of the RoCE profile, if there is one and a compute rail is RoCE. NCCL_IB_PKEY is the index of the ports' partition, if
     it is not the first and the same on all rails. NCCL_COLLNET_ENABLE is 1 if SHARP runs on the planes of all rails. NCCL_CROSS_NIC is 0 if
     no network connects the compute rails. NCCL_TOPO_FILE is for virtual machines; on other hosts NCCL sees the PCI tree itself.
-    NCCL_SOCKET_IFNAME is rdma_nccl.socket_ifname, else the interface of socket_interface. The settings of the profile (rdma_nccl.profile)
-    are added.
+    NCCL_SOCKET_IFNAME is rdma_nccl.socket_ifname, else the interface of socket_interface. NCCL_IB_ADDR_FAMILY and
+    NCCL_IB_ADDR_RANGE: see address_variables. The settings of the profile (rdma_nccl.profile) are added.
     """
     nccl = intent["nccl"]
     derived: dict[str, str] = {}
@@ -110,6 +119,8 @@ def nccl_variables(intent: Intent, facts: RunFacts) -> dict[str, str]:
     indexes = set(_gid_indexes(intent, facts).values()) if _needs_gid_index(nccl["version"]) else set()
     if len(indexes) == 1 and None not in indexes:
         derived[GID_INDEX] = str(indexes.pop())
+    if not _needs_gid_index(nccl["version"]):
+        derived.update(address_variables(intent))
     if (profile := roce_profile(intent)) and roce_computes(intent):
         derived[TRAFFIC_CLASS] = str(profile["traffic_class"])
     if name := nccl["socket_ifname"] or socket_interface(intent, facts)[0]:
@@ -129,6 +140,34 @@ def socket_interface(intent: Intent, facts: RunFacts) -> tuple[str | None, str]:
     if not _has_compute_rail(intent):
         return None, NO_RAIL
     return management.netdev, management.why_not or f"{management.netdev}, the interface of {MANAGEMENT}"
+
+
+def address_variables(intent: Intent) -> dict[str, str]:
+    """Return the variables by which NCCL finds the GID of each RoCE rail. Only IPv4 rails with one address each need none.
+
+    NCCL takes one family and one range for all ports of a host, and by default the first IPv4 GID of a port. The range is needed only if a
+    rail has several addresses of the family: it is the smallest network around the subnets of the rails. If that contains one of the
+    further addresses as well, there is no range.
+    """
+    rails = [rail for rail in intent["rails"] if rail["role"] == "compute" and rail["link_layer"] == "roce" and rail["address"]]
+    if len({is_ipv6(str(rail["address"])) for rail in rails}) != 1:
+        return {}
+    ipv6 = is_ipv6(str(rails[0]["address"]))
+    found = {ADDR_FAMILY: "AF_INET6"} if ipv6 else {}
+    others = [ipaddress.ip_interface(text).ip for rail in rails for text in rail_addresses(rail)[1:] if is_ipv6(text) is ipv6]
+    if others:
+        around = _around([*(str(rail["address"]) for rail in rails), *(route for rail in rails for route in rail["routes"])])
+        found |= {} if any(each in around for each in others) else {ADDR_RANGE: str(around)}
+    return found
+
+
+def _around(texts: Sequence[str]) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    """Return the smallest network that contains these addresses and networks, of one family, with their subnets."""
+    networks = [ipaddress.ip_interface(text).network for text in texts]
+    around = networks[0]
+    while not all(each.prefixlen >= around.prefixlen and each.overlaps(around) for each in networks):
+        around = around.supernet()
+    return around
 
 
 def session_interface(intent: Intent, facts: RunFacts) -> tuple[str | None, str]:

@@ -19,7 +19,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import SWEEP, Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet, measurable_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.choice import Choice, Outside, choose
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import Endpoint, pack, runtime_max_seconds
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import Endpoint, gid_address, pack, runtime_max_seconds
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.suspects import reach
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
@@ -67,7 +67,7 @@ class PairAction(RunAction):
     def _is_near(self, rail: str, endpoint: Endpoint) -> bool:
         """Return whether an endpoint is in a subnet of this rail in the play. Another fabric may have a rail of the same name."""
         planned = [each["address"] for intent in self.fleet.intents.values() for each in intent["rails"] if each["name"] == rail]
-        address = ipaddress.ip_address(endpoint["address"])
+        address = ipaddress.ip_address(gid_address(endpoint))
         return any(each is None or address in ipaddress.ip_interface(each).network for each in planned)
 
     def measure(self, given: Any) -> Any:

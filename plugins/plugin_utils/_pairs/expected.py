@@ -22,7 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import I
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import payload_gbps
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import ROCE_WIRE_BYTES
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import IPV6_MORE_BYTES, ROCE_WIRE_BYTES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.endpoint import (
     INFINIBAND,
     ROCE,
@@ -37,7 +37,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.endpoint 
 LINK, PCIE = "link", "pcie"
 #: LRH 8, BTH 12, ICRC 4, VCRC 2: a packet of InfiniBand within a subnet, without GRH.
 INFINIBAND_WIRE_BYTES = 26
-IPV6_MORE_BYTES = 20
 VLAN_BYTES = 4
 #: The share of payload in payload_gbps. Dividing by it gives the rate after line coding.
 PCIE_PAYLOAD_SHARE = 0.91
@@ -145,8 +144,9 @@ def judge_latency(usec: float | None, bounds: LatencyBounds | NoLimit) -> tuple[
 def _end_limit(end: Endpoint, mtu_bytes: int, asked_bytes: int | None) -> Limit:
     """Return the limit of one end, at the MTU of its pair."""
     whose_mtu = "" if mtu_bytes == end.mtu_bytes else " (requested)" if mtu_bytes == asked_bytes else " (the other end's)"
-    link_gbps = (end.rate_gbps or 0.0) * mtu_efficiency(mtu_bytes, end.link_layer or "")
-    words = f"link {end.rate_gbps:.4g} Gb/s, MTU {mtu_bytes}{whose_mtu}: {link_gbps:.4g}"
+    link_gbps = (end.rate_gbps or 0.0) * mtu_efficiency(mtu_bytes, end.link_layer or "", ipv6=end.ipv6)
+    by_ipv6 = ", IPv6" if end.ipv6 else ""
+    words = f"link {end.rate_gbps:.4g} Gb/s, MTU {mtu_bytes}{whose_mtu}{by_ipv6}: {link_gbps:.4g}"
     if end.pcie is None:
         return Limit(link_gbps, link_gbps, LINK, f"{words}, PCIe path unknown")
     ceiling_gbps = min(link_gbps, payload_gbps(end.pcie.speed_gtps, end.pcie.width) / PCIE_PAYLOAD_SHARE)

@@ -19,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sou
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import NO_DEVICE, Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import gid_address
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.proofs import Doubt
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 
@@ -72,11 +73,11 @@ def path_mtu_plan(fleet: Fleet, outside: Mapping[str, Mapping[str, Any]]) -> Pla
                 continue
             is_mesh = (fleet.intents[host].get("fabric") or {}).get("topology") == "mesh"
             network = {"network": str(ipaddress.ip_interface(planned).network)} if is_mesh else {}
-            entry = {"netdev": rail.netdev, "address": endpoint["address"], "bytes": mtu_bytes, **network}
+            entry = {"netdev": rail.netdev, "address": gid_address(endpoint), "bytes": mtu_bytes, **network}
             plan.setdefault(rail.name, {})[host] = entry
     for host, of in outside.items():
         for name in of.keys() & plan.keys():
-            plan[name][host] = {"address": of[name]["address"]}
+            plan[name][host] = {"address": gid_address(of[name])}
     return {rail: hosts for rail, hosts in plan.items() if len(hosts) > 1}
 
 

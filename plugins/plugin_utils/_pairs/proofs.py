@@ -166,6 +166,7 @@ def _proof(data: Any) -> Proof | None:
         and isinstance(proof.endpoint, Mapping)
         and (proof.met is None or (isinstance(proof.met, list) and all(isinstance(each, str) for each in proof.met)))
         and (not proof.endpoint or _is_address(proof.endpoint.get("address")))
+        and _is_address(proof.endpoint.get("gid_address", "::"))
     )
     return proof if sound else None
 

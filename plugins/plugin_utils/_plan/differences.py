@@ -28,7 +28,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import 
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import routing_differences
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, nic_function, resolve, soft_device_name
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import (
+    ResolvedRail,
+    nic_function,
+    rail_addresses,
+    resolve,
+    soft_device_name,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.soft_links import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import module_options
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.openings import openings
@@ -51,6 +57,7 @@ def network_rails(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
             "mac": facts.netdevs[rail.netdev].mac,
             "link_layer": rail.rail["link_layer"],
             "address": rail.rail["address"],
+            "addresses": rail_addresses(rail.rail)[1:],
             "table": table,
             "gateway": rail.rail["gateway"],
             "routes": list(rail.rail["routes"]),
@@ -120,7 +127,7 @@ def live_rails(intent: Intent, facts: Facts) -> str:
     facts: the complete facts, since a digest has no queue pairs.
     """
     rails = resolve(intent["rails"], facts)
-    live = [f"{rail.name} has {ipv4[0]}" for rail in rails if rail.netdev and (ipv4 := facts.netdevs[rail.netdev].ipv4)]
+    live = [f"{rail.name} has {there[0]}" for rail in rails if rail.netdev and (there := facts.netdevs[rail.netdev].addresses)]
     return "; ".join(filter(None, [", ".join(live), host_users(facts.load)]))
 
 
@@ -150,7 +157,7 @@ def network_differs(intent: Intent, facts: Facts) -> bool:
     seen = facts.netdevs
     if _routing_differs(rails, facts):
         return True
-    return any(rail_network.live_differences(rail, seen[rail.netdev].mtu_bytes, seen[rail.netdev].ipv4 or ()) for rail in rails)
+    return any(rail_network.live_differences(rail, seen[rail.netdev].mtu_bytes, seen[rail.netdev].addresses or ()) for rail in rails)
 
 
 def _routing_differs(rails: Sequence[NetworkRail], facts: Facts) -> bool:

@@ -19,11 +19,12 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import ti
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CPU_UNIT, cpu_differences, cpu_files
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import path_of, spelling, sysctl_files
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import Rings
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import RailRings, lengths_of, ring_difference, rules_file
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import BARE_METAL, DATADIRECT
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.request import PcieRequest
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import UNIT, service_files
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import rail_addresses, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host import pcie_tuning
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import (
     boot_request,
@@ -75,9 +76,12 @@ def neighbor_settings(intent: Intent) -> dict[str, str]:
     If n reaches gc_thresh2, gc_thresh1 becomes the power of two with room for all entries; the others become twice and four times that.
     Only existing entries use memory. Switches do not support more than MAX_NEIGHBORS entries either.
 
+    IPv6 has a table of its own. The size of its subnets does not limit its entries, so nothing is derived for it.
+
     Source: neigh_alloc and neigh_periodic_work in net/core/neighbor.c, defaults in net/ipv4/arp.c of Linux.
     """
-    networks = [ipaddress.IPv4Interface(rail["address"]).network for rail in intent["rails"] if rail["address"]]
+    planned = [text for rail in intent["rails"] for text in rail_addresses(rail) if not is_ipv6(text)]
+    networks = [ipaddress.IPv4Interface(text).network for text in planned]
     neighbors = min(sum(max(network.num_addresses - 2, 1) for network in networks), MAX_NEIGHBORS)
     if neighbors < KERNEL_GC_THRESH2:
         return {}

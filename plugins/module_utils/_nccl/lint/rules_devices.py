@@ -97,7 +97,7 @@ def gid_index_missing(case: Case) -> Iterator[Violation]:
         if _is_roce(devices[name]["ports"][number]) and not _has_gid(devices[name]["ports"][number], index)
     ]
     if without:
-        observed = f"{case.words(GID)}: {', '.join(without)} has no RoCE v2 GID of an IPv4 address there"
+        observed = f"{case.words(GID)}: {', '.join(without)} has no RoCE v2 GID of an IP address there"
         remedy = "Find it with `show_gids` or `rdma link show`, or use NCCL 2.21 or newer."
         yield Violation((GID,), observed, "such a GID on every port", remedy)
 

@@ -24,6 +24,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import Ma
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import networkd, nm_profiles
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import NETPLAN_FOLDERS
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import (
     NETPLAN_PREFIX,
@@ -73,7 +74,7 @@ def render(rail: NetworkRail) -> str:
         "      optional: true",
         "      ignore-carrier: true",
         "      critical: true",
-        *(["      addresses:", f"        - {rail.address}"] if rail.address else []),
+        *(["      addresses:", *(f"        - {_scalar(text)}" for text in rail.planned)] if rail.planned else []),
         *_routing_lines(rail),
     ]
     return "\n".join(lines) + "\n"
@@ -85,14 +86,20 @@ def _routing_lines(rail: NetworkRail) -> list[str]:
     if rail.routing.rules:
         lines.append("      routing-policy:")
     for rule in rail.routing.rules:
-        lines += [f"        - from: {rule.source}", f"          table: {rule.table}", f"          priority: {rule.priority}"]
+        lines += [f"        - from: {_scalar(rule.source)}", f"          table: {rule.table}", f"          priority: {rule.priority}"]
     if rail.routing.planned:
         lines.append("      routes:")
     for route in rail.routing.planned:
-        lines += [f"        - to: {route.network}", f"          via: {route.gateway}" if route.gateway else "          scope: link"]
-        lines += [f"          from: {route.source}"] if route.source else []
+        where = f"          via: {_scalar(route.gateway)}" if route.gateway else "          scope: link"
+        lines += [f"        - to: {_scalar(route.network)}", where]
+        lines += [f"          from: {_scalar(route.source)}"] if route.source else []
         lines += [] if route.table == MAIN else [f"          table: {route.table}"]
     return lines
+
+
+def _scalar(address: str) -> str:
+    """Return an address or network in YAML: one of IPv6 has colons, and needs quotes."""
+    return f'"{address}"' if is_ipv6(address) else address
 
 
 class NetplanChange(networkd.NetworkdChange):

@@ -26,6 +26,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState, unit_state
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import nm_profiles
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import child_files, ipoib_differences, parent_lines
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import read_networkd_link
 from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import applied_files, reloaded_files
@@ -77,13 +78,20 @@ def render(rail: NetworkRail) -> str:
         "[Network]",
         "DHCP=no",
         "IPv6AcceptRA=no",
+        *(["LinkLocalAddressing=ipv6"] if rail.ipv6 else []),
         "ConfigureWithoutCarrier=yes",
         "KeepConfiguration=static",
-        *([f"Address={rail.address}"] if rail.address else []),
+        *(f"Address={text}" for text in rail.ipv4),
         *(parent_lines(rail.ipoib) if rail.ipoib else []),
+        *_ipv6_lines(rail),
         *_routing_lines(rail),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _ipv6_lines(rail: NetworkRail) -> list[str]:
+    """Return the sections with the rail's IPv6 addresses, without duplicate address detection, as in the live steps."""
+    return [line for text in rail.ipv6 for line in ("", "[Address]", f"Address={text}", "DuplicateAddressDetection=none")]
 
 
 def _routing_lines(rail: NetworkRail) -> list[str]:
@@ -92,7 +100,7 @@ def _routing_lines(rail: NetworkRail) -> list[str]:
     for rule in rail.routing.rules:
         lines += ["", "[RoutingPolicyRule]", f"From={rule.source}", f"Table={rule.table}", f"Priority={rule.priority}"]
     for route in rail.routing.planned:
-        where = [f"Gateway={route.gateway}"] if route.gateway else ["Scope=link"]
+        where = [f"Gateway={route.gateway}"] if route.gateway else [] if is_ipv6(route.network) else ["Scope=link"]
         source = [f"PreferredSource={route.source}"] if route.source else []
         table = [] if route.table == MAIN else [f"Table={route.table}"]
         lines += ["", "[Route]", f"Destination={route.network}", *where, *source, *table]

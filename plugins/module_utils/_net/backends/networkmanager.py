@@ -134,9 +134,10 @@ def _reloads_networkd(changes: Sequence[FileChange], units: Mapping[str, UnitSta
 
 
 def _has_ipv6(rail: NetworkRail, runner: Runner) -> bool:
-    """Return whether the interface has an IPv6 address that is not link-local: no profile of ours has one."""
+    """Return whether the interface has an IPv6 address that is not link-local and not in the rail's profile."""
     shown = json.loads(run_checked(runner, "ip", "-j", "-6", "address", "show", "dev", rail.netdev, "scope", "global") or "[]")
-    return any(each.get("addr_info") for each in shown)
+    there = [f"{item.get('local')}/{item.get('prefixlen')}" for each in shown for item in each.get("addr_info") or ()]
+    return any(text not in rail.ipv6 for text in there)
 
 
 #: The loading of profiles in words.

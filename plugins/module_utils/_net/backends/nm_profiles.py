@@ -20,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import A
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange, ManagedFile
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NM_UNIT, PREFIX, NetworkRail
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import MAIN
 
@@ -70,24 +71,41 @@ def render_profile(rail: NetworkRail) -> str:
         *mode,
         "",
         "[ipv4]",
-        *(["method=manual", f"address1={rail.address}", "never-default=true"] if rail.address else ["method=disabled"]),
-        *_routing_lines(rail),
+        *_ipv4_lines(rail),
         "",
         "[ipv6]",
-        "method=link-local",
+        *_ipv6_lines(rail),
     ]
     return "\n".join(lines) + "\n"
 
 
+def _ipv4_lines(rail: NetworkRail) -> list[str]:
+    manual = ["method=manual", *_numbered(rail.ipv4), "never-default=true"] if rail.ipv4 else ["method=disabled"]
+    return [*manual, *([] if rail.address and is_ipv6(rail.address) else _routing_lines(rail))]
+
+
+def _ipv6_lines(rail: NetworkRail) -> list[str]:
+    """Return the lines of [ipv6]: without router advertisements and temporary addresses. may-fail: IPv4 does not wait for IPv6."""
+    if not rail.ipv6:
+        return ["method=link-local"]
+    lines = ["method=manual", *_numbered(rail.ipv6), "never-default=true", "addr-gen-mode=eui64", "ip6-privacy=0", "may-fail=true"]
+    return [*lines, *(_routing_lines(rail) if rail.address and is_ipv6(rail.address) else [])]
+
+
+def _numbered(addresses: Sequence[str]) -> list[str]:
+    return [f"address{number}={text}" for number, text in enumerate(addresses, 1)]
+
+
 def _routing_lines(rail: NetworkRail) -> list[str]:
-    """Return the rail's rule and routes, as lines of [ipv4]."""
+    """Return the rail's rule and routes, as lines of [ipv4] or [ipv6]."""
     lines = [
         f"routing-rule{number}=priority {rule.priority} from {rule.source} table {rule.table}"
         for number, rule in enumerate(rail.routing.rules, 1)
     ]
     for number, route in enumerate(rail.routing.planned, 1):
         table = [] if route.table == MAIN else [f"table={route.table}"]
-        options = ",".join([*(["scope=253"] if route.gateway is None else []), *([f"src={route.source}"] if route.source else []), *table])
+        scope = ["scope=253"] if route.gateway is None and not is_ipv6(route.network) else []
+        options = ",".join([*scope, *([f"src={route.source}"] if route.source else []), *table])
         lines.append(f"route{number}={route.network}" + (f",{route.gateway}" if route.gateway else ""))
         lines += [f"route{number}_options={options}"] if options else []
     return lines

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ip_of, is_ipv6
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_addresses, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 
@@ -21,7 +22,8 @@ declare(
     {
         "network.address": Check(
             "network",
-            "addresses of rails and other interfaces: each as planned, none in another rail's subnet",
+            "addresses of rails and other interfaces, IPv4 and IPv6: each as planned, none in another rail's subnet, and none that failed "
+            "duplicate address detection",
             "`ip address show`",
             "`ip addr del`; find what adds it",
             sources=(reads.ADDRESSES,),
@@ -40,6 +42,9 @@ declare(
 )
 
 STAGE = "network"
+Address = ipaddress.IPv4Interface | ipaddress.IPv6Interface
+#: (status, observed, remedy)
+Fault = tuple[str, str, str]
 #: Manager → how to make it release an interface; {netdev} is its name.
 RELEASE = {
     "NetworkManager": "`nmcli device set {netdev} managed no` until the next boot, and permanently a file in /etc/NetworkManager/conf.d "
@@ -55,18 +60,32 @@ CLIENTS = {"ifupdown": {"dhclient", "dhcpcd"}, "NetworkManager": {"dhclient", "d
 
 @dataclass(frozen=True)
 class Plan:
-    """A rail with its planned address and the addresses of its interface (None: not known)."""
+    """A rail with its planned addresses, that of RDMA first, and the addresses of its interface (None: not known).
+
+    failed: those of the interface that the kernel does not use, because duplicate address detection found them elsewhere.
+    """
 
     rail: ResolvedRail
-    planned: ipaddress.IPv4Interface | None
+    planned: list[Address]
     there: list[str] | None
+    failed: list[str]
 
     @property
     def has_address(self) -> bool | None:
-        """Whether the interface has the planned address, with any prefix; None if it is not known."""
-        if self.planned is None or self.there is None:
-            return None
-        return any(ipaddress.IPv4Interface(text).ip == self.planned.ip for text in self.there)
+        """Whether the interface has the planned address of RDMA, with any prefix; None if it is not known."""
+        return self.has(self.planned[0]) if self.planned else None
+
+    def has(self, address: Address) -> bool | None:
+        """Whether the interface has an address, with any prefix; None if it is not known."""
+        return None if self.there is None else str(address.ip) in map(ip_of, self.there)
+
+    def plans(self, text: str) -> bool:
+        """Whether an address is planned for the rail, with any prefix."""
+        return ip_of(text) in {str(each.ip) for each in self.planned}
+
+    @property
+    def words(self) -> str:
+        return ", ".join(map(str, self.planned))
 
 
 def check_addressing(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
@@ -83,13 +102,15 @@ def check_addressing(host: str, rails: Sequence[Rail], facts: Facts) -> list[Fin
 
 
 def _plan(rail: ResolvedRail, facts: Facts) -> Plan:
-    planned = ipaddress.IPv4Interface(rail.rail["address"]) if rail.rail["address"] else None
-    return Plan(rail, planned, facts.netdevs[rail.netdev].ipv4 if rail.netdev else None)
+    planned = [ipaddress.ip_interface(text) for text in rail_addresses(rail.rail)]
+    netdev = facts.netdevs[rail.netdev] if rail.netdev else None
+    unread = netdev is None or (netdev.ipv6 is None and any(each.version == 6 for each in planned))
+    return Plan(rail, planned, None if netdev is None or unread else netdev.addresses, (netdev.dad_failed or []) if netdev else [])
 
 
 def _address(host: str, plan: Plan, plans: Sequence[Plan], facts: Facts) -> Iterator[Finding]:
-    rail, planned = plan.rail, plan.planned
-    expected = f"{planned}, and no address in another rail's subnet" if planned else "no address in another rail's subnet"
+    rail = plan.rail
+    expected = f"{plan.words}, and no address in another rail's subnet" if plan.planned else "no address in another rail's subnet"
 
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
         return Finding(STAGE, "network.address", host, rail.subject, status, observed, expected, remedy)
@@ -100,22 +121,41 @@ def _address(host: str, plan: Plan, plans: Sequence[Plan], facts: Facts) -> Iter
         else:
             yield finding(UNKNOWN, "the addresses were not read", f"Run `ip -json address show dev {rail.netdev}` on {host}.")
         return
-    if plan.has_address is False:
+    failures = [_failed(host, text, plan) for text in plan.failed]
+    if plan.has_address is False and not any(map(plan.plans, plan.failed)):
         remedy = f"Run the network stage for {host}, then check `ip addr show {rail.netdev}` there."
         seen = f"{', '.join(plan.there) or 'no address'} on {rail.netdev}"
         yield finding(NOT_APPLICABLE, f"{seen}: see network.gid") if _reported_by_gid(plan, facts) else finding(ERROR, seen, remedy)
         return
-    own = [text for text in plan.there if planned is None or ipaddress.IPv4Interface(text).ip != planned.ip]
-    faults = [fault for text in own if (fault := _fault(host, text, plan, plans)) is not None]
-    if planned is not None and str(planned) not in plan.there:
-        wrong = next((text for text in plan.there if text not in own), str(planned))
-        remedy = f"Run `ip addr del {wrong} dev {rail.netdev}` on {host}, then the network stage for it."
-        faults.insert(0, (ERROR, f"{wrong} on {rail.netdev}: the prefix is not the planned one", remedy))
+    others = [fault for text in plan.there if not plan.plans(text) and (fault := _fault(host, text, plan, plans)) is not None]
+    faults = [*failures, *_differences(host, plan, plan.there), *others]
     if faults:
         statuses, observed, remedies = zip(*faults, strict=True)
         yield finding(ERROR if ERROR in statuses else WARNING, "; ".join(observed), " ".join(remedies))
     else:
         yield finding(OK, ", ".join(plan.there) or "no address")
+
+
+def _failed(host: str, text: str, plan: Plan) -> Fault:
+    """The fault of an address that failed duplicate address detection: the kernel does not use it, although it may have a GID."""
+    remedy = (
+        f"1. Find the other host that has {ip_of(text)}: `ip -6 neighbor`, and `network.duplicate`. 2. Remove it there. "
+        f"3. Run `ip address del {text} dev {plan.rail.netdev}` on {host}, then the network stage for it."
+    )
+    observed = f"{text} on {plan.rail.netdev} failed duplicate address detection: another host has it"
+    return ERROR if plan.plans(text) else WARNING, observed, remedy
+
+
+def _differences(host: str, plan: Plan, there: Sequence[str]) -> Iterator[Fault]:
+    """The faults of planned addresses: a prefix that is not the planned one, and further addresses that are missing."""
+    netdev, failed = plan.rail.netdev, set(map(ip_of, plan.failed))
+    for planned in plan.planned:
+        wrong = next((text for text in there if ip_of(text) == str(planned.ip)), None)
+        if wrong is None and str(planned.ip) not in failed:
+            yield ERROR, f"no {planned} on {netdev}", f"Run the network stage for {host}, then check `ip addr show {netdev}` there."
+        elif wrong is not None and str(planned) not in there:
+            remedy = f"Run `ip addr del {wrong} dev {netdev}` on {host}, then the network stage for it."
+            yield ERROR, f"{wrong} on {netdev}: the prefix is not the planned one", remedy
 
 
 def _reported_by_gid(plan: Plan, facts: Facts) -> bool:
@@ -125,40 +165,39 @@ def _reported_by_gid(plan: Plan, facts: Facts) -> bool:
         return False
     if rail.device is None or rail.port is None:
         return True
-    return plan.planned is None or str(plan.planned.ip) not in facts.devices[rail.device].ports[rail.port].rocev2
+    return not plan.planned or str(plan.planned[0].ip) not in facts.devices[rail.device].ports[rail.port].rocev2
 
 
-def _fault(host: str, text: str, plan: Plan, plans: Sequence[Plan]) -> tuple[str, str, str] | None:
-    """The fault of an additional address on a rail's interface: (status, observed, remedy)."""
+def _fault(host: str, text: str, plan: Plan, plans: Sequence[Plan]) -> Fault | None:
+    """The fault of an address on a rail's interface that is not planned for it."""
     netdev = str(plan.rail.netdev)
     other = _owner(text, [each for each in plans if each is not plan])
-    own = plan.planned is not None and ipaddress.IPv4Interface(text).ip in plan.planned.network
-    if other is not None and not (own and not _is_its_address(text, other)):
+    own = any(ipaddress.ip_interface(text).ip in planned.network for planned in plan.planned)
+    if other is not None and not (own and not other.plans(text)):
         return _astray(host, text, netdev, other)
     if own:
-        observed = f"{text} in addition to {plan.planned} on {netdev}: GID indexes and ARP replies depend on their order"
+        observed = f"{text} in addition to {plan.words} on {netdev}: GID indexes and ARP replies depend on their order"
+        if is_ipv6(text):
+            observed = f"{text} in addition to {plan.words} on {netdev}: GID indexes depend on their order"
         return WARNING, observed, f"Run `ip addr del {text} dev {netdev}` on {host}, and find what adds it (`networkctl`, `nmcli`)."
     return None
 
 
 def _owner(text: str, plans: Sequence[Plan]) -> Plan | None:
     """The rail with this planned address, else a rail whose subnet contains it."""
-    address = ipaddress.IPv4Interface(text).ip
-    exact = next((plan for plan in plans if _is_its_address(text, plan)), None)
-    return exact or next((plan for plan in plans if plan.planned is not None and address in plan.planned.network), None)
+    address = ipaddress.ip_interface(text).ip
+    exact = next((plan for plan in plans if plan.plans(text)), None)
+    return exact or next((plan for plan in plans if any(address in planned.network for planned in plan.planned)), None)
 
 
-def _is_its_address(text: str, plan: Plan) -> bool:
-    return plan.planned is not None and ipaddress.IPv4Interface(text).ip == plan.planned.ip
-
-
-def _astray(host: str, text: str, netdev: str, other: Plan) -> tuple[str, str, str]:
+def _astray(host: str, text: str, netdev: str, other: Plan) -> Fault:
     """The fault of an address that belongs to another rail; a warning if that rail lacks it, which is an error of its own."""
     name = other.rail.name
-    missing = _is_its_address(text, other) and other.has_address is False
-    observed = f"{text} on {netdev} is " + (f"the address of {name}" if _is_its_address(text, other) else f"in {name}'s subnet")
+    planned = [each for each in other.planned if str(each.ip) == ip_of(text)]
+    missing = bool(planned) and other.has(planned[0]) is False
+    observed = f"{text} on {netdev} is " + (f"the address of {name}" if planned else f"in {name}'s subnet")
     remedy = f"Run `ip addr del {text} dev {netdev}` on {host}, and find what adds it (`networkctl`, `nmcli`, /etc/network/interfaces)."
-    return WARNING if missing else ERROR, f"{observed} ({other.planned})", remedy
+    return WARNING if missing else ERROR, f"{observed} ({other.words})", remedy
 
 
 def _intruders(host: str, plans: Sequence[Plan], facts: Facts) -> Iterator[Finding]:
@@ -166,7 +205,7 @@ def _intruders(host: str, plans: Sequence[Plan], facts: Facts) -> Iterator[Findi
     rails = {plan.rail.netdev for plan in plans if plan.rail.netdev}
     known = rails | {facts.netdevs[name].master for name in rails}
     for name, netdev in sorted(facts.netdevs.items()):
-        for text in (netdev.ipv4 or ()) if name not in known else ():
+        for text in (netdev.addresses or ()) if name not in known else ():
             other = _owner(text, plans)
             if other is not None:
                 status, observed, remedy = _astray(host, text, name, other)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,10 +16,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import 
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import rail_users
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.networkd import NETPLAN as NETPLAN_FILES
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import NETPLAN, NM_BACKEND
 from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import BootNetwork
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NETWORKD_UNIT, NM_UNIT, PENDING
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_addresses, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 
@@ -88,13 +90,14 @@ def check_boot(host: str, rails: Sequence[Rail], facts: Facts, backend: str) -> 
 
 
 def _boot(host: str, rail: ResolvedRail, facts: Facts, manager: Manager) -> Finding:
-    address = rail.rail["address"]
+    addresses = rail_addresses(rail.rail)
     planned = rail.rail["mtu_bytes"]
-    if address is None and planned is None and not rail.rail.get("ipoib"):
+    if not addresses and planned is None and not rail.rail.get("ipoib"):
         why = "neither address nor MTU is planned, so the collection writes no file for the network manager"
         return Finding(STAGE, "network.boot", host, rail.subject, NOT_APPLICABLE, why, "no file")
     mtu = "any MTU" if planned is None else f"MTU {planned} bytes"
-    expected = f"{manager.own}: {mtu}, {f'address {address}' if address else 'no address'}"
+    address = f"address {', '.join(addresses)}" if addresses else "no address"
+    expected = f"{manager.own}: {mtu}, {address}"
     status, observed, remedy = _verdict(host, rail, facts, manager)
     return Finding(STAGE, "network.boot", host, rail.subject, status, observed, expected, remedy)
 
@@ -169,25 +172,43 @@ def _two_managers(host: str, rail: ResolvedRail, facts: Facts, manager: Manager)
 
 def _faults(host: str, rail: ResolvedRail, boot: BootNetwork, manager: Manager) -> Verdict | None:
     """The differences between the plan and the file with its drop-ins."""
-    own, address = manager.own, rail.rail["address"]
+    own, planned_addresses = manager.own, rail_addresses(rail.rail)
     mtu, missing = boot.mtu, []
     mtu_key, address_key = manager.lacks
-    wrong = [(f"{address_key}{each.value}", each.where) for each in boot.addresses if each.value != address]
+    wrong = [(f"{address_key}{each.value}", each.where) for each in boot.addresses if _normal(each.value) not in planned_addresses]
     wrong += [(each.value, each.where) for each in boot.others]
+    if boot.advertisements is not None and any(map(is_ipv6, planned_addresses)):
+        wrong.append((boot.advertisements.value, boot.advertisements.where))
     planned = rail.rail["mtu_bytes"]
     if mtu is None and planned is not None:
         missing.append(f"{own} has no {mtu_key}")
     elif mtu is not None and planned is not None and mtu.value != str(planned):
         wrong.insert(0, (f"{mtu_key}{mtu.value}", mtu.where))
-    if address is not None and address not in [each.value for each in boot.addresses]:
-        drop_ins = "" if manager.backend == NM_BACKEND else " with its drop-ins"
-        missing.append(f"{own}{drop_ins} has no {address_key}{address}")
+    drop_ins = "" if manager.backend == NM_BACKEND else " with its drop-ins"
+    found = [_normal(each.value) for each in boot.addresses]
+    missing += [
+        f"{own}{drop_ins} has no {_address_key(manager, address)}{address}" for address in planned_addresses if address not in found
+    ]
     if not wrong and not missing:
         return None
     lines = [where for _value, where in wrong if not where.startswith(f"{own}:")]
     remedy = f"1. On {host}, remove {' and '.join(lines)}. 2. Run `networkctl reload` there while {rail.netdev} is idle."
     observed = "; ".join([*(f"{value} ({where})" for value, where in wrong), *missing])
     return ERROR, observed, remedy if lines else _stage(host)
+
+
+def _address_key(manager: Manager, address: str) -> str:
+    """The key of an address in the manager's file. NetworkManager has a section for each family."""
+    key = manager.lacks[1]
+    return f"[ipv6] {key}" if manager.backend == NM_BACKEND and is_ipv6(address) else key
+
+
+def _normal(text: str) -> str:
+    """An address in the form of the intent; other texts as they are."""
+    try:
+        return str(ipaddress.ip_interface(text)) if "/" in text else text
+    except ValueError:
+        return text
 
 
 def _loaded(host: str, rail: ResolvedRail, facts: Facts, manager: Manager) -> Verdict:

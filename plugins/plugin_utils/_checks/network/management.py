@@ -109,7 +109,7 @@ def check_management(host: str, intent: Intent, facts: Facts) -> list[Finding]:
 
 
 def _addresses(interface: Interface) -> list[str]:
-    return list(interface.ipv4 or ())
+    return [*(interface.ipv4 or ()), *(interface.ipv6 or ())]
 
 
 def _is_in(interface: Interface, network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:

@@ -13,6 +13,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import rail_users
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import mtu_differs
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
@@ -155,7 +156,8 @@ def _rdma_mtu(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
     active = port.active_mtu_bytes
     if active is None:
         return finding(UNKNOWN, *_not_read(host, rail, port.active_mtu_error))
-    observed = f"{active} bytes with an MTU of {mtu_bytes}: {efficiency_percent(active):.1f} % of the rate is payload"
+    percent = efficiency_percent(active, ipv6=is_ipv6(rail_ip(rail.rail) or ""))
+    observed = f"{active} bytes with an MTU of {mtu_bytes}: {percent:.1f} % of the rate is payload"
     if active >= best:
         return finding(OK, observed)
     not_followed = f"On {host}, set {rail.netdev} down and up: its RDMA port still uses the old MTU."

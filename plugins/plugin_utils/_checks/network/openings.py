@@ -12,18 +12,18 @@ from collections.abc import Sequence
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._net.firewall import ICMP, TCP, UDP, Opening
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import rail_addresses, resolve
 
 
 def openings(rails: Sequence[Rail], facts: Facts) -> list[Opening]:
-    """Return what has to pass on each rail with an interface and an address: from its own subnet and from those behind its router.
+    """Return what has to pass on each rail with an interface and an address: from its own subnets and from those behind its router.
 
     The kernel filters the data of Soft-RoCE alone: RoCE of a NIC bypasses it.
     """
     found = []
     for rail in resolve(rails, facts):
         if rail.netdev is not None and rail.rail["address"] is not None:
-            own = str(ipaddress.IPv4Interface(rail.rail["address"]).network)
+            own = dict.fromkeys(str(ipaddress.ip_interface(text).network) for text in rail_addresses(rail.rail))
             kinds = (TCP, UDP, ICMP) if rail.rail["soft"] else (TCP, ICMP)
-            found += [Opening(rail.netdev, subnet, kinds) for subnet in (own, *rail.rail["routes"])]
+            found += [Opening(rail.netdev, subnet, kinds) for subnet in (*own, *rail.rail["routes"])]
     return found

@@ -15,6 +15,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import I
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.services import NFS, is_address
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sockets import Listener
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ip_of
 from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import (
     IPV4_LISTENERS,
     IPV6_LISTENERS,
@@ -23,7 +24,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import (
     Planes,
     Service,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_addresses, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.management import one_network, rail_under
@@ -251,7 +252,7 @@ def _forward(of: _Host) -> Iterator[Finding]:
 
 def _rail_of(of: _Host, address: str) -> ResolvedRail | None:
     """Return the rail that has an address, by the plan or by the host's own interfaces."""
-    planned = next((rail for rail in of.rails if rail_ip(rail.rail) == address), None)
+    planned = next((rail for rail in of.rails if address in map(ip_of, rail_addresses(rail.rail))), None)
     return planned or next(
         (rail for each in of.planes.listeners or () if each.address == address and (rail := rail_under(each.netdev, of.rails, of.facts))),
         None,

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import RailRouting, missing_routes, tables_of
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
@@ -22,7 +23,7 @@ declare(
             "network",
             "for each rail with a router, or in a subnet with other rails: the rule that sends packets from its address by its own table, "
             "and the routes",
-            "`ip -4 rule show`, `ip -4 route show table all`",
+            "`ip -4 rule show`, `ip -4 route show table all`; with `-6` for IPv6",
             "run the network stage; find what removes them: `ip monitor rule route`",
             follows=NO_NIC,
             sources=(reads.command("ip", "-json", "-4", "rule"), reads.command("ip", "-json", "-4", "route")),
@@ -51,6 +52,7 @@ def rail_tables(rails: Sequence[Rail], *, shared_subnet: bool) -> list[int | Non
 
 def _route(host: str, rail: ResolvedRail, table: int, facts: Facts) -> Finding:
     planned: Mapping[str, object] = rail.rail
+    family = "-6" if is_ipv6(str(planned["address"])) else "-4"
     behind = f" and {planned['gateway']}" if planned["gateway"] else ""
     expected = f"packets from {planned['address']} leave by table {table}, with its subnet{behind}"
 
@@ -61,8 +63,13 @@ def _route(host: str, rail: ResolvedRail, table: int, facts: Facts) -> Finding:
         return finding(NOT_APPLICABLE, "no interface: see driver.nic")
     if facts.routing is None:
         return finding(
-            UNKNOWN, "the rules and routes were not read", f"Run `ip -4 rule show` and `ip -4 route show table {table}` on {host}."
+            UNKNOWN,
+            "the rules and routes were not read",
+            f"Run `ip {family} rule show` and `ip {family} route show table {table}` on {host}.",
         )
+    if is_ipv6(str(planned["address"])) and not facts.routing.ipv6:
+        why = "the rules and routes of IPv6 were not read, because no RDMA port had an IPv6 address"
+        return finding(UNKNOWN, why, f"1. Run the network stage for {host}. 2. Run `ip -6 rule show` there.")
     routing = RailRouting(rail.netdev, rail.rail["address"], table, rail.rail["gateway"], tuple(rail.rail["routes"]))
     missing = missing_routes(routing, facts.routing)
     if missing:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -15,7 +16,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution 
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.memory import Filesystem
 from ansible_collections.rdma.cluster.plugins.module_utils._net.firewall import missing
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ip_of
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_addresses, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.openings import openings
@@ -188,9 +190,9 @@ def check_ssh(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
         by = f"{netdev or address}, which is {', '.join(rail.subject for rail in ours)}"
         return [Finding(STAGE, "preflight.ssh", host, "our SSH session", ERROR, by, expected, remedy)]
     if netdev is None:
-        unread = sorted(name for name, each in facts.netdevs.items() if each.ipv4 is None)
-        # IPv6 addresses are never read.
-        if address and ":" not in address and unread:
+        unread = sorted(name for name, each in facts.netdevs.items() if each.addresses is None)
+        # Link-local addresses are not read: such a session names its interface.
+        if address and unread and not ipaddress.ip_address(address.partition("%")[0]).is_link_local:
             why = f"its address is {address}; the addresses of {', '.join(unread[:4])} were not read"
             remedy = f"Run `ip addr show to {address}` on {host}: the interface must not be a rail."
             return [Finding(STAGE, "preflight.ssh", host, "our SSH session", UNKNOWN, why, expected, remedy)]
@@ -202,7 +204,7 @@ def check_ssh(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
 def _carries(rail: ResolvedRail, facts: Facts, address: str | None, netdev: str | None) -> bool:
     """Whether a session uses a rail: its interface, a VLAN on it, its bond or bridge, or its planned address."""
     if netdev is None:
-        return address is not None and rail_ip(rail.rail) == address
+        return address is not None and address in map(ip_of, rail_addresses(rail.rail))
     if rail.netdev is None:
         return False
     base = netdev.partition(".")[0]

@@ -58,7 +58,7 @@ def _ports(host: str, facts: Facts, graphs: Sequence[Graph]) -> Iterator[RailPor
                     continue
                 layer = "infiniband" if port.link_layer == "InfiniBand" else "roce"
                 netdev = facts.netdevs.get(port.netdev or "")
-                addresses = (netdev.ipv4 if netdev else None) or []
+                addresses = (netdev.ipv4 or netdev.ipv6 if netdev else None) or []
                 yield RailPort(
                     host,
                     graph.plane,

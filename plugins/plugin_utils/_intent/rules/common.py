@@ -80,13 +80,18 @@ def _gateway_problems(rail: Rail) -> Iterator[tuple[str, str, str]]:
     if rail["address"] is None:
         yield "gateway", f"is {gateway}, but the rail has no address", "an address"
         return
-    own = ipaddress.IPv4Interface(rail["address"])
-    if ipaddress.IPv4Address(gateway) == own.ip:
+    own, router = ipaddress.ip_interface(rail["address"]), ipaddress.ip_address(gateway)
+    if router == own.ip:
         yield "gateway", f"is {gateway}, the rail's own address", f"a router in {own.network}"
-    elif ipaddress.IPv4Address(gateway) not in own.network:
+    elif router.version != own.version:
+        yield "gateway", f"is {gateway}, but the rail's address {own} is IPv{own.version}", f"a router in {own.network}"
+    elif router not in own.network and not (router.version == 6 and router.is_link_local):
         yield "gateway", f"is {gateway}, which is not in the rail's subnet {own.network}", f"a router in {own.network}"
     for route in routes:
-        if ipaddress.IPv4Network(route) == own.network or ipaddress.IPv4Network(route).subnet_of(own.network):
+        network = ipaddress.ip_network(route)
+        if network.version != own.version:
+            yield "routes", f"has {route}, but the rail's address {own} is IPv{own.version}", f"subnets of IPv{own.version}"
+        elif network.overlaps(own.network) and network.prefixlen >= own.network.prefixlen:
             yield "routes", f"has {route}, which is in the rail's own subnet {own.network}", "subnets behind the gateway"
 
 
@@ -108,6 +113,12 @@ def _ptp_problems(time: TimeIntent, ptp: PtpIntent, rails: Sequence[Rail] | None
     if ptp["grandmaster"] is not None and ptp["timestamping"] == "hardware":
         message = f"is {ptp['grandmaster']}, but with hardware time stamps it would give out its NIC's clock, which nothing sets"
         yield "grandmaster", message, "timestamping: software, or another device as the grandmaster"
+
+
+def _keyed_addresses(rail: Rail) -> list[tuple[str, str]]:
+    """Return all addresses of a rail, each with its key."""
+    first = [("address", rail["address"])] if rail["address"] is not None else []
+    return [*first, *(("addresses", text) for text in rail["addresses"])]
 
 
 #: The sections with rules of their own, each in a method of Rules.
@@ -134,6 +145,8 @@ class Rules:
             self.alike("nic", RAILS)
             self.rails()
             self.gateways()
+            self.further_subnets()
+            self.families()
             if "rdma_fabric" in self.sound:
                 self.subnets()
                 self.planes()
@@ -170,12 +183,16 @@ class Rules:
             if rail["address"] is None:
                 if rail["link_layer"] == "roce":
                     self.add(f"{where}.address", f"is missing: {rail['name']} is RoCE", ADDRESS, "an address", self.place(index, "address"))
+                elif rail["addresses"]:
+                    message = "are given without an address, which comes first"
+                    self.add(f"{where}.addresses", message, ADDRESS, "an address", self.place(index, "addresses"))
                 continue
-            address = rail["address"].split("/")[0]
-            if address in seen:
-                message = f"is {address}, like that of {seen[address]}"
-                self.add(f"{where}.address", message, ADDRESS, "a unique value", self.place(index, "address"))
-            seen.setdefault(address, rail["name"])
+            for key, text in _keyed_addresses(rail):
+                address = text.split("/")[0]
+                if address in seen:
+                    message = f"{'is' if key == 'address' else 'has'} {address}, like that of {seen[address]}"
+                    self.add(f"{where}.{key}", message, ADDRESS, "a unique value", self.place(index, key))
+                seen.setdefault(address, rail["name"])
 
     def subnets(self) -> None:
         """Report two rails of a host in one subnet: the kernel would answer and send through any of them (ARP flux)."""
@@ -183,11 +200,38 @@ class Rules:
         for index, rail in enumerate(self.intent["rails"]):
             if rail["address"] is None or self.intent["fabric"]["shared_subnet"]:
                 continue
-            network = str(ipaddress.IPv4Interface(rail["address"]).network)
+            network = str(ipaddress.ip_interface(rail["address"]).network)
             if network in seen:
                 message = f"is in {network}, like {seen[network]}; give each rail its own subnet, or set rdma_fabric.shared_subnet"
                 self.add(f"rdma_rails[{index}].address", message, ADDRESS, "a subnet of its own", self.place(index, "address"))
             seen.setdefault(network, rail["name"])
+
+    def further_subnets(self) -> None:
+        """Report further addresses whose subnet overlaps one of another rail: the rails' tables and rules know only `address`."""
+        known = [
+            (rail["name"], key, ipaddress.ip_interface(text).network)
+            for rail in self.intent["rails"]
+            for key, text in _keyed_addresses(rail)
+        ]
+        for index, rail in enumerate(self.intent["rails"]):
+            for text in rail["addresses"]:
+                own = ipaddress.ip_interface(text).network
+                other = next(((name, each) for name, _key, each in known if name != rail["name"] and each.overlaps(own)), None)
+                if other is not None:
+                    message = f"has {text}, whose subnet overlaps {other[1]} of {other[0]}"
+                    self.add(f"rdma_rails[{index}].addresses", message, ADDRESS, "a subnet of its own", self.place(index, "addresses"))
+
+    def families(self) -> None:
+        """Report RoCE rails of NCCL with IPv4 and others with IPv6: NCCL_IB_ADDR_FAMILY is one for all ports of a host."""
+        first: Rail | None = None
+        for index, rail in enumerate(self.intent["rails"]):
+            if rail["role"] != "compute" or rail["link_layer"] != "roce" or rail["address"] is None:
+                continue
+            first = first or rail
+            if (":" in rail["address"]) != (":" in str(first["address"])):
+                message = f"is {rail['address']}, but {first['name']} has {first['address']}: NCCL uses one family for all rails of a host"
+                expected = "one family on all compute rails, or role: storage"
+                self.add(f"rdma_rails[{index}].address", message, ADDRESS, expected, self.place(index, "address"))
 
     def gateways(self) -> None:
         """Report routers outside their rail's subnet, routes without a router, and routes that two rails claim."""

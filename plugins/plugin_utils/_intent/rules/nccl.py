@@ -66,7 +66,10 @@ def nccl_rail_problems(intent: Intent) -> Iterator[Problem]:
     lengths = prefix_lengths(intent)
     if not lengths:
         yield "profile", "is mesh, but NCCL selects by subnet only on RoCE, and no compute rail is RoCE", "another profile"
-    if len(set(lengths.values())) > 1:
+    by_ipv6 = [rail["name"] for rail in intent["rails"] if rail["name"] in lengths and ":" in str(rail["address"])]
+    if by_ipv6:
+        yield "profile", f"is mesh, but NCCL selects by subnets of IPv4 only, and {', '.join(by_ipv6)} uses IPv6", "addresses of IPv4"
+    elif len(set(lengths.values())) > 1:
         shown = ", ".join(f"{name}: /{length}" for name, length in lengths.items())
         message = f"is mesh, but the rails have different prefix lengths ({shown}), and NCCL supports only one"
         yield "profile", message, "addresses with the same prefix length"

@@ -13,11 +13,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
-    ADDRESS,
     FILE,
     GUID,
     HOST,
     INTERFACE,
+    IPV4_ADDRESS,
     NAME,
     SUBNET,
     Key,
@@ -162,7 +162,7 @@ IPOIB = optional(
             NAME,
             keys(
                 "A child interface.",
-                address=text("IPv4 address with prefix length.", ADDRESS),
+                address=text("IPv4 address with prefix length.", IPV4_ADDRESS),
                 mtu_bytes=integer("MTU of the interface. Without it, the MTU of the partition minus 4.", 1280, 65520),
             ),
         ),

@@ -62,7 +62,7 @@ def has_passed(facts: Facts) -> bool:
 def prefix_lengths(intent: Intent) -> dict[str, int]:
     """Return rail name → prefix length of the address, for each RoCE rail of NCCL."""
     rails = (rail for rail in intent["rails"] if rail["role"] == "compute" and rail["link_layer"] == "roce" and rail["address"])
-    return {rail["name"]: ipaddress.IPv4Interface(rail["address"]).network.prefixlen for rail in rails}
+    return {rail["name"]: ipaddress.ip_interface(str(rail["address"])).network.prefixlen for rail in rails}
 
 
 def _always(value: str) -> Callable[[Intent, Facts], str | None]:

@@ -68,7 +68,16 @@ RAIL = keys(
         default="default",
     ),
     role=choice("`compute` (used by NCCL) or `storage` (not used by NCCL).", "compute", "compute", "storage"),
-    address=text("IPv4 address with prefix length. Required for RoCE; on InfiniBand only for IP over InfiniBand.", ADDRESS),
+    address=text(
+        "IPv4 or IPv6 address with prefix length, which RDMA uses. Required for RoCE; on InfiniBand only for IP over InfiniBand. All hosts "
+        "of a rail use the same family.",
+        ADDRESS,
+    ),
+    addresses=Key(
+        (list,),
+        "Further addresses of the interface, of any family, which RDMA does not use.",
+        each=text("An address with prefix length.", ADDRESS),
+    ),
     gateway=text(
         "The router of the rail's subnet, for rails whose hosts are in different subnets. What leaves from the rail's address goes through "
         "it, by a routing table of the rail; the main table gets no default route.",

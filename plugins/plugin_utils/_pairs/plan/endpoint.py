@@ -15,10 +15,11 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import NOT_APPLICABLE, UNKNOWN
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.distance import DISTANCES
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciFunction, PciHop, PciLink
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import payload_gbps
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, ResolvedRail
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, ResolvedRail, rail_ip
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort, rail_port
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.gpudirect import DMABUF, gpudirect_path
 
@@ -51,7 +52,7 @@ class Endpoint:
     """The limits of one end of a pair; equal for equal rails of equal hosts. None: unknown or missing.
 
     why_not: why there is no limit. rate_gbps: data, after line coding. pcie: the link with the least capacity. pcie_gbps: its payload for
-    this rail. shared_with: the rails that get the rest.
+    this rail. shared_with: the rails that get the rest. ipv6: whether RoCE uses an IPv6 address, which has a longer header.
     """
 
     why_not: NoLimit | None = None
@@ -61,6 +62,7 @@ class Endpoint:
     pcie: PciLink | None = None
     pcie_gbps: float = math.inf
     shared_with: tuple[str, ...] = ()
+    ipv6: bool = False
 
 
 def endpoints(rails: Sequence[ResolvedRail], facts: Facts) -> list[Endpoint]:
@@ -96,7 +98,8 @@ def _endpoint(port: RailPort, facts: Facts, together: Sequence[RailPort]) -> End
     reason = _unknown(port, rate_gbps, mtu_bytes)
     virtual = facts.iommu is not None and facts.iommu.virtual_machine is True
     link, gbps, others = _pcie(port, [] if virtual else together, virtual=virtual)
-    return Endpoint(NoLimit(UNKNOWN, reason) if reason else None, link_layer, rate_gbps, mtu_bytes, link, gbps, others)
+    ipv6 = link_layer == ROCE and is_ipv6(rail_ip(port.rail.rail) or "")
+    return Endpoint(NoLimit(UNKNOWN, reason) if reason else None, link_layer, rate_gbps, mtu_bytes, link, gbps, others, ipv6)
 
 
 def _unknown(port: RailPort, rate_gbps: float | None, mtu_bytes: int | None) -> str | None:

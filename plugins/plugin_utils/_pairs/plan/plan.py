@@ -16,9 +16,16 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ip_of, is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import session_address
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.perftest import PERFTEST_OVERHEAD_SECONDS
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import (
+    ResolvedRail,
+    rail_addresses,
+    rail_ip,
+    resolve,
+    rocev2_gid_index,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.endpoint import gpus_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import plan_rounds
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
@@ -36,8 +43,9 @@ LATENCY_BYTES = 2
 BANDWIDTH, LATENCY, GPU_BANDWIDTH = "bandwidth", "latency", "gpu_bandwidth"
 
 Endpoint = dict[str, Any]
-"""{"address", "ipv6", "device", "port", "gid_index", "pkey", "pkey_index", "numa_node", "gpu"}: the address of a host on a rail, and the
-values for perftest. ipv6 exists only with an IPv6 address: perftest (since 23.07) needs an option for it at both ends. pkey exists only
+"""{"address", "ipv6", "gid_address", "device", "port", "gid_index", "pkey", "pkey_index", "numa_node", "gpu"}: the address at which
+partners meet on a rail, and the values for perftest. ipv6 exists only if that is an IPv6 address: perftest (since 23.07) needs an option
+for it at both ends. gid_address exists only if RDMA uses another address than the one where partners meet. pkey exists only
 on InfiniBand: the 15 bits of the partition in which a port is measured; pkey_index: its index in the port's table. gpu: of gpus_of, None
 if the intent requests no GPU memory, or the rail has no GPU."""
 
@@ -59,12 +67,13 @@ def _endpoint(rail: ResolvedRail, facts: Facts, intent: Intent) -> Endpoint | No
         return None
     device = facts.devices[rail.device]
     port = device.ports[rail.port]
-    address, index = rail_ip(rail.rail), None
+    address, of_gid, index = rail_ip(rail.rail), None, None
     place: Place | None = NO_PARTITION
     if rail.rail["link_layer"] == "roce":
-        index = port.rocev2.get(address or "")
+        index = rocev2_gid_index(port, address)
         if index is None:
             return None
+        of_gid, address = address, _meeting_address(rail)
     else:
         address = address or session_address(facts.session)
         place = partition_place(port, intent)
@@ -75,13 +84,27 @@ def _endpoint(rail: ResolvedRail, facts: Facts, intent: Intent) -> Endpoint | No
         numa_node = facts.netdevs[rail.netdev].numa_node
     return {
         "address": address,
-        **({"ipv6": True} if ":" in address else {}),
+        **({"ipv6": True} if is_ipv6(address) else {}),
+        **({"gid_address": of_gid} if of_gid not in (None, address) else {}),
         "device": rail.device,
         "port": int(rail.port),
         "gid_index": index,
         **({} if place is NO_PARTITION else place._asdict()),
         "numa_node": numa_node,
     }
+
+
+def _meeting_address(rail: ResolvedRail) -> str | None:
+    """Return the address at which partners meet, which need not be that of the GID: a further IPv4 address, if there is one.
+
+    perftest of Debian 12 (4.5) connects by IPv4 only. The data uses the GID in any case.
+    """
+    return next((ip_of(text) for text in rail_addresses(rail.rail) if not is_ipv6(text)), rail_ip(rail.rail))
+
+
+def gid_address(endpoint: Mapping[str, Any]) -> str:
+    """Return the address that RDMA uses at an endpoint."""
+    return str(endpoint.get("gid_address") or endpoint["address"])
 
 
 def make_plan(
@@ -123,7 +146,7 @@ def _column(rail: str, hosts: Sequence[str], of: Mapping[str, Mapping[str, Endpo
             addresses.append(None)
             numbers.append(None)
             continue
-        profile = {key: value for key, value in endpoint.items() if key != "address"}
+        profile = {key: value for key, value in endpoint.items() if key not in ("address", "gid_address")}
         if profile not in profiles:
             profiles.append(profile)
         addresses.append(endpoint["address"])

@@ -13,7 +13,8 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import SUBSETS, Asked, gather, parse_subset, to_dict
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import SUBSETS, Asked, families_of, gather, parse_subset, to_dict
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import IpAddresses
 from tests.unit.builders.fakes import Call, FakeRunner, SilentPort
 from tests.unit.builders.hosts import FIXTURES
 from tests.unit.builders.trees import mlx5_machine, soft_roce_machine, write_tree
@@ -133,7 +134,7 @@ def test_a_running_system_is_asked_for_what_files_do_not_report(tmp_path: Path) 
     assert [facts["netdevs"]["eth0"][key] for key in ("max_mtu_bytes", "ipv4", "mtu_bytes")] == [65535, ["192.0.2.2/24"], 1500]
     # ip has not named this one: not known, which is not the same as no address.
     assert [facts["netdevs"]["eth1"][key] for key in ("max_mtu_bytes", "ipv4")] == [None, None]
-    assert facts["interfaces"]["eth0"] == {"admin_up": True, "ipv4": ["192.0.2.2/24"]}
+    assert facts["interfaces"]["eth0"] == {"admin_up": True, "ipv4": ["192.0.2.2/24"], "ipv6": ["fd00::2/64"]}
     assert facts["limits"] == {**NO_LIMITS, "service_memlock": {"unlimited": False, "bytes": 8388608}, "service_open_files": 20000}
     assert facts["units"] == {
         "rdma-soft-links.service": {"active": False, "enabled": False},
@@ -153,10 +154,26 @@ def test_all_interfaces_are_reported_by_what_is_asked_anyway(
     facts = to_dict(gather(sys, script(first=asked), Asked(subset=frozenset(subset)), SilentPort()))
     assert sorted(facts["interfaces"]) == ["bond0", "eth0", "eth1", "eth2", "lo"]
     assert (facts["interfaces"]["lo"], facts["interfaces"]["bond0"]) == (
-        {"admin_up": True, "ipv4": addresses},
-        {"admin_up": False, "ipv4": None},
+        {"admin_up": True, "ipv4": addresses, "ipv6": None if addresses is None else []},
+        {"admin_up": False, "ipv4": None, "ipv6": None},
     )
     assert "lo" not in facts["netdevs"]
+
+
+@pytest.mark.parametrize(
+    ("ipv6", "dad_failed", "netdev", "families"),
+    [
+        ([], [], "eth1", (4,)),
+        (["fd00::2/64"], [], "eth0", (4,)),
+        (["fd00::2/64"], [], "eth1", (4, 6)),
+        ([], ["fd00::2/64"], "eth1", (4, 6)),
+    ],
+)
+def test_routes_of_ipv6_are_read_where_an_rdma_port_has_an_address(
+    tmp_path: Path, ipv6: list[str], dad_failed: list[str], netdev: str, families: tuple[int, ...]
+) -> None:
+    devices = gather(SysRoot(str(soft_roce_machine(tmp_path)))).devices
+    assert families_of(devices, {netdev: IpAddresses(None, ["10.0.0.1/8"], ipv6, dad_failed)}) == families
 
 
 def test_units_that_are_enabled_for_an_interface_are_asked_about_also_without_it(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_the_chains_that_can_drop_and_our_rules_in_them() -> None:
         pytest.param(with_chain(policy="drop", hook="forward"), False, id="only what is forwarded"),
         pytest.param(with_chain(policy="drop", hook="output"), True, id="output"),
         pytest.param(with_chain(policy="drop", type="nat"), False, id="translates addresses"),
-        pytest.param(with_chain(policy="drop", family="ip6"), False, id="IPv6 alone"),
+        pytest.param(with_chain(policy="drop", family="ip6"), True, id="IPv6 alone"),
         pytest.param(with_chain({"expr": [{"vmap": {}}]}), True, id="a map of verdicts"),
         pytest.param(with_chain({"expr": [{"xt": None}]}), True, id="a target of iptables-nft"),
         pytest.param(with_chain(policy="drop", hook="prerouting"), True, id="before input"),
@@ -273,3 +273,50 @@ def test_a_plan_changes_nothing(record: Path) -> None:
     plan = plan_firewall([HARD], {"nftables.service": RUNS}, sys=SysRoot(), runner=runner)
     assert len(plan.changes) == 2
     assert list(record.parent.iterdir()) == []
+
+
+SIX = Opening("ens1", "2001:db8:100::/64")
+
+
+def test_rules_of_ipv6_go_into_the_chains_that_see_it() -> None:
+    chains = [firewall.Chain(family, "t", "c", "input", {}) for family in ("ip", "ip6", "inet")]
+    argvs = [" ".join(command.argv) for command in nft_commands([SIX], chains)]
+    assert argvs[:3] == [
+        'nft insert rule ip6 t c iifname "ens1" meta l4proto ipv6-icmp accept comment "rdma.cluster ens1 2001:db8:100::/64 icmp"',
+        'nft insert rule ip6 t c iifname "ens1" ip6 saddr 2001:db8:100::/64 tcp dport 1024-65535 accept comment '
+        '"rdma.cluster ens1 2001:db8:100::/64 tcp"',
+        'nft insert rule ip6 t c iifname "ens1" ip6 saddr 2001:db8:100::/64 udp dport 4791 accept comment '
+        '"rdma.cluster ens1 2001:db8:100::/64 udp"',
+    ]
+    assert len(argvs) == 6
+    assert not any(" ip t c " in argv for argv in argvs)
+    [rules, _drop_in] = nft_files([SIX, HARD], chains)
+    assert {line.split()[2] for line in rules.text.splitlines()[1:] if "2001:" in line} == {"ip6", "inet"}
+    assert {line.split()[2] for line in rules.text.splitlines()[1:] if "192.168." in line} == {"ip", "inet"}
+
+
+def test_chains_of_one_family_leave_the_other_open() -> None:
+    six = firewall.Chain("ip6", "t", "c", "input", dict.fromkeys(SIX.names, 7))
+    assert firewall.opened_by([six]) == {"*4", *SIX.names}
+    seen = Firewall("nftables", ["*4", "ens1 2001:db8:100::/64 tcp"])
+    assert missing([HARD, SIX], seen) == ["ens1 2001:db8:100::/64 udp", "ens1 2001:db8:100::/64 icmp"]
+    assert outdated([], seen) == ["ens1 2001:db8:100::/64 tcp"]
+    both = firewall.Chain("inet", "t", "c", "input", dict.fromkeys([*SIX.names, *HARD.names], 7))
+    assert firewall.opened_by([both, six]) == {*SIX.names, *HARD.names}
+
+
+def test_the_rules_of_ufw_and_firewalld_for_ipv6() -> None:
+    added = "ufw allow in on ens1 from 2001:db8:100::/64 to any port 1024:65535 proto tcp comment 'rdma.cluster'"
+    assert parse_ufw(added) == {"ens1 2001:db8:100::/64 tcp"}
+    assert [command.argv[1] for command in ufw_commands([SIX], parse_ufw(added))] == ["prepend"]
+    assert rich_rule("ens1 2001:db8:100::/64 icmp") == (
+        'rule family="ipv6" source address="2001:db8:100::/64" protocol value="ipv6-icmp" accept'
+    )
+    assert words_of("ens1 2001:db8:100::/64 icmp") == "ICMPv6 from 2001:db8:100::/64 on ens1"
+
+
+def test_ufw_that_drops_all_of_ipv6_is_named(tmp_path: Path) -> None:
+    (tmp_path / "etc/default").mkdir(parents=True)
+    (tmp_path / "etc/default/ufw").write_text("IPV6=no\n")
+    with pytest.raises(ApplyError, match="IPV6=no, by which ufw drops all IPv6 packets"):
+        plan_firewall([SIX], {**STOPPED, "ufw.service": RUNS}, sys=SysRoot(str(tmp_path)), runner=FakeRunner([]))

@@ -13,7 +13,12 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Completed
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import IpAddresses, parse_ip_address, read_ip_addresses
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import (
+    IpAddresses,
+    ipv6_of,
+    parse_ip_address,
+    read_ip_addresses,
+)
 from tests.unit.builders.fakes import FakeRunner
 from tests.unit.builders.hosts import FIXTURES
 
@@ -33,13 +38,30 @@ def test_a_real_machine() -> None:
         "lo": IpAddresses(None, ["127.0.0.1/8"]),
         "ifb0": IpAddresses(None, []),
         "ifb1": IpAddresses(None, []),
-        "eth0": IpAddresses(65535, ["192.0.2.2/24"]),
+        "eth0": IpAddresses(65535, ["192.0.2.2/24"], ["fd00::2/64"]),
     }
 
 
 def test_older_output_says_nothing_of_a_bound() -> None:
     text = (FIXTURES / "ip/address-ens1.json").read_text(encoding="utf-8")
     assert parse_ip_address(text) == {"ens1": IpAddresses(None, ["192.168.100.1/24"])}
+
+
+def test_global_ipv6_addresses_in_use_and_those_that_another_host_has() -> None:
+    """iproute2 6.1 on one end of a veth, before and after duplicate address detection; the other end has 2001:db8:200::7."""
+    texts = {name: (FIXTURES / f"ip/address-ipv6{name}.json").read_text(encoding="utf-8") for name in ("-tentative", "")}
+    first, then = (parse_ip_address(texts[name])["v0"] for name in ("-tentative", ""))
+    assert (first.ipv4, first.ipv6, first.dad_failed) == (["192.168.100.1/24"], ["2001:db8:100::1/64"], [])
+    assert (then.ipv6, then.dad_failed) == (["2001:db8:300::9/64", "2001:db8:100::1/64"], ["2001:db8:200::7/64"])
+    static = ipv6_of(json.loads(texts["-tentative"])[0]["addr_info"], state="static")
+    assert static == ["2001:db8:300::9/64", "2001:db8:200::7/64", "2001:db8:100::1/64"]
+
+
+@pytest.mark.parametrize(("flag", "static"), [("temporary", False), ("dynamic", False), ("deprecated", True)])
+def test_temporary_addresses_do_not_count_and_dynamic_ones_are_not_static(flag: str, static: bool) -> None:
+    address = {"family": "inet6", "local": "2001:db8::7", "prefixlen": 64, "scope": "global", flag: True}
+    assert ipv6_of([address]) == ([] if flag == "temporary" else ["2001:db8::7/64"])
+    assert ipv6_of([address], state="static") == (["2001:db8::7/64"] if static else [])
 
 
 def test_every_address_of_an_interface_is_kept_in_order() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._net import netdev as net_netdev
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import IpAddresses
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Interface, Netdev, read_interfaces, read_netdev, read_netdevs
 from tests.unit.builders.garbled import read_or_refused
 from tests.unit.builders.trees import soft_roce_machine, write_tree
@@ -68,11 +69,15 @@ def test_reads_all_interfaces_and_no_file_beside_them(tmp_path: Path) -> None:
     """
     sys = SysRoot(str(write_tree(soft_roce_machine(tmp_path), tree)))
 
-    seen = read_interfaces(sys, {"bond0": ["10.0.0.1/24"], "eth0": []})
+    seen = read_interfaces(sys, {"bond0": IpAddresses(None, ["10.0.0.1/24"], ["fd00::1/64"]), "eth0": IpAddresses(None, [])})
     assert seen is not None
     assert set(read_netdevs(sys)) < set(seen)
-    assert (seen["bond0"], seen["bond0.10"]) == (Interface(admin_up=True, ipv4=["10.0.0.1/24"]), Interface(admin_up=False))
-    assert (seen["lo"], seen["eth0"]) == (Interface(admin_up=True), Interface(admin_up=True, ipv4=[]))
+    assert (seen["bond0"], seen["bond0.10"]) == (
+        Interface(admin_up=True, ipv4=["10.0.0.1/24"], ipv6=["fd00::1/64"]),
+        Interface(admin_up=False),
+    )
+    assert (seen["lo"], seen["eth0"]) == (Interface(admin_up=True), Interface(admin_up=True, ipv4=[], ipv6=[]))
+    assert [seen[name].addresses for name in ("bond0", "eth0", "lo")] == [["10.0.0.1/24", "fd00::1/64"], [], None]
     assert seen["lost"] == Interface(admin_up=None)
     assert "bonding_masters" not in seen
 

@@ -16,7 +16,7 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
-from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice, networkd
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice, networkd, networkmanager
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.nm_profiles import (
     parse_status,
     render_conf,
@@ -301,6 +301,13 @@ def test_an_ipv6_address_of_others_puts_the_load_off_as_well(folder: Path, sys: 
     runner = FakeRunner([units(), good, good, status(OURS), status(OURS), shown, BUSY])
     result = ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=False)
     assert [each.users for each in result.withheld] == [USERS]
+
+
+@pytest.mark.parametrize(("further", "reapplied"), [(("fd00::1/64",), False), ((), True)])
+def test_an_ipv6_address_in_the_profile_is_not_one_of_others(further: tuple[str, ...], reapplied: bool) -> None:
+    rail = NetworkRail(**{**vars(RAIL), "addresses": further})
+    shown = (IPV6[0], 0, '[{"ifname": "eth1", "addr_info": [{"family": "inet6", "local": "fd00::1", "prefixlen": 64}]}]', "")
+    assert networkmanager._has_ipv6(rail, FakeRunner([shown])) is reapplied
 
 
 def test_no_profile_is_activated_that_was_not_loaded(folder: Path, sys: SysRoot) -> None:

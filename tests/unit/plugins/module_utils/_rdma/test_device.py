@@ -298,6 +298,15 @@ def test_the_gid_index_for_roce_v2_is_that_of_the_address(tmp_path: Path, ipv4: 
     assert digest(to_dict(facts))["devices"]["mlx5_0"]["ports"]["1"]["rocev2"] == port.rocev2
 
 
+def test_a_global_ipv6_address_has_an_index_and_a_link_local_one_has_none(tmp_path: Path) -> None:
+    port = "/sys/class/infiniband/mlx5_0/ports/1"
+    gids = ["fe80:0000:0000:0000:0050:56ff:fe00:0001", "2001:0db8:0100:0000:0000:0000:0000:0001"]
+    for index, (gid, kind) in enumerate((gid, kind) for gid in gids for kind in ("IB/RoCE v1", "RoCE v2")):
+        write_tree(tmp_path, f"{port}/gids/{index}: {gid}\n{port}/gid_attrs/types/{index}: {kind}")
+
+    assert read_port(tmp_path)["rocev2"] == {"2001:db8:100::1": 3}
+
+
 def test_the_first_of_two_indexes_is_taken(tmp_path: Path) -> None:
     port = "/sys/class/infiniband/mlx5_0/ports/1"
     for index in (20, 3):

@@ -241,6 +241,13 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
             EXCLUDED,
             "192.168.100.1 of node1 is in 192.168.100.0/24, 192.168.100.3 is too",
         ),
+        (
+            WARN.format("node1", TIMEOUT.format("192.168.100.3")).replace("::ffff:192.168.100.1", "2001:db8:100::1"),
+            by_path("netdevs", "ens1", "ipv6", value=["2001:db8:100::1/64"]),
+            "gid.subnet",
+            CONFIRMED,
+            "2001:db8:100::1 of node1 is in 2001:db8:100::/64, 192.168.100.3 is not",
+        ),
         (MTU_LOG, as_it_is, "port.down", EXCLUDED, "rxe_rail0/1 is ACTIVE now"),
         (MTU_LOG, by_path(*PORT, "state", value="DOWN"), "port.down", CONFIRMED, "rxe_rail0/1 is DOWN"),
         (MTU_LOG, by_path("netdevs", "ens1", "mtu_bytes", value=1500), "mtu.planned", CONFIRMED, "1500"),
@@ -283,7 +290,7 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
             by_path("interfaces", "ens1", "ipv4", value=[]),
             "socket.name",
             CONFIRMED,
-            "matches none that is up with an IPv4 address",
+            "matches none that is up with an address",
         ),
         (
             IFNAME.format("=bond0"),
@@ -318,7 +325,7 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
             by_path("interfaces", value={"bond0": {**BOND, "admin_up": False}}),
             "socket.name",
             CONFIRMED,
-            "no interface is up with an IPv4 address",
+            "no interface is up with an address",
         ),
         (TOPO.format("/x.xml"), as_it_is, "topo.variable", CONFIRMED, "NCCL_TOPO_FILE=/x.xml by the log"),
         (

@@ -535,6 +535,16 @@ def test_infiniband_has_lids_where_roce_has_a_gid(sm_lid: int | None, words: str
     assert f"    address  192.168.0.1/24, LID 5, {words}" in part_of(text, "RAILS")
 
 
+def test_ipv6_and_a_further_address_that_is_missing() -> None:
+    facts, wanted = healthy(), intent()
+    wanted["rails"][0].update(address="2001:db8::1/64", addresses=["192.168.0.1/24", "10.7.0.1/16"])
+    facts["netdevs"]["eth0"]["ipv6"] = ["2001:db8::1/64"]
+    facts["devices"]["mlx5_0"]["ports"]["1"]["rocev2"]["2001:db8::1"] = 5
+    text = " ".join(explain("node1", wanted, facts).split())
+    assert "! address 2001:db8::1/64 and 192.168.0.1/24 and 10.7.0.1/16, of which the interface does not have 10.7.0.1/16" in text
+    assert "its RoCE v2 GID has index 5" in text
+
+
 def test_an_mtu_that_is_not_planned_is_no_difference() -> None:
     facts, wanted = healthy(), intent()
     facts["netdevs"]["eth1"]["mtu_bytes"] = 1500

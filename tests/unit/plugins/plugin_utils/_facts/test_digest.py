@@ -71,6 +71,7 @@ def test_the_digest_has_what_playbooks_use_and_no_more(tmp_path: Path) -> None:
         "pci": "0000:3d:00.0",
         "function": "pf",
         "ipv4": None,
+        "ipv6": None,
     }
     assert kept["stack"]["modules"]["mlx5_core"] == {"version": "24.10-1.1.4", "srcversion": "MLX5_CORE0123"}
     assert sorted(kept["stack"]) == ["distribution", "kernel", "kind", "modules"]

@@ -432,3 +432,35 @@ def test_a_host_without_a_gateway_among_routed_ones() -> None:
     hosts = routed()
     rails(hosts, "node3")[1].update(gateway=None, routes=[])
     assert brief(bad(hosts)["node3"]) == [("intent.address", ERROR, "no route to 10.1.1.0/24 (node1); 10.1.2.0/24 (node2)")]
+
+
+def test_a_rail_with_two_families_names_both_hosts() -> None:
+    hosts = fleet(3)
+    for rail in rails(hosts, "node2"):
+        rail.update(address=f"2001:db8:{rail['name'][-1]}::2/64", addresses=[rail["address"]])
+    found = bad(hosts)
+    assert set(found) == {"node2"}
+    assert brief(found["node2"])[0] == (
+        "intent.address", ERROR, "2001:db8:0::2/64 of node2 is IPv6, 192.168.100.1/24 of node1 is IPv4",
+    )  # fmt: skip
+    two = fleet(2)
+    rails(two, "node2")[0]["address"] = "2001:db8::2/64"
+    assert {host: len(findings) for host, findings in bad(two).items()} == {"node1": 1, "node2": 1}
+
+
+def test_further_addresses_that_only_some_hosts_have_and_that_two_have() -> None:
+    hosts = fleet(3)
+    for node in (1, 2, 3):
+        rails(hosts, f"node{node}")[0].update(address=f"2001:db8::{node}/64", addresses=[f"192.168.100.{node}/24"] if node < 3 else [])
+    assert brief(bad(hosts)["node3"]) == [("intent.address", ERROR, "families IPv6; IPv6 and IPv4 on 2 of 3 hosts (node1, node2)")]
+    rails(hosts, "node3")[0]["addresses"] = ["192.168.100.1/24"]
+    assert [each for each in brief(bad(hosts)["node3"]) if "is also that of" in each[2]]
+
+
+def test_routed_rails_of_ipv6() -> None:
+    hosts = fleet(2)
+    for node in (1, 2):
+        rails(hosts, f"node{node}")[0].update(address=f"2001:db8:{node}::1/64", gateway="fe80::1", routes=["2001:db8::/32"])
+    assert bad(hosts) == {}
+    rails(hosts, "node1")[0]["routes"] = ["2001:db8:9::/48"]
+    assert brief(bad(hosts)["node1"])[0][2].startswith("no route to 2001:db8:2::/64 (node2)")

@@ -83,7 +83,8 @@ def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
     intent = normalize(GOOD)
     assert intent["rails"][0] == {
         "name": "rail0", "nic": {"pci": "0000:3d:00.0"}, "link_layer": "roce", "rate_gbps": None, "plane": "default",
-        "role": "compute", "address": "192.168.100.1/24", "gateway": None, "routes": [], "mtu_bytes": None, "soft": True, "ipoib": None,
+        "role": "compute", "address": "192.168.100.1/24", "addresses": [], "gateway": None, "routes": [], "mtu_bytes": None, "soft": True,
+        "ipoib": None,
     }  # fmt: skip
     assert intent["rails"][1]["nic"] == {"mac": "52:54:00:1a:01:01"}
     assert intent["driver"] == DRIVER
@@ -244,8 +245,8 @@ PROBLEMS: list[tuple[Change, str, str]] = [
     (rail(0, rate_gbps=float("nan")), "intent.value", "rdma_rails[0].rate_gbps must be a finite number; got nan"),
     (rail(0, soft=1), "intent.type", "rdma_rails[0].soft must be true or false; got 1"),
     (rail(0, soft="yes"), "intent.type", "rdma_rails[0].soft must be true or false; got 'yes'"),
-    (rail(0, address="192.168.100.300/24"), "intent.address", "rdma_rails[0].address must be an IPv4 host address"),
-    (rail(0, address="192.168.100.0/24"), "intent.address", "rdma_rails[0].address must be an IPv4 host address"),
+    (rail(0, address="192.168.100.300/24"), "intent.address", "rdma_rails[0].address must be an IPv4 or IPv6 host address"),
+    (rail(0, address="192.168.100.0/24"), "intent.address", "rdma_rails[0].address must be an IPv4 or IPv6 host address"),
     (rail(0, nic={"pci": "3d:00.0"}), "intent.value", "rdma_rails[0].nic.pci must be a PCI address"),
     (rail(0, nic={"interface": "eth1"}), "intent.key", "rdma_rails[0].nic has no key 'interface': the keys are pci"),
     (rail(0, nic={}), "intent.value", "rdma_rails[0].nic must be one of pci, mac, guid; got {}"),
@@ -356,14 +357,17 @@ def test_all_problems_are_reported_at_once() -> None:
 GATEWAYS: list[tuple[dict[str, Any], str]] = [
     ({"gateway": "192.168.101.254"}, "rdma_rails[0].gateway is 192.168.101.254, which is not in the rail's subnet 192.168.100.0/24"),
     ({"gateway": "192.168.100.1"}, "rdma_rails[0].gateway is 192.168.100.1, the rail's own address"),
-    ({"gateway": "192.168.100.254/24"}, "rdma_rails[0].gateway must be an IPv4 address without prefix length"),
+    ({"gateway": "192.168.100.254/24"}, "rdma_rails[0].gateway must be an IPv4 or IPv6 address without prefix length"),
     ({"routes": ["10.0.0.0/8"]}, "rdma_rails[0].routes is given without a gateway"),
     (
         {"gateway": "192.168.100.254", "routes": ["192.168.100.0/25"]},
         "rdma_rails[0].routes has 192.168.100.0/25, which is in the rail's own",
     ),
-    ({"gateway": "192.168.100.254", "routes": ["0.0.0.0/0"]}, "rdma_rails[0].routes[0] must be an IPv4 network with prefix length"),
-    ({"gateway": "192.168.100.254", "routes": ["10.0.0.1/8"]}, "rdma_rails[0].routes[0] must be an IPv4 network with prefix length"),
+    ({"gateway": "192.168.100.254", "routes": ["0.0.0.0/0"]}, "rdma_rails[0].routes[0] must be an IPv4 or IPv6 network with prefix length"),
+    (
+        {"gateway": "192.168.100.254", "routes": ["10.0.0.1/8"]},
+        "rdma_rails[0].routes[0] must be an IPv4 or IPv6 network with prefix length",
+    ),
 ]
 
 
@@ -371,6 +375,78 @@ GATEWAYS: list[tuple[dict[str, Any], str]] = [
 def test_a_router_or_a_route_that_cannot_be(more: dict[str, Any], expected: str) -> None:
     found = problems(lambda variables: variables["rdma_rails"][0].update(more))
     assert [problem.check for problem in found if str(problem).startswith(expected)] == ["intent.address"], [str(each) for each in found]
+
+
+IPV6 = {"address": "2001:DB8:100:0::1/64"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "fe80::1/64", "ff02::1/64", "::1/128", "::/64", "::ffff:192.168.100.1/120", "2001:db8:100::/64", "2001:db8:100::1%eth0/64",
+        "2001:db8:100::1", "fec0::1/64", "2001:db8:100::1/129", "2001:db8:100::1%eth0", "::192.168.100.1/96",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("key", ["address", "addresses"])
+def test_an_ipv6_address_that_a_rail_cannot_have(key: str, text: str) -> None:
+    found = problems(lambda variables: variables["rdma_rails"][0].update({key: text if key == "address" else [text]}))
+    place = "rdma_rails[0].address" if key == "address" else "rdma_rails[0].addresses[0]"
+    assert [problem.check for problem in found if str(problem).startswith(f"{place} must be an IPv4 or IPv6 host address")] == [
+        "intent.address"
+    ]
+
+
+def test_an_ipv6_address_is_compressed_and_further_ones_are_of_any_family() -> None:
+    variables = copy.deepcopy(GOOD)
+    variables["rdma_rails"][0].update(
+        IPV6, addresses=["192.168.100.1/24", "2001:db8:100::2/64"], gateway="fe80::1", routes=["2001:db8::/32"]
+    )
+    variables["rdma_rails"][1]["address"] = "2001:db8:101::1/64"
+    rail = normalize(variables)["rails"][0]
+    assert (rail["address"], rail["addresses"]) == ("2001:db8:100::1/64", ["192.168.100.1/24", "2001:db8:100::2/64"])
+    assert (rail["gateway"], rail["routes"]) == ("fe80::1", ["2001:db8::/32"])
+
+
+IPV6_CONFLICTS: list[tuple[dict[str, Any], str]] = [
+    ({**IPV6, "gateway": "192.168.100.254"}, "rdma_rails[0].gateway is 192.168.100.254, but the rail's address 2001:db8:100::1/64 is IPv6"),
+    (
+        {**IPV6, "gateway": "2001:db8:101::1"},
+        "rdma_rails[0].gateway is 2001:db8:101::1, which is not in the rail's subnet 2001:db8:100::/64",
+    ),
+    ({**IPV6, "gateway": "2001:db8:100::1"}, "rdma_rails[0].gateway is 2001:db8:100::1, the rail's own address"),
+    ({**IPV6, "gateway": "fe80::1%eth0"}, "rdma_rails[0].gateway must be an IPv4 or IPv6 address without prefix length"),
+    ({**IPV6, "gateway": "ff02::1"}, "rdma_rails[0].gateway must be an IPv4 or IPv6 address without prefix length"),
+    ({"gateway": "fe80::1"}, "rdma_rails[0].gateway is fe80::1, but the rail's address 192.168.100.1/24 is IPv4"),
+    (
+        {**IPV6, "gateway": "fe80::1", "routes": ["10.0.0.0/8"]},
+        "rdma_rails[0].routes has 10.0.0.0/8, but the rail's address 2001:db8:100::1/64 is IPv6",
+    ),
+    (
+        {**IPV6, "gateway": "fe80::1", "routes": ["2001:db8:100:0:8000::/65"]},
+        "rdma_rails[0].routes has 2001:db8:100:0:8000::/65, which is in the rail's own subnet",
+    ),
+    ({**IPV6, "gateway": "fe80::1", "routes": ["fe80::/64"]}, "rdma_rails[0].routes[0] must be an IPv4 or IPv6 network"),
+    ({"addresses": ["192.168.100.1/16"]}, "rdma_rails[0].addresses has 192.168.100.1, like that of rail0"),
+    ({"addresses": ["192.168.101.9/24"]}, "rdma_rails[0].addresses has 192.168.101.9/24, whose subnet overlaps 192.168.101.0/24 of rail1"),
+    (
+        {"address": None, "link_layer": "infiniband", "soft": False, "addresses": ["192.168.7.1/24"]},
+        "rdma_rails[0].addresses are given without",
+    ),
+    (IPV6, "rdma_rails[1].address is 192.168.101.1/24, but rail0 has 2001:db8:100::1/64: NCCL uses one family for all rails of a host"),
+    ({**IPV6, "mtu_bytes": 1279}, "rdma_rails[0].mtu_bytes must be at least 1280"),
+]
+
+
+@pytest.mark.parametrize(("more", "expected"), IPV6_CONFLICTS)
+def test_conflicts_of_ipv6_and_of_further_addresses(more: dict[str, Any], expected: str) -> None:
+    found = problems(lambda variables: variables["rdma_rails"][0].update(more))
+    assert [str(problem) for problem in found if str(problem).startswith(expected)], [str(each) for each in found]
+
+
+def test_rails_of_different_families_do_not_overlap() -> None:
+    variables = copy.deepcopy(GOOD)
+    variables["rdma_rails"][0].update(address="2001:db8::1/16", role="storage")
+    assert normalize(variables)["rails"][0]["address"] == "2001:db8::1/16"
 
 
 def test_two_rails_that_claim_one_route() -> None:

@@ -87,6 +87,33 @@ def test_storage_s_rails_make_no_traffic_class_for_nccl(compute: str, storage: s
     assert nccl_variables(intent, from_dict(lab_facts())).get("NCCL_IB_TC") == value
 
 
+def with_addresses(*rails: list[str], **changes: Any) -> dict[str, str]:
+    """The variables for GIDs of a lab machine whose rails have these addresses, the one of RDMA first."""
+    intent = lab_intent(**changes)
+    for rail, (first, *further) in zip(intent["rails"], rails, strict=True):
+        rail.update(address=first, addresses=further)
+    found = nccl_variables(intent, from_dict(lab_facts()))
+    return {name.removeprefix("NCCL_IB_ADDR_"): value for name, value in found.items() if name.startswith("NCCL_IB_ADDR_")}
+
+
+def test_the_family_is_named_for_ipv6_alone() -> None:
+    assert with_addresses(["192.168.100.1/24"], ["192.168.101.1/24"]) == {}
+    six = (["2001:db8:100::1/64", "192.168.100.1/24"], ["2001:db8:101::1/64"])
+    assert with_addresses(*six) == {"FAMILY": "AF_INET6"}
+    assert with_addresses(*six, version="2.20.5") == {}
+    assert "NCCL_SOCKET_FAMILY" not in nccl_variables(lab_intent(), from_dict(lab_facts()))
+
+
+def test_a_range_only_where_a_rail_has_several_addresses_of_the_family() -> None:
+    assert with_addresses(["2001:db8:100::1/64", "fd00::1/64"], ["2001:db8:101::1/64"]) == {
+        "FAMILY": "AF_INET6",
+        "RANGE": "2001:db8:100::/47",
+    }
+    assert with_addresses(["192.168.100.1/24", "10.7.0.1/16"], ["192.168.101.1/24"]) == {"RANGE": "192.168.100.0/23"}
+    # No single network has all addresses of RDMA and none of the others.
+    assert with_addresses(["192.168.100.1/24", "192.168.101.9/24"], ["192.168.102.1/24"]) == {}
+
+
 def test_storage_is_left_out() -> None:
     intent = lab_intent()
     intent["rails"][0]["role"] = "storage"

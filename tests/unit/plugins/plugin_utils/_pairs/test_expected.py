@@ -278,6 +278,14 @@ def test_both_directions_reach_less_than_twice_one() -> None:
     assert limit.reason == "link 400 Gb/s, MTU 4096: 392.1, both directions: 745.1"
 
 
+def test_a_pair_over_ipv6_has_20_more_bytes_in_each_packet() -> None:
+    six = Endpoint(link_layer=ETHERNET, rate_gbps=400.0, mtu_bytes=4096, ipv6=True)
+    limit = pair_limit(six, six)
+    assert isinstance(limit, Limit)
+    assert limit.gbps == 400 * 4096 / (4096 + 102)
+    assert limit.reason == "link 400 Gb/s, MTU 4096, IPv6: 390.3, PCIe path unknown"
+
+
 SOFT = Endpoint(NoLimit("not_applicable", "Soft-RoCE has no line rate"), ETHERNET, 2.5, 4096)
 LOST = Endpoint(why_not=NoLimit("unknown", "mlx5_0/1 reports no rate"))
 

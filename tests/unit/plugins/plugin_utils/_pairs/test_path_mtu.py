@@ -79,6 +79,13 @@ def test_each_rail_is_planned_with_the_interface_its_address_and_its_mtu() -> No
     assert list(plan) == ["rail0", "rail1"]
 
 
+def test_the_path_of_rdma_is_probed_where_partners_meet_elsewhere() -> None:
+    here = fleet(2)
+    for of in here.endpoints.values():
+        of["rail0"]["gid_address"] = "2001:db8:100::1"  # type: ignore[index]
+    assert path_mtu_plan(here, {})["rail0"]["node2"]["address"] == "2001:db8:100::1"
+
+
 def test_one_host_has_nobody_to_probe() -> None:
     assert path_mtu_plan(fleet(1), {}) == {}
 

@@ -180,6 +180,7 @@ DAMAGE = [
     *({"basis": {"port": 7}}, {"basis": None}, {"partners": "3"}, {"ratio": None}, {"endpoint": []}, {"run": 7}, {"more": 1}),
     *({"met": "node2"}, {"met": [2]}, {"met": {}}),
     *({"ratio": 10**400}, {"endpoint": {"device": "mlx5_0"}}, {"endpoint": {"address": "node1"}}, {"endpoint": {"address": 7}}),
+    {"endpoint": {"address": "192.168.100.1", "gid_address": "node1"}},
 ]
 
 

@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail, Running
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail, Running, make_rail
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.openings import openings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.plan import PERMITS, host_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
-from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.differences import network_rails
+from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.differences import network_differs, network_rails
 from tests.unit.builders.cards import card_facts, first_port
 from tests.unit.builders.hosts import lab_facts, lab_intent, lab_rails, on_host
 
@@ -216,7 +217,7 @@ def test_the_rails_of_the_network_are_those_with_an_interface() -> None:
     del facts["netdevs"]["ens1"]
     rail1 = {"name": "rail1", "nic": {"pci": "0000:41:00.0"}, "netdev": "ens2", "device": "rxe_rail1", "port": 1}
     more = {"mac": facts["netdevs"]["ens2"]["mac"], "link_layer": "roce", "address": "192.168.101.1/24", "mtu_bytes": 9000, "ipoib": None}
-    more |= {"table": None, "gateway": None, "routes": []}
+    more |= {"table": None, "gateway": None, "routes": [], "addresses": []}
     assert network_rails(lab_intent(), from_dict(facts)) == [{**rail1, **more}]
 
 
@@ -228,6 +229,25 @@ def test_the_boot_files_of_a_rail_by_guid_name_its_pci_function() -> None:
     assert (rail["nic"], rail["netdev"]) == ({"pci": "0000:3d:00.0"}, "ens1np0")
     first_port(facts)["netdev"] = None
     assert network_rails(normalize(variables), from_dict(facts)) == []
+
+
+def test_the_firewall_is_opened_for_every_subnet_of_a_rail() -> None:
+    intent = lab_intent()
+    intent["rails"][0].update(address="2001:db8:100::1/64", addresses=["192.168.100.1/24", "2001:db8:100::2/64"])
+    found = openings(intent["rails"][:1], from_dict(lab_facts()))
+    assert [(each.netdev, each.subnet) for each in found] == [("ens1", "2001:db8:100::/64"), ("ens1", "192.168.100.0/24")]
+
+
+def test_a_missing_further_address_makes_the_network_role_run() -> None:
+    intent, facts = lab_intent(), lab_facts()
+    intent["rails"][0]["addresses"] = ["2001:db8:100::1/64"]
+    given = network_rails(intent, from_dict(facts))
+    assert given[0]["addresses"] == ["2001:db8:100::1/64"]
+    running = Running(networkd=True, networkmanager=False)
+    facts["files"] |= on_host(choice.files("networkd", [make_rail(rail) for rail in given], [], [], running))
+    assert network_differs(intent, from_dict(facts))
+    facts["netdevs"]["ens1"]["ipv6"] = ["2001:db8:100::1/64"]
+    assert not network_differs(intent, from_dict(facts))
 
 
 def test_a_rail_without_address_asks_for_none() -> None:

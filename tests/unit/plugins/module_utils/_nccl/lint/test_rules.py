@@ -291,7 +291,7 @@ SPEAKS: dict[str, Case] = {
         (
             "error",
             "NCCL_IB_GID_INDEX",
-            "NCCL_IB_GID_INDEX=3: mlx5_1/1 has no RoCE v2 GID of an IPv4 address there",
+            "NCCL_IB_GID_INDEX=3: mlx5_1/1 has no RoCE v2 GID of an IP address there",
             "such a GID on every port",
             "Find it with `show_gids` or `rdma link show`, or use NCCL 2.21 or newer.",
         ),

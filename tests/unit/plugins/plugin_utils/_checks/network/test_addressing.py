@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -89,6 +90,43 @@ def test_a_second_address_in_the_same_subnet_is_a_warning() -> None:
     ((subject, status, observed),) = brief(check(tree(ens1=["192.168.100.99/24", OWN])))
     assert (subject, status) == (RAIL0, "warning")
     assert observed == "192.168.100.99/24 in addition to 192.168.100.1/24 on ens1: GID indexes and ARP replies depend on their order"
+
+
+SIX = "2001:db8:100::1/64"
+
+
+def six(*there: str, failed: Sequence[str] = (), further: Sequence[str] = (OWN,), **changes: Any) -> list[Finding]:
+    """Findings on rail0 with an IPv6 address and further ones, of an interface with these addresses."""
+    facts = tree(ens1=[each for each in there if ":" not in each])
+    facts["netdevs"]["ens1"] |= {"ipv6": [each for each in there if ":" in each], "dad_failed": list(failed), **changes}
+    rocev2 = {each.split("/")[0]: index for index, each in enumerate(there)}
+    facts["devices"]["rxe_rail0"]["ports"]["1"]["rocev2"] = rocev2
+    rails = [{**lab_rails()[0], "address": SIX, "addresses": list(further)}, lab_rails()[1]]
+    return [finding for finding in check(facts, rails) if finding.subject == RAIL0]
+
+
+def test_ipv6_and_further_addresses_as_planned() -> None:
+    [finding] = six(SIX, OWN)
+    assert (finding.status, finding.observed) == ("ok", f"{OWN}, {SIX}")
+    assert finding.expected == f"{SIX}, {OWN}, and no address in another rail's subnet"
+
+
+@pytest.mark.parametrize(
+    ("there", "more", "status", "observed"),
+    [
+        ([SIX], {}, "error", f"no {OWN} on ens1"),
+        ([OWN], {}, "not_applicable", f"{OWN} on ens1: see network.gid"),
+        (["2001:db8:100::1/48", OWN], {}, "error", "2001:db8:100::1/48 on ens1: the prefix is not the planned one"),
+        ([SIX, OWN, "2001:db8:100::99/64"], {}, "warning", "2001:db8:100::99/64 in addition to"),
+        ([SIX, OWN, "192.168.101.7/24"], {}, "error", "192.168.101.7/24 on ens1 is in rail1's subnet (192.168.101.1/24)"),
+        ([OWN], {"failed": [SIX]}, "error", f"{SIX} on ens1 failed duplicate address detection: another host has it"),
+        ([SIX, OWN], {"failed": ["2001:db8::7/64"]}, "warning", "2001:db8::7/64 on ens1 failed duplicate address detection"),
+        ([SIX, OWN], {"ipv6": None}, "unknown", "the addresses were not read"),
+    ],
+)
+def test_what_is_wrong_with_ipv6_and_further_addresses(there: list[str], more: dict[str, Any], status: str, observed: str) -> None:
+    [finding] = six(*there, **more)
+    assert (finding.status, finding.observed[: len(observed)]) == (status, observed)
 
 
 def test_all_that_is_wrong_with_a_rail_is_named_at_once() -> None:

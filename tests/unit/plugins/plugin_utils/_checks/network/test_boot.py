@@ -57,6 +57,34 @@ FINDINGS: list[tuple[dict[str, Any], str, str, str]] = [
 ]
 
 
+SIX = "2001:db8:100::1/64"
+
+
+@pytest.mark.parametrize(
+    ("addresses", "advertisements", "status", "observed"),
+    [
+        (["2001:DB8:100:0::1/64", "192.168.100.1/24"], None, "ok", "as planned"),
+        ([SIX], None, "error", f"/{OURS} with its drop-ins has no Address=192.168.100.1/24"),
+        ([SIX, "192.168.100.1/24", "2001:db8::9/64"], None, "error", "Address=2001:db8::9/64 (/x:1)"),
+        ([SIX, "192.168.100.1/24"], {"value": "IPv6AcceptRA=yes", "where": "/x:2"}, "error", "IPv6AcceptRA=yes (/x:2)"),
+    ],
+)
+def test_all_addresses_of_a_rail_are_compared(
+    addresses: list[str], advertisements: dict[str, str] | None, status: str, observed: str
+) -> None:
+    facts = lab_facts()
+    lines = [{"value": each, "where": "/x:1"} for each in addresses]
+    facts["netdevs"]["ens1"]["boot"].update(addresses=lines, advertisements=advertisements)
+    rails = [{**lab_rails()[0], "address": SIX, "addresses": ["192.168.100.1/24"]}, lab_rails()[1]]
+    found = check_boot("node1", rails, from_dict(facts), "auto")[0]
+    assert (found.status, found.observed[: len(observed)]) == (status, observed)
+    assert f"address {SIX}, 192.168.100.1/24" in found.expected
+
+
+def test_advertisements_do_not_matter_on_a_rail_of_ipv4() -> None:
+    assert finding(advertisements={"value": "IPv6AcceptRA=yes", "where": "/x:2"}).status == "ok"
+
+
 @pytest.mark.parametrize(("changes", "status", "observed", "remedy"), FINDINGS)
 def test_the_finding(changes: dict[str, Any], status: str, observed: str, remedy: str) -> None:
     found = finding(**changes)

@@ -105,6 +105,13 @@ def test_a_second_default_route_through_a_rail_counts_whatever_its_metric() -> N
     assert judged(default_routes=[*HEALTHY["default_routes"], {**DEFAULT, "metric": 9999}])["planes.route"].status == ERROR
 
 
+def test_a_default_route_of_ipv6_through_a_rail() -> None:
+    found = judged(default_routes=[{"netdev": "ens1", "gateway": "fe80::1", "metric": 1024, "version": 6}])["planes.route"]
+    assert (found.status, found.observed) == (ERROR, "a default route of IPv6 through ens1, which is rail0")
+    assert "`ip -6 route del default dev ens1`" in found.remedy
+    assert "IPv6AcceptRA=no" in found.remedy
+
+
 def test_a_storage_rail_may_have_routes_and_servers_behind_it() -> None:
     found = judged("storage", default_routes=[DEFAULT], name_servers=[SERVER], forwarding=True)
     assert {found[check].status for check in ("planes.route", "planes.dns", "planes.forward")} == {OK}

@@ -71,3 +71,25 @@ def test_what_was_not_read_is_unknown() -> None:
     [(_subject, status, _seen, remedy)] = found(None)
     assert status == "unknown"
     assert "ip -4 route show table 1000" in remedy
+
+
+def test_a_rail_of_ipv6() -> None:
+    rails = normalize({"rdma_rails": [{**lab_rails()[0], "address": "2001:db8:100::1/64", "gateway": "fe80::1"}]})["rails"]
+    facts = lab_facts()
+    rule = {"priority": 1000, "source": "2001:db8:100::1/128", "table": 1000}
+    subnet = {"network": "2001:db8:100::/64", "gateway": None, "netdev": "ens1", "table": 1000, "source": "2001:db8:100::1"}
+    default = {"network": "::/0", "gateway": "fe80::1", "netdev": "ens1", "table": 1000, "source": None}
+
+    def of(routing: Any) -> tuple[str, str, str]:
+        facts["routing"] = routing
+        [found] = check_routes("node1", rails, from_dict(facts), shared_subnet=False)
+        return found.status, found.observed, found.remedy
+
+    assert of({"rules": [rule], "routes": [subnet, default], "ipv6": True})[:2] == ("ok", "rule and 2 routes as planned")
+    assert of({"rules": [], "routes": [], "ipv6": True})[:2] == (
+        "error",
+        "no rule from 2001:db8:100::1/128 to table 1000; no route to 2001:db8:100::/64 in table 1000; "
+        "no route to ::/0 by fe80::1 in table 1000",
+    )
+    assert of({"rules": RULES, "routes": []})[0] == "unknown"
+    assert "ip -6 route show table 1000" in of(None)[2]

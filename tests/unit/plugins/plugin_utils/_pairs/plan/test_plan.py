@@ -145,6 +145,30 @@ def test_perftest_gets_the_option_of_an_ipv6_address_at_both_ends() -> None:
         assert "--ipv6-addr" not in perftest_argv(test, by_ipv4, 18515, None)
 
 
+def six_rails(intent: dict[str, Any], facts: dict[str, Any], further: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+    """The endpoints of a lab machine whose rail0 has an IPv6 address with GID 5."""
+    intent["rails"][0].update(address="2001:db8:100::1/64", addresses=list(further))
+    facts["devices"]["rxe_rail0"]["ports"]["1"]["rocev2"] = {"2001:db8:100::1": 5, "192.168.100.1": 1}
+    return met_at(intent, facts)
+
+
+def test_an_ipv6_rail_is_measured_by_the_gid_of_its_address() -> None:
+    rail0 = six_rails(lab_intent(), lab_facts())["rail0"]
+    assert (rail0["address"], rail0["gid_index"], rail0["ipv6"]) == ("2001:db8:100::1", 5, True)
+    assert "gid_address" not in rail0
+
+
+def test_partners_meet_at_a_further_ipv4_address_which_old_perftest_needs() -> None:
+    rail0 = six_rails(lab_intent(), lab_facts(), ["2001:db8:200::1/64", "192.168.100.1/24"])["rail0"]
+    assert (rail0["address"], rail0["gid_index"], rail0["gid_address"]) == ("192.168.100.1", 5, "2001:db8:100::1")
+    assert "ipv6" not in rail0
+    plan = plan_of({"node1": {"rail0": rail0}}, rails=["rail0"])
+    assert plan["rails"][0]["addresses"] == ["192.168.100.1"]
+    assert "gid_address" not in plan["profiles"][0]
+    argv = perftest_argv(plan["tests"][0], plan["profiles"][0], 18515, "192.168.100.2")
+    assert argv[argv.index("-x") + 1] == "5"
+
+
 def test_infiniband_with_an_address_meets_there() -> None:
     rails = card_rails(link_layer="infiniband", mtu_bytes=2044)
     found = met_at({"rails": rails}, cards("InfiniBand"))
