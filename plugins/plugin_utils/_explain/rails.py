@@ -99,7 +99,7 @@ def _lanes(port: Port, rate_gbps: float) -> str:
 
 def _mtu(port: RailPort) -> Item:
     planned, rdma = port.rail.rail["mtu_bytes"], port.port.active_mtu_bytes if port.port else None
-    mtu = port.netdev.mtu_bytes if port.netdev else None
+    mtu = port.carries.mtu_bytes if port.carries else None
     words = [] if port.rail.netdev is None else [f"{mtu} bytes" if mtu else NOT_READ]
     differs = bool(mtu) and mtu_differs(planned, mtu)
     if differs:
@@ -109,7 +109,7 @@ def _mtu(port: RailPort) -> Item:
 
 
 def _address(port: RailPort) -> Item:
-    planned, there = port.rail.rail["address"], port.netdev.ipv4 if port.netdev else None
+    planned, there = port.rail.rail["address"], port.carries.ipv4 if port.carries else None
     words = [str(planned) if planned else "no address planned"]
     missing = there is not None and address_misses(planned, there)
     if missing:

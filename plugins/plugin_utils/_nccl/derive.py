@@ -4,7 +4,7 @@
 
 """The nccl stage's values derived from intent and facts: NCCL's variables, and the files with them.
 
-Not set: variables that NCCL finds better by itself; NCCL_IB_SL, which is the priority of a VLAN tag and has no effect if DSCP is trusted;
+Not set: variables that NCCL finds better by itself; NCCL_IB_SL without `vlan.pcp`: it is the priority of a VLAN tag;
 and NCCL_DEBUG, which is for a check and not for every job (the profile debug_first_run sets it until one has passed).
 """
 
@@ -23,7 +23,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import (
     others_of,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding, stopping
-from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent, Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import render_environment, render_nccl_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.rules_devices import WITHIN_HOST
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import session_address
@@ -54,7 +54,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.fabric import (
     rails_apart,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.launchers import HEADER, LAUNCHERS, launcher_file
-from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
+from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile, service_level
 
 declare(
     {
@@ -76,7 +76,7 @@ declare(
 )
 
 GID_INDEX = "NCCL_IB_GID_INDEX"
-TRAFFIC_CLASS = "NCCL_IB_TC"
+TRAFFIC_CLASS, SERVICE_LEVEL = "NCCL_IB_TC", "NCCL_IB_SL"
 #: From this version on, NCCL finds the RoCE v2 GID of each port. Older versions use index 0 by default.
 FINDS_GID_SINCE = (2, 21)
 
@@ -85,7 +85,8 @@ def nccl_variables(intent: Intent, facts: RunFacts) -> dict[str, str]:
     """Return NCCL's variables for a host, by name; those of the user (rdma_nccl.variables) override the others.
 
     NCCL_IB_HCA names exactly the devices of the compute rails, in the order of the rails; it is absent if none has a device. NCCL_IB_TC is
-    the traffic class of the RoCE profile, if there is one and a compute rail is RoCE. NCCL_IB_PKEY is the index of the ports' partition, if
+    the traffic class of the RoCE profile, if there is one and a compute rail is RoCE. NCCL_IB_SL is the PCP of the rails' VLANs, because
+    the NIC copies it into the tag. NCCL_IB_PKEY is the index of the ports' partition, if
     it is not the first and the same on all rails. NCCL_COLLNET_ENABLE is 1 if SHARP runs on the planes of all rails. NCCL_CROSS_NIC is 0 if
     no network connects the compute rails. NCCL_TOPO_FILE is for virtual machines; on other hosts NCCL sees the PCI tree itself.
     NCCL_SOCKET_IFNAME is rdma_nccl.socket_ifname, else the interface of Ansible's session. The settings of the profile (rdma_nccl.profile)
@@ -108,6 +109,8 @@ def nccl_variables(intent: Intent, facts: RunFacts) -> dict[str, str]:
         derived[GID_INDEX] = str(indexes.pop())
     if (profile := roce_profile(intent)) and roce_computes(intent):
         derived[TRAFFIC_CLASS] = str(profile["traffic_class"])
+    if (pcp := service_level(compute_rails(intent))) is not None:
+        derived[SERVICE_LEVEL] = str(pcp)
     if name := nccl["socket_ifname"] or session_interface(intent, facts)[0]:
         derived[SOCKET_IFNAME] = f"={name}"
     derived.update((setting.name, value) for setting, value in profile_settings(intent, facts))
@@ -128,7 +131,7 @@ def _no_session_interface(intent: Intent, facts: RunFacts, address: str | None, 
     if address is None:
         return "Ansible's connection to the host is not SSH"
     reached_at, comes_in = facts.reached_at or "", f"Ansible's session uses {name}, which"
-    rails = {str(rail.netdev): rail.name for rail in resolve(intent["rails"], facts) if rail.netdev is not None}
+    rails = {each: rail.name for rail in resolve(intent["rails"], facts) for each in (rail.netdev, rail.interface) if each is not None}
     rail = rails.get(name or "") or rails.get((name or "").partition(".")[0])
     reasons = {
         f"Ansible reaches the host at {reached_at}, through a forwarded port": reached_at == "localhost"
@@ -329,6 +332,11 @@ def _planned_rails(intent: Intent, facts: RunFacts) -> list[ResolvedRail]:
 def roce_computes(intent: Intent) -> bool:
     """Return whether a rail for NCCL is RoCE."""
     return any(rail["link_layer"] == "roce" for rail in intent["rails"] if rail["role"] == "compute")
+
+
+def compute_rails(intent: Intent) -> list[Rail]:
+    """Return the planned rails for NCCL."""
+    return [rail for rail in intent["rails"] if rail["role"] == "compute"]
 
 
 def _gid_indexes(intent: Intent, facts: RunFacts) -> dict[str, int | None]:

@@ -25,10 +25,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import 
 from ansible_collections.rdma.cluster.plugins.module_utils._net.firewall import missing, outdated, words_of
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import CONNECTED_MTU_BYTES, IPOIB_HEADER_BYTES
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import NETWORKD_BACKEND
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_links import link_differs, make_rails
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import routing_differences
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve, soft_device_name
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, address_netdev, resolve, soft_device_name
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.soft_links import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import module_options
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.openings import openings
@@ -56,10 +57,17 @@ def network_rails(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
             "routes": list(rail.rail["routes"]),
             "mtu_bytes": rail.rail["mtu_bytes"],
             "ipoib": _ipoib(rail, intent),
+            **_vlan(rail),
         }
         for rail, table in zip(rails, tables, strict=True)
         if rail.netdev is not None
     ]
+
+
+def _vlan(rail: ResolvedRail) -> dict[str, Any]:
+    """The VLAN of a rail; nothing for a rail without one."""
+    vlan = rail.rail.get("vlan")
+    return {} if vlan is None else {"vlan": {"interface": rail.interface, "id": vlan["id"], "pcp": vlan["pcp"]}}
 
 
 def network_manager(intent: Intent, facts: Facts) -> str:
@@ -114,7 +122,8 @@ def live_rails(intent: Intent, facts: Facts) -> str:
     facts: the complete facts, since a digest has no queue pairs.
     """
     rails = resolve(intent["rails"], facts)
-    live = [f"{rail.name} has {ipv4[0]}" for rail in rails if rail.netdev and (ipv4 := facts.netdevs[rail.netdev].ipv4)]
+    seen = {rail.name: address_netdev(rail, facts) for rail in rails}
+    live = [f"{name} has {netdev.ipv4[0]}" for name, netdev in seen.items() if netdev is not None and netdev.ipv4]
     return "; ".join(filter(None, [", ".join(live), host_users(facts.load)]))
 
 
@@ -124,7 +133,7 @@ def network_differs(intent: Intent, facts: Facts) -> bool:
     if any(rail["ipoib"] is not None for rail in given):
         # The facts do not contain mode and partition of an interface.
         return True
-    rails = [rail_network.make_rail(rail) for rail in given]
+    rails = make_rails(given)
     units = facts.units or {}
     if rail_network.PENDING in (facts.files or ()):
         return True
@@ -143,6 +152,8 @@ def network_differs(intent: Intent, facts: Facts) -> bool:
         return True
     seen = facts.netdevs
     if _routing_differs(rails, facts):
+        return True
+    if any(rail.netdev not in seen or link_differs(rail, facts.vlans, is_up=seen[rail.netdev].admin_up) for rail in rails):
         return True
     return any(rail_network.live_differences(rail, seen[rail.netdev].mtu_bytes, seen[rail.netdev].ipv4 or ()) for rail in rails)
 

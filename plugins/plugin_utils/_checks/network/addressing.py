@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, address_netdev, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 
@@ -84,7 +84,8 @@ def check_addressing(host: str, rails: Sequence[Rail], facts: Facts) -> list[Fin
 
 def _plan(rail: ResolvedRail, facts: Facts) -> Plan:
     planned = ipaddress.IPv4Interface(rail.rail["address"]) if rail.rail["address"] else None
-    return Plan(rail, planned, facts.netdevs[rail.netdev].ipv4 if rail.netdev else None)
+    netdev = address_netdev(rail, facts)
+    return Plan(rail, planned, netdev.ipv4 if netdev is not None else None)
 
 
 def _address(host: str, plan: Plan, plans: Sequence[Plan], facts: Facts) -> Iterator[Finding]:
@@ -97,20 +98,22 @@ def _address(host: str, plan: Plan, plans: Sequence[Plan], facts: Facts) -> Iter
     if plan.there is None:
         if rail.netdev is None:
             yield finding(NOT_APPLICABLE, "no interface: see driver.nic")
+        elif rail.interface not in facts.netdevs:
+            yield finding(NOT_APPLICABLE, f"no interface {rail.interface}: see network.vlan")
         else:
-            yield finding(UNKNOWN, "the addresses were not read", f"Run `ip -json address show dev {rail.netdev}` on {host}.")
+            yield finding(UNKNOWN, "the addresses were not read", f"Run `ip -json address show dev {rail.interface}` on {host}.")
         return
     if plan.has_address is False:
-        remedy = f"Run the network stage for {host}, then check `ip addr show {rail.netdev}` there."
-        seen = f"{', '.join(plan.there) or 'no address'} on {rail.netdev}"
+        remedy = f"Run the network stage for {host}, then check `ip addr show {rail.interface}` there."
+        seen = f"{', '.join(plan.there) or 'no address'} on {rail.interface}"
         yield finding(NOT_APPLICABLE, f"{seen}: see network.gid") if _reported_by_gid(plan, facts) else finding(ERROR, seen, remedy)
         return
     own = [text for text in plan.there if planned is None or ipaddress.IPv4Interface(text).ip != planned.ip]
     faults = [fault for text in own if (fault := _fault(host, text, plan, plans)) is not None]
     if planned is not None and str(planned) not in plan.there:
         wrong = next((text for text in plan.there if text not in own), str(planned))
-        remedy = f"Run `ip addr del {wrong} dev {rail.netdev}` on {host}, then the network stage for it."
-        faults.insert(0, (ERROR, f"{wrong} on {rail.netdev}: the prefix is not the planned one", remedy))
+        remedy = f"Run `ip addr del {wrong} dev {rail.interface}` on {host}, then the network stage for it."
+        faults.insert(0, (ERROR, f"{wrong} on {rail.interface}: the prefix is not the planned one", remedy))
     if faults:
         statuses, observed, remedies = zip(*faults, strict=True)
         yield finding(ERROR if ERROR in statuses else WARNING, "; ".join(observed), " ".join(remedies))
@@ -130,7 +133,7 @@ def _reported_by_gid(plan: Plan, facts: Facts) -> bool:
 
 def _fault(host: str, text: str, plan: Plan, plans: Sequence[Plan]) -> tuple[str, str, str] | None:
     """The fault of an additional address on a rail's interface: (status, observed, remedy)."""
-    netdev = str(plan.rail.netdev)
+    netdev = str(plan.rail.interface)
     other = _owner(text, [each for each in plans if each is not plan])
     own = plan.planned is not None and ipaddress.IPv4Interface(text).ip in plan.planned.network
     if other is not None and not (own and not _is_its_address(text, other)):
@@ -163,8 +166,8 @@ def _astray(host: str, text: str, netdev: str, other: Plan) -> tuple[str, str, s
 
 def _intruders(host: str, plans: Sequence[Plan], facts: Facts) -> Iterator[Finding]:
     """Findings on interfaces with an address in a rail's subnet that are neither a rail nor a rail's bond or bridge."""
-    rails = {plan.rail.netdev for plan in plans if plan.rail.netdev}
-    known = rails | {facts.netdevs[name].master for name in rails}
+    rails = {plan.rail.interface for plan in plans if plan.rail.interface}
+    known = rails | {facts.netdevs[name].master for name in rails if name in facts.netdevs}
     for name, netdev in sorted(facts.netdevs.items()):
         for text in (netdev.ipv4 or ()) if name not in known else ():
             other = _owner(text, plans)
@@ -175,14 +178,16 @@ def _intruders(host: str, plans: Sequence[Plan], facts: Facts) -> Iterator[Findi
 
 
 def _manager(host: str, plan: Plan, facts: Facts) -> Finding:
-    netdev = plan.rail.netdev
-    managers = facts.netdevs[netdev].managers if netdev else None
+    netdev, seen = plan.rail.interface, address_netdev(plan.rail, facts)
+    managers = seen.managers if seen is not None else None
 
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
         return Finding(STAGE, "network.manager", host, plan.rail.subject, status, observed, "at most one", remedy)
 
     if netdev is None:
         return finding(NOT_APPLICABLE, "no interface: see driver.nic")
+    if seen is None:
+        return finding(NOT_APPLICABLE, f"no interface {netdev}: see network.vlan")
     if managers is None:
         return finding(UNKNOWN, "not in the facts", f"Run `networkctl status {netdev}` and `nmcli device show {netdev}` on {host}.")
     started = set().union(*(CLIENTS.get(name, set()) for name in managers))

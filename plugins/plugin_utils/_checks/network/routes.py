@@ -57,13 +57,13 @@ def _route(host: str, rail: ResolvedRail, table: int, facts: Facts) -> Finding:
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
         return Finding(STAGE, "network.route", host, rail.subject, status, observed, expected, remedy)
 
-    if rail.netdev is None:
+    if rail.interface is None:
         return finding(NOT_APPLICABLE, "no interface: see driver.nic")
     if facts.routing is None:
         return finding(
             UNKNOWN, "the rules and routes were not read", f"Run `ip -4 rule show` and `ip -4 route show table {table}` on {host}."
         )
-    routing = RailRouting(rail.netdev, rail.rail["address"], table, rail.rail["gateway"], tuple(rail.rail["routes"]))
+    routing = RailRouting(rail.interface, rail.rail["address"], table, rail.rail["gateway"], tuple(rail.rail["routes"]))
     missing = missing_routes(routing, facts.routing)
     if missing:
         remedy = (

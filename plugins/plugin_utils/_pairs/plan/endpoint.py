@@ -51,7 +51,7 @@ class Endpoint:
     """The limits of one end of a pair; equal for equal rails of equal hosts. None: unknown or missing.
 
     why_not: why there is no limit. rate_gbps: data, after line coding. pcie: the link with the least capacity. pcie_gbps: its payload for
-    this rail. shared_with: the rails that get the rest.
+    this rail. shared_with: the rails that get the rest. vlan: whether each packet has a tag.
     """
 
     why_not: NoLimit | None = None
@@ -61,6 +61,7 @@ class Endpoint:
     pcie: PciLink | None = None
     pcie_gbps: float = math.inf
     shared_with: tuple[str, ...] = ()
+    vlan: bool = False
 
 
 def endpoints(rails: Sequence[ResolvedRail], facts: Facts) -> list[Endpoint]:
@@ -96,7 +97,8 @@ def _endpoint(port: RailPort, facts: Facts, together: Sequence[RailPort]) -> End
     reason = _unknown(port, rate_gbps, mtu_bytes)
     virtual = facts.iommu is not None and facts.iommu.virtual_machine is True
     link, gbps, others = _pcie(port, [] if virtual else together, virtual=virtual)
-    return Endpoint(NoLimit(UNKNOWN, reason) if reason else None, link_layer, rate_gbps, mtu_bytes, link, gbps, others)
+    vlan = port.rail.rail.get("vlan") is not None
+    return Endpoint(NoLimit(UNKNOWN, reason) if reason else None, link_layer, rate_gbps, mtu_bytes, link, gbps, others, vlan)
 
 
 def _unknown(port: RailPort, rate_gbps: float | None, mtu_bytes: int | None) -> str | None:

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._net.links import SeenVlan
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciFunction
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import find_netdev, no_nic_words, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import address_netdev, find_netdev, no_nic_words, resolve
 from tests.unit.builders.hosts import lab_facts, lab_rails
 
 
@@ -33,6 +34,7 @@ def device(reported: Mapping[str, Any]) -> Device:
 class Machine:
     netdevs: dict[str, Netdev]
     devices: dict[str, Device]
+    vlans: dict[str, SeenVlan] | None = None
 
 
 def lab() -> Machine:
@@ -91,3 +93,40 @@ def test_a_rail_takes_the_device_of_its_kind() -> None:
     assert [resolve([rail], machine)[0].device for rail in (lab_rails()[0], hard)] == ["rxe_rail0", "a_card"]
     del machine.devices["a_card"]
     assert resolve([hard], machine)[0].device == "rxe_rail0"
+
+
+VLAN_RAIL = {**lab_rails()[0], "vlan": {"id": 100, "pcp": None}}
+
+
+def test_a_rail_on_a_vlan_has_its_address_on_another_interface_than_its_nic() -> None:
+    machine = lab()
+    rail = resolve([VLAN_RAIL], machine)[0]
+    assert (rail.netdev, rail.interface, rail.device) == ("ens1", "ens1.100", "rxe_rail0")
+    assert rail.subject == "rail 0 (rail0, 0000:21:00.0, ens1, ens1.100)"
+    assert address_netdev(rail, machine) is None
+    machine.netdevs["ens1.100"] = made(Netdev, {"mtu_bytes": 9000})
+    assert address_netdev(rail, machine) == machine.netdevs["ens1.100"]
+
+
+def test_a_rail_without_vlan_has_one_interface() -> None:
+    assert [(rail.netdev, rail.interface) for rail in resolve(lab_rails(), lab())] == [("ens1", "ens1"), ("ens2", "ens2")]
+
+
+def test_a_vlan_that_is_there_keeps_its_name() -> None:
+    machine = lab()
+    machine.vlans = {"storage": SeenVlan("ens1", 100), "ens1.100": SeenVlan("ens2", 100)}
+    assert resolve([VLAN_RAIL], machine)[0].interface == "storage"
+
+
+def test_a_long_name_of_a_nic_gives_way_to_the_rail_s() -> None:
+    machine = lab()
+    machine.netdevs["enp193s0f0np0"] = machine.netdevs.pop("ens1")
+    assert resolve([VLAN_RAIL], machine)[0].interface == "rail0.100"
+
+
+def test_a_vlan_has_the_mac_of_its_nic_and_is_not_the_nic() -> None:
+    machine = lab()
+    machine.netdevs["a.100"] = machine.netdevs["ens1"]
+    machine.vlans = {"a.100": SeenVlan("ens1", 100)}
+    rail = {**VLAN_RAIL, "nic": {"mac": str(machine.netdevs["ens1"].mac)}}
+    assert [(each.netdev, each.interface) for each in resolve([rail], machine)] == [("ens1", "a.100")]
