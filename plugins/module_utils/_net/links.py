@@ -61,6 +61,11 @@ class Vlan:
         """Return kernel priority → PCP, as planned; empty if nothing is."""
         return {} if self.pcp is None else {str(each): self.pcp for each in PRIORITIES}
 
+    def add_command(self, name: str) -> tuple[str, ...]:
+        """Return the command that creates its interface."""
+        argv = ("ip", "link", "add", "link", self.parent, "name", name, "type", "vlan", "id", str(self.id))
+        return (*argv, *_egress_words(self.egress))
+
     @property
     def words(self) -> str:
         return f"VLAN {self.id} on {self.parent}" + (f" with PCP {self.pcp}" if self.pcp is not None else "")
@@ -77,12 +82,6 @@ class Link:
     def is_made(self) -> bool:
         """Whether the interface has no NIC of its own: a network manager, or `ip link add`, makes it."""
         return self.vlan is not None
-
-    def add_command(self, name: str) -> tuple[str, ...]:
-        """Return the command that creates it."""
-        assert self.vlan is not None
-        argv = ("ip", "link", "add", "link", self.vlan.parent, "name", name, "type", "vlan", "id", str(self.vlan.id))
-        return (*argv, *_egress_words(self.vlan.egress))
 
 
 #: An ordinary NIC.
@@ -158,7 +157,7 @@ def link_steps(name: str, link: Link, runner: Runner, *, planned: str) -> list[S
     seen = read_link(name, runner)
     up = Step(name, f"{name} is down", f"{name} is up", ("ip", "link", "set", "dev", name, "up"))
     if seen is None:
-        return [Step(name, f"no {name}", f"{vlan.words}{planned}", link.add_command(name)), up]
+        return [Step(name, f"no {name}", f"{vlan.words}{planned}", vlan.add_command(name)), up]
     if (seen.kind, seen.parent, seen.id) != ("vlan", vlan.parent, vlan.id):
         raise ApplyError(
             f"{name} exists, but it is not VLAN {vlan.id} on {vlan.parent}: `ip -d link show {name}` shows what it is. "

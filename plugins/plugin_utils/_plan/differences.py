@@ -151,9 +151,9 @@ def network_differs(intent: Intent, facts: Facts) -> bool:
     if files_differ(files, facts.files) or serves:
         return True
     seen = facts.netdevs
-    if _routing_differs(rails, facts):
-        return True
-    if any(rail.netdev not in seen or link_differs(rail, facts.vlans, is_up=seen[rail.netdev].admin_up) for rail in rails):
+    if _routing_differs(rails, facts) or any(
+        rail.netdev not in seen or link_differs(rail, facts.vlans, is_up=seen[rail.netdev].admin_up) for rail in rails
+    ):
         return True
     return any(rail_network.live_differences(rail, seen[rail.netdev].mtu_bytes, seen[rail.netdev].ipv4 or ()) for rail in rails)
 

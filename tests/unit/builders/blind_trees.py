@@ -423,6 +423,7 @@ def _vlan() -> str:
     """The VLAN of the second rail."""
     base = f"/sys/devices/virtual/net/{VLAN}"
     egress = "".join(f"{priority}:3 " for priority in range(8))
+    text = f"{VLAN}  VID: 100\t REORDER_HDR: 1\\nDevice: ens2np0\\n EGRESS priority mappings: {egress}"
     return f"""
         /sys/class/net/{VLAN} -> ../../devices/virtual/net/{VLAN}
         {base}/uevent: DEVTYPE=vlan\\nINTERFACE={VLAN}\\nIFINDEX=9
@@ -434,7 +435,7 @@ def _vlan() -> str:
         {base}/type: 1
         {base}/ifindex: 9
         /run/systemd/netif/links/9: ADMIN_STATE=configured\\nNETWORK_FILE={path_of("rail1.vlan")}
-        /proc/net/vlan/{VLAN}: {VLAN}  VID: 100\t REORDER_HDR: 1\\nDevice: ens2np0\\n EGRESS priority mappings: {egress}
+        /proc/net/vlan/{VLAN}: {text}
     """
 
 
@@ -442,7 +443,8 @@ def _roce_port(rail: int, address: str, vlan: str | None = None) -> str:
     port, netdev = f"{PATHS[address]}/infiniband/mlx5_{rail}/ports/1", f"ens{rail + 1}np0"
     gids = {0: ("fe80:0000:0000:0000:a288:c2ff:fe00:0000", "RoCE v2"), 1: (f"0000:0000:0000:0000:0000:ffff:c0a8:0{rail}01", "RoCE v2")}
     text = "".join(
-        f"{port}/gids/{index}: {gid}\n{port}/gid_attrs/types/{index}: {kind}\n{port}/gid_attrs/ndevs/{index}: {(vlan if index else None) or netdev}\n"
+        f"{port}/gids/{index}: {gid}\n{port}/gid_attrs/types/{index}: {kind}\n"
+        f"{port}/gid_attrs/ndevs/{index}: {(vlan if index else None) or netdev}\n"
         for index, (gid, kind) in gids.items()
     )
     cm = f"/sys/kernel/config/rdma_cm/mlx5_{rail}/ports/1"

@@ -27,7 +27,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import 
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import nm_profiles
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import child_files, ipoib_differences, parent_lines
-from ansible_collections.rdma.cluster.plugins.module_utils._net.links import made_names
+from ansible_collections.rdma.cluster.plugins.module_utils._net.links import Vlan, made_names
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import read_networkd_link
 from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import applied_files, reloaded_files
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import (
@@ -74,10 +74,8 @@ def match_lines(rail: NetworkRail) -> str:
     return f"Name={rail.netdev}" if rail.link.is_made else _match(rail.nic)
 
 
-def render_netdev(rail: NetworkRail) -> str:
-    """Return the .netdev file of an interface that is made."""
-    vlan = rail.link.vlan
-    assert vlan is not None
+def render_netdev(rail: NetworkRail, vlan: Vlan) -> str:
+    """Return the .netdev file of a VLAN."""
     lines = [f"# Managed by rdma.cluster: {rail.name}.", "[NetDev]", f"Name={rail.netdev}", "Kind=vlan", "", "[VLAN]", f"Id={vlan.id}"]
     egress = " ".join(f"{priority}-{pcp}" for priority, pcp in vlan.egress.items())
     return "\n".join([*lines, *([f"EgressQOSMaps={egress}"] if egress else [])]) + "\n"
@@ -146,7 +144,7 @@ class NetworkdChange(Change):
         """Return the planned files of a rail."""
         children = child_files(rail.name, rail.ipoib) if rail.ipoib else []
         return [
-            *([ManagedFile(netdev_path(rail.name), render_netdev(rail))] if rail.link.is_made else []),
+            *([ManagedFile(netdev_path(rail.name), render_netdev(rail, rail.link.vlan))] if rail.link.vlan is not None else []),
             ManagedFile(path_of(rail.name), render(rail)),
             *(ManagedFile(f"{rail_network.NETWORKD_FOLDER}/{PREFIX}{name}", text) for name, text in children),
             *(nm_profiles.release_files(rail) if running.networkmanager else []),

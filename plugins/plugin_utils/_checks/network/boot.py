@@ -115,10 +115,9 @@ def _stage(host: str) -> str:
 
 
 def _verdict(host: str, rail: ResolvedRail, facts: Facts, manager: Manager) -> Verdict:
-    if rail.netdev is None:
-        return NOT_APPLICABLE, "no interface: see network.mtu", ""
-    if rail.netdev not in facts.netdevs:
-        return NOT_APPLICABLE, f"no interface {rail.netdev}: see network.vlan", ""
+    if rail.netdev is None or rail.netdev not in facts.netdevs:
+        missing = "no interface: see network.mtu" if rail.netdev is None else f"no interface {rail.netdev}: see network.vlan"
+        return NOT_APPLICABLE, missing, ""
     netdev, service = facts.netdevs[rail.netdev], (facts.units or {}).get(manager.unit)
     boot = netdev.profile if manager.backend == NM_BACKEND else netdev.boot
     if boot is None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail, VlanIntent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
-from ansible_collections.rdma.cluster.plugins.module_utils._net.links import VLANS, Vlan, egress_text, wanted_egress
+from ansible_collections.rdma.cluster.plugins.module_utils._net.links import VLANS, SeenVlan, Vlan, egress_text, wanted_egress
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import NO_NIC, Check, declare
@@ -49,14 +49,19 @@ def _vlan(host: str, rail: ResolvedRail, intent: VlanIntent, facts: Facts) -> Fi
     if facts.vlans is None:
         return finding(UNKNOWN, "the VLANs were not read", f"Run `cat {VLANS}/{name}` on {host} as root.")
     seen = facts.vlans.get(name)
-    if seen is None and name in (facts.interfaces or {}):
-        remedy = f"1. On {host}, see what it is: `ip -d link show {name}`. 2. Rename or remove it. 3. {stage}"
-        return finding(ERROR, f"{name} is another interface, not a VLAN", remedy)
-    if seen is None:
-        return finding(ERROR, f"no interface {name}", stage)
-    if (seen.parent, seen.id) != (planned.parent, planned.id):
-        remedy = f"1. On {host}, see what made it: `networkctl status {name}`. 2. Remove it there. 3. {stage}"
-        return finding(ERROR, f"{name} is VLAN {seen.id} on {seen.parent}", remedy)
-    if planned.pcp is not None and seen.egress != wanted_egress(planned):
-        return finding(ERROR, f"{name} has {egress_text(seen.egress)}", stage)
+    fault, steps = _fault(name, planned, seen, is_there=name in (facts.interfaces or {}))
+    if fault or seen is None:
+        return finding(ERROR, fault, f"{steps.format(host=host, name=name)} 3. {stage}" if steps else stage)
     return finding(OK, f"{name}" + (f", {egress_text(seen.egress)}" if seen.egress else ""))
+
+
+def _fault(name: str, planned: Vlan, seen: SeenVlan | None, *, is_there: bool) -> tuple[str, str]:
+    """What is wrong with a VLAN, "" if nothing is, and the steps before the network stage can correct it, "" if it needs none."""
+    if seen is None:
+        look = "1. On {host}, see what it is: `ip -d link show {name}`. 2. Rename or remove it."
+        return (f"{name} is another interface, not a VLAN", look) if is_there else (f"no interface {name}", "")
+    if (seen.parent, seen.id) != (planned.parent, planned.id):
+        look = "1. On {host}, see what made it: `networkctl status {name}`. 2. Remove it there."
+        return f"{name} is VLAN {seen.id} on {seen.parent}", look
+    differs = planned.pcp is not None and seen.egress != wanted_egress(planned)
+    return (f"{name} has {egress_text(seen.egress)}" if differs else ""), ""

@@ -43,8 +43,7 @@ ens1.100  VID: 100\t REORDER_HDR: 1  dev->priv_flags: 1021
        total bytes transmitted         1086
 Device: ens1
 INGRESS priority mappings: 0:0  1:0  2:0  3:0  4:0  5:0  6:0 7:0
- EGRESS priority mappings: 0:3 2:3 4:0 
-"""
+ EGRESS priority mappings: 0:3 2:3 4:0 \n"""
 VLAN = Link(vlan=Vlan("ens1", 100))
 MARKED = Link(vlan=Vlan("ens1", 100, 3))
 LINK_SHOW = ["ip", "-j", "-d", "link", "show", "dev", "ens1.100"]
@@ -143,7 +142,7 @@ def test_a_wrong_priority_and_a_link_that_is_down_are_corrected() -> None:
 
 @pytest.mark.parametrize("other", [{"link": "ens2"}, {"linkinfo": {"info_kind": "macvlan"}}, {"linkinfo": {}}])
 def test_another_interface_of_that_name_is_refused(other: dict[str, Any]) -> None:
-    with pytest.raises(ApplyError, match="ens1.100 exists, but it is not VLAN 100 on ens1"):
+    with pytest.raises(ApplyError, match=r"ens1\.100 exists, but it is not VLAN 100 on ens1"):
         link_steps("ens1.100", VLAN, FakeRunner([shows(**other)]), planned="")
 
 

@@ -178,7 +178,7 @@ def test_the_files_of_netplan() -> None:
 
 
 def test_netplan_has_no_priorities_of_tags() -> None:
-    with pytest.raises(ApplyError, match="rail0.vlan: netplan cannot set the priority in the tag of a VLAN. Remove pcp"):
+    with pytest.raises(ApplyError, match=r"rail0\.vlan: netplan cannot set the priority in the tag of a VLAN\. Remove pcp"):
         netplan.render(make_rails([MARKED])[1])
 
 
@@ -223,7 +223,7 @@ def test_a_second_run_changes_nothing(folder: Path, sys: SysRoot) -> None:
 def test_check_mode_shows_the_vlan_and_touches_nothing(folder: Path, sys: SysRoot) -> None:
     nic = address("ens1", mtu=1500)
     result = run([UNITS, nic, NO_ADDRESS, nic, NO_LINK, NO_ADDRESS, IDLE], SHORT, sys, check_mode=True)
-    assert [name for name in result.live] == ["ens1", "ens1.100"]
+    assert list(result.live) == ["ens1", "ens1.100"]
     assert result.live["ens1"] == [("MTU 1500 bytes", "MTU 9000 bytes")]
     assert list(folder.iterdir()) == []
 
