@@ -73,6 +73,9 @@ options:
         description: The header field that switches and NICs trust.
         type: str
         choices: [dscp, pcp]
+      service_level:
+        description: The PCP of the VLANs of the rails.
+        type: int
       rails_apart:
         description: Whether the rails are separate networks.
         type: bool
@@ -176,6 +179,7 @@ PLAN = {
     "leave_out": {"type": "dict", "default": {}},
     "traffic_class": {"type": "int"},
     "trust": {"type": "str", "choices": ["dscp", "pcp"]},
+    "service_level": {"type": "int"},
     "rails_apart": {"type": "bool"},
     "gpudirect": {"type": "str", "choices": ["dmabuf", "peermem", "none"]},
     "asked_for": {"type": "list", "elements": "str", "default": []},

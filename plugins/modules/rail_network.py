@@ -26,6 +26,8 @@ description:
     interface for a moment. The module does not start NetworkManager.
   - netplan renders a copy of the host's files. If netplan refuses one of them, the module names the file and the line, and writes nothing.
     The module never runs C(netplan apply).
+  - Creates the VLAN interface of a rail, and removes it if the rail no longer has it. It does not remove one that has an address which no
+    file of the collection gave it.
   - Removes its own files of rails that are no longer O(planned).
 author:
   - the rdma.cluster authors (@rdma-cluster)
@@ -99,6 +101,21 @@ options:
       mtu_bytes:
         description: MTU of the interface in bytes. Without it, the interface keeps its MTU.
         type: int
+      vlan:
+        description: The VLAN that carries the address of the rail. O(rails[].netdev) then gets the MTU, and no address.
+        type: dict
+        suboptions:
+          interface:
+            description: The name of the VLAN's interface.
+            type: str
+            required: true
+          id:
+            description: The number of the VLAN.
+            type: int
+            required: true
+          pcp:
+            description: The priority in the tag of all frames of the VLAN. Without it, the priority is not changed.
+            type: int
       ipoib:
         description: Settings of IP over InfiniBand, if it is more than an address on the default partition.
         type: dict
@@ -207,7 +224,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.command import 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NO_SESSION, make_rail
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_links import make_rails
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NO_SESSION
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session
 
 CHILD_SPEC = {
@@ -229,6 +247,14 @@ RAIL_SPEC = {
     "gateway": {"type": "str"},
     "routes": {"type": "list", "elements": "str", "default": []},
     "mtu_bytes": {"type": "int"},
+    "vlan": {
+        "type": "dict",
+        "options": {
+            "interface": {"type": "str", "required": True},
+            "id": {"type": "int", "required": True},
+            "pcp": {"type": "int"},
+        },
+    },
     "ipoib": {
         "type": "dict",
         "options": {
@@ -253,7 +279,7 @@ def main() -> None:
     given = module.params["session"]
     session = NO_SESSION if given is None else Session(given["address"], given["netdev"])
     try:
-        rails = [make_rail(rail) for rail in module.params["rails"]]
+        rails = make_rails(module.params["rails"])
         result = choice.ensure(
             module.params["manager"], rails, module.params["planned"],
             runner=SubprocessRunner(), sys=SysRoot(), check_mode=module.check_mode,

@@ -375,6 +375,24 @@ ansible_facts:
               elements: str
               returned: success
               sample: ["2001:db8:100::1/64"]
+        vlans:
+          description: The VLAN interfaces by name. V(null) if they may not be read.
+          type: dict
+          returned: success
+          contains:
+            parent:
+              description: The interface that carries the frames of the VLAN.
+              type: str
+              returned: success
+              sample: ens1
+            id:
+              description: The number of the VLAN.
+              type: int
+              returned: success
+            egress:
+              description: Priority of a packet inside the kernel → PCP in its tag, without those that have PCP 0.
+              type: dict
+              returned: success
         qos:
           description: RoCE quality of service of each interface with a RoCE port; for a bond, of its members. V(null) for a captured tree.
           type: dict

@@ -20,6 +20,13 @@ class Ipoib(TypedDict):
     children: dict[str, IpoibChild]
 
 
+class VlanIntent(TypedDict):
+    """The key `vlan` of a rail."""
+
+    id: int
+    pcp: int | None
+
+
 class Rail(TypedDict):
     name: str
     nic: dict[str, str]
@@ -34,6 +41,7 @@ class Rail(TypedDict):
     mtu_bytes: int | None
     soft: bool
     ipoib: Ipoib | None
+    vlan: VlanIntent | None
 
 
 class ManagerQos(TypedDict):

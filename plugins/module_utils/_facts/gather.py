@@ -56,8 +56,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import E
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool_ioctl import IoctlPort
 from ansible_collections.rdma.cluster.plugins.module_utils._net.firewall import Firewall, read_firewall
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import IpAddresses
+from ansible_collections.rdma.cluster.plugins.module_utils._net.links import SeenVlan, read_vlans
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import read_backend
-from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Interface, Netdev, read_interfaces, read_netdevs
+from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Interface, Netdev, read_interfaces, read_netdev, read_netdevs
 from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import Planes, read_planes
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import Routing, read_routing
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session, read_session
@@ -104,7 +105,8 @@ EVERYTHING = Asked()
 class Facts:
     """The whole tree. subset: what was read; None for parts that were not. nics: network cards without an RDMA device, by PCI address.
 
-    interfaces: all of them, also bonds, VLANs and bridges, which are not NICs and not in netdevs.
+    interfaces: all of them, also bonds, VLANs and bridges, which are not NICs. Of these, netdevs has the VLANs on NICs, and what RDMA uses.
+    vlans: the VLAN interfaces; None if they may not be read.
     files: those of the collection, path → sha256 and mode; for nccl.conf also our block and the variables that lines of others set.
     nccl_files: NCCL's variables in each file that has any.
     firmware: of each card, by PCI address, the requested settings.
@@ -148,6 +150,7 @@ class Facts:
     network_backend: str | None = None
     routing: Routing | None = None
     firewall: Firewall | None = None
+    vlans: dict[str, SeenVlan] | None = None
 
 
 def parse_subset(words: Sequence[str]) -> frozenset[str]:
@@ -175,7 +178,9 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
     pci = PciReader(sys)
     netdevs = read_netdevs(sys)
     devices = read_devices(sys, netdevs, pci, counters="counters" in asked.subset)
+    vlans = read_vlans(sys)
     netdevs = add_named(sys, netdevs, devices)
+    netdevs.update({name: read_netdev(sys, name) for name, vlan in (vlans or {}).items() if vlan.parent in netdevs and name not in netdevs})
     addresses = {}
     if runner is not None and asked.subset & {"netdevs", "host"}:
         addresses = read_addresses(runner)
@@ -184,7 +189,7 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
         devices = add_active_mtu(runner, devices)
     if runner is not None and "optics" in asked.subset:
         devices = add_optics(runner, devices)
-    parts: dict[str, Any] = {"nodes": read_nodes(sys) if runner is not None else None}
+    parts: dict[str, Any] = {"nodes": read_nodes(sys) if runner is not None else None, "vlans": vlans}
     if runner is not None and "qos" in asked.subset:
         parts["qos"] = read_all_qos(sys, runner, netdevs, devices)
     if runner is not None and asked.firmware:
@@ -198,7 +203,7 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
     if "host" in asked.subset:
         planned = [unit_of(name) for name in roce_interfaces(netdevs, devices)] if "qos" in asked.subset else []
         units = sorted({*planned, *enabled_instances(sys, TEMPLATE), *enabled_instances(sys, PTP_TEMPLATE)})
-        parts.update(_host(sys, runner, asked, addresses, families=families_of(devices, addresses), units=units))
+        parts.update(_host(sys, runner, asked, addresses, families=families_of(devices, addresses, vlans), units=units))
     subset = asked.subset - (LIVE if runner is None else frozenset())
     nics = read_nics(sys, pci, {device.pci.address for device in devices.values() if device.pci is not None})
     return Facts(SCHEMA, sorted(subset), devices, netdevs, read_interfaces(sys, addresses), read_boot(sys), nics, **parts)
@@ -231,10 +236,13 @@ def _gpus(sys: SysRoot, pci: PciReader, devices: Mapping[str, Device], runner: R
     }
 
 
-def families_of(devices: Mapping[str, Device], addresses: Mapping[str, IpAddresses]) -> tuple[int, ...]:
-    """Return the families whose rules and routes are read: IPv6 only where the interface of an RDMA port has such an address."""
+def families_of(
+    devices: Mapping[str, Device], addresses: Mapping[str, IpAddresses], vlans: Mapping[str, SeenVlan] | None = None
+) -> tuple[int, ...]:
+    """Return the families whose rules and routes are read: IPv6 only where the interface of an RDMA port, or a VLAN on it, has one."""
     netdevs = {gid.netdev for device in devices.values() for port in device.ports.values() for gid in port.gids}
     netdevs |= {port.netdev for device in devices.values() for port in device.ports.values()}
+    netdevs |= {name for name, vlan in (vlans or {}).items() if vlan.parent in netdevs}
     return (4, 6) if any(name in netdevs and (each.ipv6 or each.dad_failed) for name, each in addresses.items()) else (4,)
 
 

@@ -37,12 +37,12 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import (
 from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp import ClockProgram, Ptp, read_programs, read_ptp
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import BootValue, boot_values, live_values
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import parse_nccl_conf
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.nm_boot import read_boot_profiles
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import Ethtool, EthtoolPort, read_ethtool
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import IpAddresses, read_ip_addresses
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import read_managers
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev, read_netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import read_boot_networks
-from ansible_collections.rdma.cluster.plugins.module_utils._net.nm_boot import read_boot_profiles
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device
 
 UFW, UFW_CONF, UFW_ENABLED = "ufw.service", "/etc/ufw/ufw.conf", re.compile(r"^\s*ENABLED=[\"']?yes", re.MULTILINE | re.IGNORECASE)

@@ -94,8 +94,8 @@ def is_child_of(name: str, rails: Sequence[str]) -> bool:
 
 
 def netdev_of(change: FileChange) -> str | None:
-    """Return the interface that a removed .netdev file had created."""
-    if not change.path.endswith(".netdev"):
+    """Return the interface of IP over InfiniBand that a removed .netdev file had created."""
+    if not change.path.endswith(".netdev") or "Kind=ipoib" not in (change.before or ""):
         return None
     return next((line.split("=", 1)[1] for line in (change.before or "").splitlines() if line.startswith("Name=")), None)
 

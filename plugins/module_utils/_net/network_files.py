@@ -24,6 +24,9 @@ SUFFIX, NETDEV_SUFFIX = ".network", ".netdev"
 TYPES = {1: "ether", 32: "infiniband"}
 #: Keys of [Match] that never match a network card with a device below it: only virtual and wireless interfaces have them.
 VIRTUAL = frozenset({"Kind", "WLANInterfaceType", "SSID", "BSSID"})
+#: Kinds of interfaces without a device below them, and the keys of [Match] for what they do not have.
+MADE = ("vlan",)
+NOT_MADE = frozenset({"Path", "PermanentMACAddress"})
 #: Settings that prevent systemd-networkd from bringing a rail up with its address; key → the values that do not.
 OTHERS = {
     ("Link", "Unmanaged"): ("no", "false", "0", "off", ""),
@@ -85,13 +88,17 @@ class NetworkFile:
 
 @dataclass(frozen=True)
 class Card:
-    """The properties of an interface that [Match] compares. id_path: udev's; None for unknown ones."""
+    """The properties of an interface that [Match] compares. id_path: udev's; None for unknown ones.
+
+    kind: "vlan" for a VLAN interface, as the kernel's DEVTYPE says.
+    """
 
     name: str
     mac: str | None = None
     type: int | None = None
     driver: str | None = None
     id_path: str | None = None
+    kind: str | None = None
 
 
 def parse_network_settings(text: str, path: str) -> list[Setting]:
@@ -161,6 +168,7 @@ def read_card(sys: SysRoot, name: str) -> Card:
         type=int(number) if number and number.isdecimal() else None,
         driver=driver.rsplit("/", maxsplit=1)[-1] if driver is not None else None,
         id_path=next((line.partition("=")[2] for line in udev if line.startswith("E:ID_PATH=")), None),
+        kind=next((kind for kind in MADE if f"DEVTYPE={kind}" in (sys.read(f"{base}/uevent") or "").split("\n")), None),
     )
 
 
@@ -248,7 +256,7 @@ def _matches(key: str, values: Sequence[str], card: Card) -> bool | None:
     inverted = values[0].startswith("!")
     patterns = [values[0][1:], *values[1:]] if inverted else list(values)
     has_device = card.driver is not None
-    if key in VIRTUAL and has_device:
+    if (key in VIRTUAL and has_device) or (key in NOT_MADE and card.kind is not None):
         return inverted
     seen = {
         "Name": card.name,
@@ -256,7 +264,8 @@ def _matches(key: str, values: Sequence[str], card: Card) -> bool | None:
         "PermanentMACAddress": card.mac,
         "Path": card.id_path,
         "Driver": card.driver,
-        "Type": TYPES.get(card.type or 0) if has_device else None,
+        "Type": TYPES.get(card.type or 0) if has_device else card.kind,
+        "Kind": card.kind,
     }.get(key)
     if seen is None:
         return None

@@ -35,6 +35,16 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import 
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Load, host_users, rail_users, read_load
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ipv4_of, ipv6_of, is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import SUFFIXES, Ipoib, from_options, is_child_of, netdev_of
+from ansible_collections.rdma.cluster.plugins.module_utils._net.links import (
+    MAKES,
+    NO_LINK,
+    Link,
+    interface_below,
+    link_steps,
+    made_names,
+    read_vlans,
+    removal_steps,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import RailRouting, Routing, rail_steps, read_routing
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import (
     RECONFIGURES,
@@ -109,7 +119,8 @@ class NetworkRail:
     mtu_bytes: None keeps the interface's MTU. Without address, MTU and ipoib nothing is configured, and the rail has no file.
 
     device, port: its RDMA port, used to find its users; None for a rail without one. mac: the hardware address of its interface, None if
-    unknown. link_layer: "roce" or "infiniband". table, gateway, routes: as in RailRouting.
+    unknown. link_layer: "roce" or "infiniband". table, gateway, routes: as in RailRouting. link: see `rail_links.make_rails`, which makes
+    two of these for a rail on a VLAN.
     """
 
     name: str
@@ -126,6 +137,7 @@ class NetworkRail:
     gateway: str | None = None
     routes: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
+    link: Link = NO_LINK
 
     @property
     def planned(self) -> list[str]:
@@ -143,7 +155,7 @@ class NetworkRail:
     @property
     def is_configured(self) -> bool:
         """Whether anything is planned for its interface."""
-        return self.address is not None or self.mtu_bytes is not None or self.ipoib is not None
+        return self.address is not None or self.mtu_bytes is not None or self.ipoib is not None or self.link != NO_LINK
 
     @property
     def is_infiniband(self) -> bool:
@@ -224,9 +236,14 @@ def make_rail(given: Mapping[str, Any]) -> NetworkRail:
     return NetworkRail(**{**given, "ipoib": from_options(given["netdev"], given.get("ipoib"))})
 
 
+def rail_of(owner: str) -> str:
+    """Return the rail of an owner: "rail0.vlan" → "rail0"."""
+    return owner.partition(".")[0]
+
+
 def is_of(owner: str, names: Sequence[str]) -> bool:
-    """Return whether a file with this owner belongs to one of these rails."""
-    return owner in names or is_child_of(f"{owner}.network", names)
+    """Return whether a file with this owner belongs to one of these rails. That of a rail's VLAN, "rail0.vlan", belongs to the rail."""
+    return owner in names or rail_of(owner) in names or is_child_of(f"{owner}.network", names)
 
 
 class Change(ABC):
@@ -245,7 +262,9 @@ class Change(ABC):
     ) -> None:
         self.rails, self.planned, self.runner, self.sys, self.allowed = rails, planned, runner, sys, allowed
         self.session, self.check_mode = session, check_mode
+        #: The rails, by their own names.
         self.carries_session: set[str] = set()
+        self._vlans = read_vlans(sys)
         self.withheld: list[Withheld] = []
         #: Rail → the addresses of others on its interface, which stay.
         self.keeps: dict[str, tuple[str, ...]] = {}
@@ -253,6 +272,10 @@ class Change(ABC):
         self._routes = False
         #: The rails whose changes are withheld.
         self.held: set[str] = set()
+        #: Of these, the rails that get or lose an interface.
+        self.frozen: set[str] = set()
+        #: Owner → the text of our files for it before the change.
+        self.former_text: dict[str, str] = {}
 
     @staticmethod
     @abstractmethod
@@ -302,12 +325,17 @@ class Change(ABC):
         if refusal:
             raise ApplyError(refusal)
         present = [str(path) for start, suffixes in places() for suffix in suffixes for path in _glob(start, suffix)]
+        for path in present:
+            owner = owner_of(path)
+            self.former_text[owner] = self.former_text.get(owner, "") + read_text(path)
         self._routes = any(rail.routing.planned for rail in self.rails) or any(_TABLE.search(read_text(path)) for path in present)
         targets = {rail.name: self._target(rail, present) for rail in self.rails}
         self._check_client()
         todo = {rail.name: self._steps(rail, targets[rail.name]) for rail in self.rails}
-        self.held = {rail.name for rail in self.rails if self._is_held(rail, todo[rail.name])}
+        held = {rail_of(rail.name) for rail in self.rails if self._is_held(rail, todo[rail.name])}
+        self.held = {rail.name for rail in self.rails if rail_of(rail.name) in held}
         wanted = self._wanted(self.files(self.rails, present, self.planned, running_of(units)))
+        self.frozen = {rail_of(name) for name in self.held if any(step.argv[:3] in MAKES for step in todo[name])}
         self.validate(wanted)
         changes = ensure_files(wanted, check_mode=self.check_mode)
         pending = Path(PENDING).exists()
@@ -323,6 +351,7 @@ class Change(ABC):
                 Path(PENDING).unlink(missing_ok=True)
             for name in [name for change in changes if change.after is None and (name := netdev_of(change))]:
                 _delete(name, self.runner)
+            self._remove_links(changes)
             for rail in self.rails:
                 if allowed[rail.name] or loading.loads:
                     self._apply(rail, targets[rail.name], loading)
@@ -330,7 +359,7 @@ class Change(ABC):
 
     def users(self, rail: NetworkRail | None) -> str:
         """Return the current users of a rail, or of the whole host; read once. Our own session counts even if changes are allowed."""
-        if rail is not None and rail.name in self.carries_session:
+        if rail is not None and rail_of(rail.name) in self.carries_session:
             return SESSION
         if self.allowed:
             return ""
@@ -340,7 +369,7 @@ class Change(ABC):
 
     def puts_off(self, affected: Sequence[NetworkRail], verb: str) -> bool:
         """Return whether loading the files of these rails must wait, because they are in use; record it."""
-        users = {rail.netdev: (rail.name, who) for rail in affected if (who := self.users(rail))}
+        users = {rail.netdev: (rail_of(rail.name), who) for rail in affected if (who := self.users(rail))}
         self.withheld += [Withheld(name, netdev, verb, who) for netdev, (name, who) in users.items()]
         return bool(users)
 
@@ -348,18 +377,42 @@ class Change(ABC):
         """Return the target with the interface's other addresses: those from our files are removed, those of others stay."""
         former = [text for path in present if owner_of(path) == rail.name for text in _ADDRESS.findall(read_text(path))]
         target = Target(rail.netdev, rail.mtu_bytes, rail.address, former=frozenset(former), further=rail.addresses)
-        there = _shown(target, rail.name, self.runner)[1]
-        is_below = self.session.netdev is not None and self.session.netdev.partition(".")[0] == rail.netdev
+        there = _shown(rail, target, self.runner)[1]
+        is_below = self.session.netdev is not None and interface_below(self.session.netdev, self._vlans) == rail.netdev
         if is_below or self.session.netdev == rail.netdev or _has_address(there, self.session):
-            self.carries_session.add(rail.name)
+            self.carries_session.add(rail_of(rail.name))
         kept = keeping(target, there)
         self.keeps[rail.name] = kept.keep
         return kept
 
     def _steps(self, rail: NetworkRail, target: Target) -> list[Step]:
-        mtu_bytes, there = _shown(target, rail.name, self.runner)
+        links = self._link_steps(rail)
+        mtu_bytes, there = _shown(rail, target, self.runner)
+        if mtu_bytes is None:
+            # What is still missing on a new interface is read when it exists.
+            return [*links, *self.profile_steps(rail)]
         routing = self._routing_steps(rail, target, there) if self._routes else []
-        return [*steps(target, mtu_bytes, there), *routing, *self.profile_steps(rail)]
+        return [*links, *steps(target, mtu_bytes, there), *routing, *self.profile_steps(rail)]
+
+    def _link_steps(self, rail: NetworkRail) -> list[Step]:
+        """Return the steps that remove interfaces which the rail no longer has, and create or correct the one that it has."""
+        text = "".join(each for owner, each in self.former_text.items() if rail_of(owner) == rail.name)
+        planned = {each.netdev for each in self.rails}
+        former = [name for name in made_names(text) if name not in planned]
+        removals, stay = removal_steps(former, _ADDRESS.findall(text), self.runner)
+        for name, others in stay.items():
+            withheld = Withheld(rail_of(rail.name), name, f"removal of {name}", f"{', '.join(others)}, which no file of ours has")
+            self.withheld += [] if withheld in self.withheld else [withheld]
+        later = [*([f"MTU {rail.mtu_bytes} bytes"] if rail.mtu_bytes else []), *(f"address {text}" for text in rail.planned)]
+        return [*removals, *link_steps(rail.netdev, rail.link, self.runner, planned="".join(f", {each}" for each in later))]
+
+    def _remove_links(self, changes: Sequence[FileChange]) -> None:
+        """Delete the interfaces that our removed files had made, unless other rails have them, or others gave them addresses."""
+        planned = {rail.netdev for rail in self.rails}
+        for change in changes:
+            names = [name for name in made_names(change.before or "") if name not in planned] if change.after is None else []
+            for step in removal_steps(names, _ADDRESS.findall(self.former_text.get(owner_of(change.path), "")), self.runner)[0]:
+                self._take(step)
 
     def _routing_steps(self, rail: NetworkRail, target: Target, there: Sequence[str]) -> list[Step]:
         seen: Routing | None = read_routing(self.runner, (4, 6) if target.has_ipv6 else (4,))
@@ -372,7 +425,7 @@ class Change(ABC):
         client = read_client(self.sys) if self.session.address is not None else None
         wrong = [(rail, route) for rail in self.rails for route in rail.routes if client is not None and is_within(client, route)]
         for rail, route in wrong:
-            if rail.name not in self.carries_session:
+            if rail_of(rail.name) not in self.carries_session:
                 raise ApplyError(
                     f"{rail.name}: routes has {route}, which contains {client}, from where our SSH session comes: its answers would leave "
                     f"through {rail.netdev}. 1. In rdma_rails, give {rail.name} narrower routes. 2. Run the network stage again."
@@ -382,7 +435,7 @@ class Change(ABC):
         harmful = [step.words for step in todo if step.harm]
         users = self.users(rail) if harmful else ""
         if users:
-            self.withheld.append(Withheld(rail.name, rail.netdev, "; ".join(harmful), users))
+            self.withheld.append(Withheld(rail_of(rail.name), rail.netdev, "; ".join(harmful), users))
         return bool(users)
 
     def _wanted(self, every: Sequence[ManagedFile]) -> list[ManagedFile]:
@@ -401,10 +454,19 @@ class Change(ABC):
             names = [rail.name for rail in self.rails if rail.name in owners] or ["rails that are no longer planned"]
             self.withheld.append(Withheld(", ".join(names), None, change, users))
             kept |= set(gone) | {file.path for file in every if owner_of(file.path) in owners}
+            # A rail that keeps its VLAN keeps its address there.
+            linked = {rail_of(owner) for owner in owners if made_names(self.former_text.get(owner, ""))}
+            kept |= {file.path for file in every if rail_of(owner_of(file.path)) in linked}
+            self.held |= {rail.name for rail in self.rails if rail_of(rail.name) in linked}
         return [file for file in every if file.path not in kept]
 
     def _is_allowed(self, rail: str, step: Step, loading: Loading) -> bool:
-        """Return whether a step may be taken now. What reconfigures an interface needs files that are loaded."""
+        """Return whether a step may be taken now. What reconfigures an interface needs files that are loaded.
+
+        A rail in use that gets or loses an interface keeps all that it has, since its files do not change either.
+        """
+        if rail_of(rail) in self.frozen:
+            return False
         return not step.harm or (rail not in self.held and not (loading.put_off and step.harm == RECONFIGURES))
 
     def _apply(self, rail: NetworkRail, target: Target, loading: Loading) -> None:
@@ -477,11 +539,16 @@ def _delete(name: str, runner: Runner) -> None:
         run_checked(runner, "ip", "link", "delete", "dev", name)
 
 
-def _shown(target: Target, name: str, runner: Runner) -> tuple[int | None, list[str]]:
-    """Return the current MTU and addresses of a rail's interface; those of IPv6 only where the rail has or had one."""
+def _shown(rail: NetworkRail, target: Target, runner: Runner) -> tuple[int | None, list[str]]:
+    """Return the current MTU and addresses of a rail's interface; those of IPv6 only where the rail has or had one.
+
+    (None, []) for an interface that has still to be made.
+    """
     done = runner.run(["ip", "-j", "address", "show", "dev", target.netdev])
+    if done.rc and rail.link.is_made:
+        return None, []
     if done.rc:
-        raise ApplyError(f"There is no interface {target.netdev} for {name}: {done.stderr.strip()}")
+        raise ApplyError(f"There is no interface {target.netdev} for {rail.name}: {done.stderr.strip()}")
     shown = json.loads(done.stdout)[0]
     ipv6 = ipv6_of(shown["addr_info"], state="static") if target.has_ipv6 else []
     return shown["mtu"], [*ipv4_of(shown["addr_info"]), *ipv6]

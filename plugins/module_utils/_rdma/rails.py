@@ -12,6 +12,7 @@ from typing import Protocol
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import nearest
+from ansible_collections.rdma.cluster.plugins.module_utils._net.links import SeenVlan, find_vlan, vlan_name
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port, port_guid
 
@@ -32,16 +33,24 @@ class Found(Protocol):
     @property
     def devices(self) -> Mapping[str, Device]: ...
 
+    @property
+    def vlans(self) -> Mapping[str, SeenVlan] | None: ...
+
 
 @dataclass(frozen=True)
 class ResolvedRail:
-    """A planned rail and what was found for it; None if it was not found."""
+    """A planned rail and what was found for it; None if it was not found.
+
+    netdev: the interface of the NIC, which has its link settings. interface: the one that carries the rail's address, with its MTU, routes
+    and rules. Both are the same unless the rail is on a VLAN; that interface may not exist yet: see `address_netdev`.
+    """
 
     index: int
     rail: Rail
     netdev: str | None
     device: str | None
     port: str | None
+    interface: str | None = None
 
     @property
     def name(self) -> str:
@@ -55,7 +64,8 @@ class ResolvedRail:
     @property
     def subject(self) -> str:
         """The rail in plain words."""
-        where = [self.name, self.nic, *([self.netdev] if self.netdev else [])]
+        names = dict.fromkeys((self.netdev, self.interface))
+        where = [self.name, self.nic, *(name for name in names if name)]
         return f"rail {self.index} ({', '.join(where)})"
 
 
@@ -80,15 +90,31 @@ def soft_device_name(rail: Rail) -> str:
 
 def resolve(rails: Sequence[Rail], facts: Found | None) -> list[ResolvedRail]:
     """Return each planned rail, in the plan's order, with its interface and its RDMA device. facts: None if the host is unknown."""
-    netdevs, devices = ({}, {}) if facts is None else (facts.netdevs, facts.devices)
-    return [_resolve(index, rail, netdevs, devices) for index, rail in enumerate(rails)]
+    netdevs, devices, vlans = ({}, {}, None) if facts is None else (facts.netdevs, facts.devices, facts.vlans)
+    nics = {name: netdev for name, netdev in netdevs.items() if name not in (vlans or ())}
+    return [_resolve(index, rail, nics, devices, vlans) for index, rail in enumerate(rails)]
 
 
-def _resolve(index: int, rail: Rail, netdevs: Mapping[str, Netdev], devices: Mapping[str, Device]) -> ResolvedRail:
+def _resolve(
+    index: int, rail: Rail, nics: Mapping[str, Netdev], devices: Mapping[str, Device], vlans: Mapping[str, SeenVlan] | None
+) -> ResolvedRail:
     if "guid" in rail["nic"]:
-        return _resolve_guid(index, rail, netdevs, devices)
-    netdev = find_netdev(rail["nic"], netdevs)
-    return ResolvedRail(index, rail, netdev, *_find_port(rail, netdev, devices))
+        return _resolve_guid(index, rail, nics, devices)
+    netdev = find_netdev(rail["nic"], nics)
+    return ResolvedRail(index, rail, netdev, *_find_port(rail, netdev, devices), _interface(rail, netdev, vlans))
+
+
+def _interface(rail: Rail, netdev: str | None, vlans: Mapping[str, SeenVlan] | None) -> str | None:
+    """Return the interface that carries a rail's address: the NIC's own, or the one of its VLAN, which has its name if it is missing."""
+    vlan = rail.get("vlan")
+    if netdev is None or vlan is None:
+        return netdev
+    return find_vlan(netdev, vlan["id"], vlans) or vlan_name(netdev, str(rail["name"]), vlan["id"])
+
+
+def address_netdev(rail: ResolvedRail, facts: Found) -> Netdev | None:
+    """Return the interface that carries a rail's address; None if it is missing, as that of a VLAN before the network stage."""
+    return facts.netdevs.get(rail.interface or "")
 
 
 def _resolve_guid(index: int, rail: Rail, netdevs: Mapping[str, Netdev], devices: Mapping[str, Device]) -> ResolvedRail:
@@ -97,8 +123,9 @@ def _resolve_guid(index: int, rail: Rail, netdevs: Mapping[str, Netdev], devices
     if len(found) != 1:
         return ResolvedRail(index, rail, None, None, None)
     name, number = found[0]
-    netdev = devices[name].ports[number].netdev
-    return ResolvedRail(index, rail, netdev if netdev in netdevs else None, name, number)
+    seen = devices[name].ports[number].netdev
+    netdev = seen if seen in netdevs else None
+    return ResolvedRail(index, rail, netdev, name, number, netdev)
 
 
 def guid_ports(guid: str, devices: Mapping[str, Device]) -> list[tuple[str, str]]:

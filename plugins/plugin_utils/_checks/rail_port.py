@@ -16,7 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import E
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciFunction, PciHop
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, ResolvedRail, address_netdev, resolve
 
 NO_DEVICE = "no RDMA device, so no port to check: see link.state"
 WRONG_KIND = "the port has the wrong link layer: see link.layer"
@@ -28,7 +28,7 @@ NOT_UP = "the port is not up: see link.state"
 class RailPort:
     """A rail of a host with the facts of its device, port and interface; each is None if missing.
 
-    stage: the stage whose gate runs the check; card: its PCI function while it has no RDMA device.
+    stage: the stage whose gate runs the check; card: its PCI function while it has no RDMA device; carries: the interface with its address.
     """
 
     stage: str
@@ -38,6 +38,7 @@ class RailPort:
     port: Port | None
     netdev: Netdev | None
     card: PciFunction | None
+    carries: Netdev | None = None
 
     @property
     def name(self) -> str:
@@ -169,4 +170,4 @@ def rail_port(stage: str, host: str, rail: ResolvedRail, facts: Facts) -> RailPo
     port = device.ports[rail.port] if device is not None and rail.port is not None else None
     netdev = facts.netdevs[rail.netdev] if rail.netdev is not None else None
     address = rail.rail["nic"].get("pci") or (netdev.pci if netdev else None)
-    return RailPort(stage, host, rail, device, port, netdev, facts.nics.get(address or ""))
+    return RailPort(stage, host, rail, device, port, netdev, facts.nics.get(address or ""), address_netdev(rail, facts))

@@ -25,6 +25,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack_removal
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.swap import unload_order
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
+from ansible_collections.rdma.cluster.plugins.module_utils._net.links import interface_below
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.nics import OFED_DRIVERS, module_of
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
@@ -141,7 +142,7 @@ def _session_netdev(facts: Facts) -> str | None:
 
 def _below_session(facts: Facts) -> list[str]:
     netdevs, name = facts.netdevs, _session_netdev(facts) or ""
-    base = name if name in netdevs else name.partition(".")[0]
+    base = name if name in netdevs and name not in (facts.vlans or {}) else interface_below(name, facts.vlans)
     return [base] if base in netdevs else [each for each, netdev in netdevs.items() if netdev.master in (base, name)]
 
 
@@ -155,13 +156,13 @@ def _others(intent: Intent, facts: Facts, swapped: Collection[str]) -> Iterator[
     known = {*_below_session(facts), *(rail.netdev for rail in resolve(intent.get("rails") or [], facts))}
     for name, netdev in facts.netdevs.items():
         if name not in known and _driver(netdev) in swapped and netdev.admin_up is not False:
-            yield from _carried(name, netdev, facts.netdevs)
+            yield from _carried(name, netdev, facts)
 
 
-def _carried(name: str, netdev: Netdev, netdevs: Mapping[str, Netdev]) -> Iterator[str]:
+def _carried(name: str, netdev: Netdev, facts: Facts) -> Iterator[str]:
     """Yield the use of one interface. A bond or bridge is in the facts only if it is read."""
-    what, master = f"{name} ({_driver(netdev)})", netdev.master
-    above = [other for other in netdevs if other == master or other.startswith(f"{name}.")]
+    what, master, netdevs = f"{name} ({_driver(netdev)})", netdev.master, facts.netdevs
+    above = [other for other in netdevs if other == master or (other != name and interface_below(other, facts.vlans) == name)]
     addresses = [each.partition("/")[0] for other in (name, *above) for each in netdevs[other].addresses or ()]
     if addresses:
         yield f"{what} carries {', '.join(addresses)}: storage or other services may use it"

@@ -105,7 +105,7 @@ def _lanes(port: Port, rate_gbps: float) -> str:
 
 def _mtu(port: RailPort) -> Item:
     planned, rdma = port.rail.rail["mtu_bytes"], port.port.active_mtu_bytes if port.port else None
-    mtu = port.netdev.mtu_bytes if port.netdev else None
+    mtu = port.carries.mtu_bytes if port.carries else None
     words = [] if port.rail.netdev is None else [f"{mtu} bytes" if mtu else NOT_READ]
     differs = bool(mtu) and mtu_differs(planned, mtu)
     if differs:
@@ -115,7 +115,7 @@ def _mtu(port: RailPort) -> Item:
 
 
 def _address(port: RailPort) -> Item:
-    planned, there = rail_addresses(port.rail.rail), port.netdev.addresses if port.netdev else None
+    planned, there = rail_addresses(port.rail.rail), port.carries.addresses if port.carries else None
     words = [" and ".join(planned) or "no address planned"]
     lacking = missing_addresses(planned, there) if there is not None else []
     missing = bool(lacking)

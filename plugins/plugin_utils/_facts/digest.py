@@ -42,9 +42,16 @@ def digest(facts: Mapping[str, Any]) -> dict[str, Any]:
         "load": facts.get("load") and _kept(facts["load"], LOAD),
         "devices": {name: _device(device) for name, device in facts["devices"].items()},
         "netdevs": {name: _kept(netdev, NETDEV) for name, netdev in facts["netdevs"].items()},
+        **_vlans(facts),
         "stack": None if stack is None else _stack(stack),
         **_session(facts),
     }
+
+
+def _vlans(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the VLANs by which rails are found; nothing without any."""
+    found = {name: _kept(vlan, ("parent", "id")) for name, vlan in (facts.get("vlans") or {}).items() if name in facts["netdevs"]}
+    return {"vlans": found} if found else {}
 
 
 def _stack(stack: Mapping[str, Any]) -> dict[str, Any]:

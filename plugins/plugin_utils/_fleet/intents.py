@@ -119,6 +119,12 @@ class Spot:
         return f"rail {self.index} ({self.rail['name']}, {nic_label(self.rail['nic'])})"
 
     @property
+    def vlan(self) -> int | None:
+        """The number of its VLAN: hosts of one subnet need the same."""
+        vlan = self.rail.get("vlan")
+        return None if vlan is None else vlan["id"]
+
+    @property
     def network(self) -> str | None:
         address = self.rail["address"]
         return None if address is None else str(ipaddress.ip_interface(address).network)
@@ -278,6 +284,7 @@ def _switched(planned: Mapping[str, Any]) -> Iterator[Finding]:
         else:
             subnets = [Claim(spot.host, spot.subject, spot.network) for spot in spots if spot.network is not None]
             yield from _odd("intent.address", "subnet", subnets)
+            yield from _odd("intent.rails", "vlan", [Claim(spot.host, spot.subject, spot.vlan) for spot in spots])
 
 
 def _further_families(spots: Sequence[Spot]) -> Iterator[Finding]:
@@ -385,6 +392,7 @@ def _ends(one: Spot, other: Spot) -> Iterator[Finding]:
     """Findings on the differences between the two ends of a cable."""
     mine, its = dict(one.rail), dict(other.rail)
     pairs = [("intent.rails", key, mine[key], its[key]) for key in ALIKE]
+    pairs.append(("intent.rails", "vlan", one.vlan, other.vlan))
     for check, what, *values in (*pairs, ("intent.address", "subnet", one.network, other.network)):
         if values[0] != values[1]:
             for end in (one, other):

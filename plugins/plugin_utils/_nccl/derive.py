@@ -4,7 +4,7 @@
 
 """The nccl stage's values derived from intent and facts: NCCL's variables, and the files with them.
 
-Not set: variables that NCCL finds better by itself; NCCL_IB_SL, which is the priority of a VLAN tag and has no effect if DSCP is trusted;
+Not set: variables that NCCL finds better by itself; NCCL_IB_SL without `vlan.pcp`: it is the priority of a VLAN tag;
 and NCCL_DEBUG, which is for a check and not for every job (the profile debug_first_run sets it until one has passed).
 """
 
@@ -24,7 +24,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import (
     others_of,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding, stopping
-from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent, Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import render_environment, render_nccl_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.rules_devices import WITHIN_HOST
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import is_ipv6
@@ -40,7 +40,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sou
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import HCA, SOCKET_IFNAME, STAGE, Kind
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.management import KEY as MANAGEMENT
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.management import management_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.management import management_of, rail_under
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import (
     DEBUG,
@@ -64,7 +64,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.fabric import (
     rails_apart,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.launchers import HEADER, LAUNCHERS, launcher_file
-from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
+from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile, service_level
 
 declare(
     {
@@ -89,7 +89,7 @@ declare(
 GID_INDEX = "NCCL_IB_GID_INDEX"
 NO_RAIL = "no compute rail is planned"
 ADDR_FAMILY, ADDR_RANGE = "NCCL_IB_ADDR_FAMILY", "NCCL_IB_ADDR_RANGE"
-TRAFFIC_CLASS = "NCCL_IB_TC"
+TRAFFIC_CLASS, SERVICE_LEVEL = "NCCL_IB_TC", "NCCL_IB_SL"
 #: From this version on, NCCL finds the RoCE v2 GID of each port. Older versions use index 0 by default.
 FINDS_GID_SINCE = (2, 21)
 
@@ -98,11 +98,12 @@ def nccl_variables(intent: Intent, facts: RunFacts) -> dict[str, str]:
     """Return NCCL's variables for a host, by name; those of the user (rdma_nccl.variables) override the others.
 
     NCCL_IB_HCA names exactly the devices of the compute rails, in the order of the rails; it is absent if none has a device. NCCL_IB_TC is
-    the traffic class of the RoCE profile, if there is one and a compute rail is RoCE. NCCL_IB_PKEY is the index of the ports' partition, if
-    it is not the first and the same on all rails. NCCL_COLLNET_ENABLE is 1 if SHARP runs on the planes of all rails. NCCL_CROSS_NIC is 0 if
-    no network connects the compute rails. NCCL_TOPO_FILE is for virtual machines; on other hosts NCCL sees the PCI tree itself.
-    NCCL_SOCKET_IFNAME is rdma_nccl.socket_ifname, else the interface of socket_interface. NCCL_IB_ADDR_FAMILY and
-    NCCL_IB_ADDR_RANGE: see address_variables. The settings of the profile (rdma_nccl.profile) are added.
+    the traffic class of the RoCE profile, if there is one and a compute rail is RoCE. NCCL_IB_SL is the PCP of the rails' VLANs, because
+    the NIC copies it into the tag. NCCL_IB_PKEY is the index of the ports' partition, if it is not the first and the same on all rails.
+    NCCL_COLLNET_ENABLE is 1 if SHARP runs on the planes of all rails. NCCL_CROSS_NIC is 0 if no network connects the compute rails.
+    NCCL_TOPO_FILE is for virtual machines; on other hosts NCCL sees the PCI tree itself. NCCL_SOCKET_IFNAME is rdma_nccl.socket_ifname,
+    else the interface of socket_interface. NCCL_IB_ADDR_FAMILY and NCCL_IB_ADDR_RANGE: see address_variables. The settings of the profile
+    (rdma_nccl.profile) are added.
     """
     nccl = intent["nccl"]
     derived: dict[str, str] = {}
@@ -116,13 +117,11 @@ def nccl_variables(intent: Intent, facts: RunFacts) -> dict[str, str]:
         derived[CROSS_NIC] = "0"
     if nccl["topology_file"] and facts.iommu and facts.iommu.virtual_machine:
         derived[TOPOLOGY] = nccl["topology_file"]
-    indexes = set(_gid_indexes(intent, facts).values()) if _needs_gid_index(nccl["version"]) else set()
-    if len(indexes) == 1 and None not in indexes:
-        derived[GID_INDEX] = str(indexes.pop())
-    if not _needs_gid_index(nccl["version"]):
-        derived.update(address_variables(intent))
+    derived.update(_gid_variables(intent, facts))
     if (profile := roce_profile(intent)) and roce_computes(intent):
         derived[TRAFFIC_CLASS] = str(profile["traffic_class"])
+    if (pcp := service_level(compute_rails(intent))) is not None:
+        derived[SERVICE_LEVEL] = str(pcp)
     if name := nccl["socket_ifname"] or socket_interface(intent, facts)[0]:
         derived[SOCKET_IFNAME] = f"={name}"
     derived.update((setting.name, value) for setting, value in profile_settings(intent, facts))
@@ -140,6 +139,14 @@ def socket_interface(intent: Intent, facts: RunFacts) -> tuple[str | None, str]:
     if not _has_compute_rail(intent):
         return None, NO_RAIL
     return management.netdev, management.why_not or f"{management.netdev}, the interface of {MANAGEMENT}"
+
+
+def _gid_variables(intent: Intent, facts: RunFacts) -> dict[str, str]:
+    """Return the variables by which NCCL finds the GIDs: of old versions the index, if it is known and the same on all ports."""
+    if not _needs_gid_index(intent["nccl"]["version"]):
+        return address_variables(intent)
+    indexes = set(_gid_indexes(intent, facts).values())
+    return {GID_INDEX: str(indexes.pop())} if len(indexes) == 1 and None not in indexes else {}
 
 
 def address_variables(intent: Intent) -> dict[str, str]:
@@ -184,14 +191,13 @@ def _no_session_interface(intent: Intent, facts: RunFacts, address: str | None, 
     if address is None:
         return "Ansible's connection to the host is not SSH"
     reached_at, comes_in = facts.reached_at or "", f"Ansible's session uses {name}, which"
-    rails = {str(rail.netdev): rail.name for rail in resolve(intent["rails"], facts) if rail.netdev is not None}
-    rail = rails.get(name or "") or rails.get((name or "").partition(".")[0])
+    rail = rail_under(name, resolve(intent["rails"], facts), facts)
     reasons = {
         f"Ansible reaches the host at {reached_at}, through a forwarded port": reached_at == "localhost"
         or reached_at.startswith(("127.", "::1")),
         f"Ansible's session uses {address}, a loopback address": session_address(facts.session) is None or name == "lo",
         f"no interface, or more than one, has {address}, the address of Ansible's session": name is None,
-        f"{comes_in} is {rail}": rail is not None,
+        f"{comes_in} is {rail.name if rail else None}": rail is not None,
         f"{comes_in} does not lead to other hosts": (name or "").startswith(WITHIN_HOST),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
@@ -393,6 +399,11 @@ def _planned_rails(intent: Intent, facts: RunFacts) -> list[ResolvedRail]:
 def roce_computes(intent: Intent) -> bool:
     """Return whether a rail for NCCL is RoCE."""
     return any(rail["link_layer"] == "roce" for rail in intent["rails"] if rail["role"] == "compute")
+
+
+def compute_rails(intent: Intent) -> list[Rail]:
+    """Return the planned rails for NCCL."""
+    return [rail for rail in intent["rails"] if rail["role"] == "compute"]
 
 
 def _gid_indexes(intent: Intent, facts: RunFacts) -> dict[str, int | None]:

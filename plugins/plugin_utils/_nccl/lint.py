@@ -33,10 +33,16 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl imp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.management import KEY as MANAGEMENT
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import TOPOLOGY, profile_settings
-from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import GID_INDEX, TRAFFIC_CLASS, nccl_files, roce_computes
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import (
+    GID_INDEX,
+    TRAFFIC_CLASS,
+    compute_rails,
+    nccl_files,
+    roce_computes,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.fabric import COLLNET, CROSS_NIC, PKEY, rails_apart
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.gpudirect import NONE, gpudirect_path
-from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
+from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile, service_level
 
 #: The part of the intent from which variables follow that are neither requested nor set by a profile.
 FOLLOWS_FROM = {
@@ -81,10 +87,13 @@ def nccl_lint_plan(intent: Intent, facts: Facts) -> dict[str, Any]:
         "leave_out": _leave_out(intent, facts),
         "traffic_class": profile["traffic_class"] if profile else None,
         "trust": profile["trust"] if profile else None,
+        "service_level": service_level(compute_rails(intent)),
         "rails_apart": rails_apart(intent) if rails else None,
         "gpudirect": _gpudirect(intent, facts),
         "asked_for": sorted(intent["nccl"]["variables"]),
-        "rail_interfaces": {rail.netdev: str(rail.rail["name"]) for rail in resolve(rails, facts) if rail.netdev is not None},
+        "rail_interfaces": {
+            name: rail.name for rail in resolve(rails, facts) for name in (rail.netdev, rail.interface) if name is not None
+        },
     }
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import address_netdev, resolve
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import ROCE_HEADERS_BYTES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import NO_DEVICE, Check, declare
@@ -67,13 +67,14 @@ def path_mtu_plan(fleet: Fleet, outside: Mapping[str, Mapping[str, Any]]) -> Pla
     for host in fleet.hosts:
         for rail in resolve(fleet.intents[host]["rails"], fleet.facts[host]):
             endpoint = fleet.endpoints[host].get(rail.name)
-            mtu_bytes = fleet.facts[host].netdevs[rail.netdev].mtu_bytes if rail.netdev else None
+            netdev = address_netdev(rail, fleet.facts[host])
+            mtu_bytes = netdev.mtu_bytes if netdev is not None else None
             planned = rail.rail["address"]
             if endpoint is None or mtu_bytes is None or planned is None or rail.rail["link_layer"] != "roce":
                 continue
             is_mesh = (fleet.intents[host].get("fabric") or {}).get("topology") == "mesh"
             network = {"network": str(ipaddress.ip_interface(planned).network)} if is_mesh else {}
-            entry = {"netdev": rail.netdev, "address": gid_address(endpoint), "bytes": mtu_bytes, **network}
+            entry = {"netdev": rail.interface, "address": gid_address(endpoint), "bytes": mtu_bytes, **network}
             plan.setdefault(rail.name, {})[host] = entry
     for host, of in outside.items():
         for name in of.keys() & plan.keys():

@@ -20,7 +20,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, address_netdev, resolve
 from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.partitions_conf import DEFAULT_KEY
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import needed_modules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
@@ -30,6 +30,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan 
 FILE = "../proofs/pairs.json"
 SCHEMA = 2
 SECONDS_PER_HOUR = 3600.0
+#: Keys of a rail that did not exist when proofs began.
+LATER_KEYS = ("addresses", "vlan")
 #: The values of the NIC's PCI function that limit a measurement.
 PCI_KEYS = ("address", "speed_gtps", "width", "narrowest")
 
@@ -99,7 +101,8 @@ def _basis(rail: ResolvedRail, facts: Facts, driver: str, tests: Sequence[Mappin
         "driver": driver,
         "firmware": _hash((device.firmware, device.board_id) if device else (None, None)),
         "port": _hash([*_port(rail, facts), *partition]),
-        "intent": _hash([rail.rail, tests]),
+        # Keys that came later do not count where they are absent: the proofs of rails without them stay valid.
+        "intent": _hash([{key: value for key, value in rail.rail.items() if value or key not in LATER_KEYS}, tests]),
     }
 
 
@@ -112,7 +115,8 @@ def _port(rail: ResolvedRail, facts: Facts) -> list[Any]:
     numa_node = device.numa_node if device else None
     if numa_node is None and netdev:
         numa_node = netdev.numa_node
-    mtus = [netdev.mtu_bytes if netdev else None, port.active_mtu_bytes if port else None]
+    carries = address_netdev(rail, facts)
+    mtus = [carries.mtu_bytes if carries else None, port.active_mtu_bytes if port else None]
     link = [port.link_layer, port.rate_gbps, port.width] if port else [None, None, None]
     return [device.node_guid if device else None, {key: pci.get(key) for key in PCI_KEYS}, *link, *mtus, numa_node, mrrs_bytes]
 

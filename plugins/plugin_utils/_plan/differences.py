@@ -25,11 +25,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import 
 from ansible_collections.rdma.cluster.plugins.module_utils._net.firewall import missing, outdated, words_of
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import CONNECTED_MTU_BYTES, IPOIB_HEADER_BYTES
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import NETWORKD_BACKEND
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_links import link_differs, make_rails
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import routing_differences
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import (
     ResolvedRail,
+    address_netdev,
     nic_function,
     rail_addresses,
     resolve,
@@ -63,10 +65,17 @@ def network_rails(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
             "routes": list(rail.rail["routes"]),
             "mtu_bytes": rail.rail["mtu_bytes"],
             "ipoib": _ipoib(rail, intent),
+            **_vlan(rail),
         }
         for rail, table in zip(rails, tables, strict=True)
         if rail.netdev is not None
     ]
+
+
+def _vlan(rail: ResolvedRail) -> dict[str, Any]:
+    """The VLAN of a rail; nothing for a rail without one."""
+    vlan = rail.rail.get("vlan")
+    return {} if vlan is None else {"vlan": {"interface": rail.interface, "id": vlan["id"], "pcp": vlan["pcp"]}}
 
 
 def network_manager(intent: Intent, facts: Facts) -> str:
@@ -127,7 +136,8 @@ def live_rails(intent: Intent, facts: Facts) -> str:
     facts: the complete facts, since a digest has no queue pairs.
     """
     rails = resolve(intent["rails"], facts)
-    live = [f"{rail.name} has {there[0]}" for rail in rails if rail.netdev and (there := facts.netdevs[rail.netdev].addresses)]
+    seen = {rail.name: address_netdev(rail, facts) for rail in rails}
+    live = [f"{name} has {netdev.addresses[0]}" for name, netdev in seen.items() if netdev is not None and netdev.addresses]
     return "; ".join(filter(None, [", ".join(live), host_users(facts.load)]))
 
 
@@ -137,7 +147,7 @@ def network_differs(intent: Intent, facts: Facts) -> bool:
     if any(rail["ipoib"] is not None for rail in given):
         # The facts do not contain mode and partition of an interface.
         return True
-    rails = [rail_network.make_rail(rail) for rail in given]
+    rails = make_rails(given)
     units = facts.units or {}
     if rail_network.PENDING in (facts.files or ()):
         return True
@@ -155,7 +165,9 @@ def network_differs(intent: Intent, facts: Facts) -> bool:
     if files_differ(files, facts.files) or serves:
         return True
     seen = facts.netdevs
-    if _routing_differs(rails, facts):
+    if _routing_differs(rails, facts) or any(
+        rail.netdev not in seen or link_differs(rail, facts.vlans, is_up=seen[rail.netdev].admin_up) for rail in rails
+    ):
         return True
     return any(rail_network.live_differences(rail, seen[rail.netdev].mtu_bytes, seen[rail.netdev].addresses or ()) for rail in rails)
 

@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent, Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.sysfs import NP_PARAMETERS, RP_PARAMETERS
 
 SCHEMA = 1
@@ -51,6 +51,15 @@ def roce_profile(intent: Intent) -> dict[str, Any] | None:
         "traffic_class": byte,
         "rdma_cm": {"mode": ROCE_MODE, "tos": byte},
     }
+
+
+def service_level(rails: Sequence[Rail]) -> int | None:
+    """Return the PCP of these rails' VLANs, which a NIC takes from the service level of a queue pair; None without one.
+
+    The rules of the intent allow only one: the priority of the profile.
+    """
+    vlans = [rail.get("vlan") for rail in rails]
+    return next((vlan["pcp"] for vlan in vlans if vlan is not None and vlan["pcp"] is not None), None)
 
 
 def _traffic_class(roce: Mapping[str, Any]) -> int:

@@ -22,7 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import 
 from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp_files import CONFIG as PTP_CONFIG
 from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp_files import PtpRequest, ptp_files
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.networkd import path_of, render
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_links import make_rails
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import FIRST_TABLE
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.sysfs import NP_PARAMETERS, RP_PARAMETERS
@@ -44,6 +44,8 @@ ROCKY = "5.14.0-503.11.1.el9_5.x86_64"
 ROOT_PORT, SWITCH, ABOVE_NIC, ABOVE_GPU = "0000:3a:01.0", "0000:3b:00.0", "0000:3c:00.0", "0000:3c:01.0"
 OTHER_PORT = "0000:5d:01.0"
 NICS = ("0000:3d:00.0", "0000:5e:00.0")
+#: The interface of a rail that is on a VLAN.
+VLAN = "ens2np0.100"
 GPU, NVSWITCH, ETH0 = "0000:3f:00.0", "0000:c1:00.0", "0000:01:00.0"
 #: Beside the second NIC, below a root port of its own.
 ABOVE_GPU2, GPU2 = "0000:5d:03.0", "0000:60:00.0"
@@ -158,11 +160,12 @@ def _routing() -> dict[tuple[str, ...], str]:
 
 
 def _dcb(root: Path) -> Host:
-    """The kernel's own modules; NCCL is older than 2.21, and so asks for one GID index."""
+    """The kernel's own modules; NCCL is older than 2.21, and so asks for one GID index. The second rail is on a VLAN."""
     text = _system(KERNEL, _DEBIAN, _dpkg()) + _pci() + _netdev("eno1", ETH0, 1, 1500) + _gpu() + _nccl("2.20.5") + _inbox()
     for rail, address in enumerate(NICS):
-        text += _netdev(f"ens{rail + 1}np0", address, rail + 2, 9000) + _device(rail, address) + _roce_port(rail, address)
-        text += _debugfs(address)
+        text += _netdev(f"ens{rail + 1}np0", address, rail + 2, 9000) + _device(rail, address)
+        text += _roce_port(rail, address, VLAN if rail else None) + _debugfs(address)
+    text += _vlan()
     answers = {
         **_answers(MODULES, "kernel/drivers", "Debian", None),
         **{("dcb", "-N", "-j", name): tree for name, tree in {"pfc": PFC, "ets": ETS, "app": APP, "dcbx": DCBX, "buffer": BUFFER}.items()},
@@ -178,6 +181,12 @@ def _dcb(root: Path) -> Host:
     answers["chronyc",] = (FIXTURES / "chrony/4.3-ptp.csv").read_text(encoding="utf-8")
     variables = {**_common("roce", "2.20.5"), "rdma_roce": {"cable_length_m": 7, "dcqcn": {"rpg_ai_rate": 5}}}
     variables["rdma_gpudirect"] = {"path": "dmabuf"}
+    variables["rdma_rails"][1]["vlan"] = {"id": 100, "pcp": 3}
+    interfaces = json.loads(answers["ip", "-json"])
+    own = next(each for each in interfaces if each["ifname"] == "ens2np0")
+    answers["ip", "-json"] = json.dumps(
+        [*(each for each in interfaces if each is not own), {**own, "addr_info": []}, {**own, "ifname": VLAN}]
+    )
     ptp = {"rail": "rail0", "domain": 24, "timestamping": "software"}
     variables["rdma_host"] = {**variables["rdma_host"], "time": {"manage": True, "ptp": ptp}}
     variables["rdma_fabric"] = {"management": {"subnet": "192.0.2.0/24"}}
@@ -200,7 +209,7 @@ def _ptp(root: Path) -> str:
 def _ruleset() -> str:
     """A rule set that drops, with our rules for both rails."""
     chain = {"family": "inet", "table": "filter", "name": "input", "handle": 1, "type": "filter", "hook": "input", "policy": "drop"}
-    names = [f"ens{rail + 1}np0 192.168.{rail}.0/24 {kind}" for rail in range(len(NICS)) for kind in ("tcp", "icmp")]
+    names = [f"{netdev} 192.168.{rail}.0/24 {kind}" for rail, netdev in enumerate(("ens1np0", VLAN)) for kind in ("tcp", "icmp")]
     rules = [
         {"family": "inet", "table": "filter", "chain": "input", "handle": number, "comment": f"rdma.cluster {name}", "expr": []}
         for number, name in enumerate(names, 2)
@@ -396,10 +405,11 @@ def _network_file(address: str) -> str:
 def _boot_files(rails: Sequence[Mapping[str, Any]]) -> Iterator[ManagedFile]:
     """The .network files of the rails; netplan's of the other interface."""
     yield ManagedFile(_network_file(ETH0), "[Match]\nName=eno1\n\n[Network]\nAddress=192.0.2.1/24\n")
-    for rail in rails:
-        made = NetworkRail(rail["name"], rail["nic"], "", rail["address"], rail["mtu_bytes"])
+    given = ("name", "nic", "address", "mtu_bytes")
+    vlans = {rail["name"]: {"vlan": {**rail["vlan"], "interface": VLAN}} if rail["vlan"] else {} for rail in rails}
+    for made in make_rails([{**{key: rail[key] for key in given}, "netdev": "", **vlans[rail["name"]]} for rail in rails]):
         if made.is_configured:
-            yield ManagedFile(path_of(rail["name"]), render(made))
+            yield ManagedFile(path_of(made.name), render(made))
 
 
 def _device(rail: int, address: str, link_layer: str = "Ethernet") -> str:
@@ -432,11 +442,32 @@ def _device(rail: int, address: str, link_layer: str = "Ethernet") -> str:
     return text
 
 
-def _roce_port(rail: int, address: str) -> str:
+def _vlan() -> str:
+    """The VLAN of the second rail."""
+    base = f"/sys/devices/virtual/net/{VLAN}"
+    egress = "".join(f"{priority}:3 " for priority in range(8))
+    text = f"{VLAN}  VID: 100\t REORDER_HDR: 1\\nDevice: ens2np0\\n EGRESS priority mappings: {egress}"
+    return f"""
+        /sys/class/net/{VLAN} -> ../../devices/virtual/net/{VLAN}
+        {base}/uevent: DEVTYPE=vlan\\nINTERFACE={VLAN}\\nIFINDEX=9
+        {base}/address: a0:88:c2:00:00:03
+        {base}/mtu: 9000
+        {base}/operstate: up
+        {base}/carrier: 1
+        {base}/flags: 0x1003
+        {base}/type: 1
+        {base}/ifindex: 9
+        /run/systemd/netif/links/9: ADMIN_STATE=configured\\nNETWORK_FILE={path_of("rail1.vlan")}
+        /proc/net/vlan/{VLAN}: {text}
+    """
+
+
+def _roce_port(rail: int, address: str, vlan: str | None = None) -> str:
     port, netdev = f"{PATHS[address]}/infiniband/mlx5_{rail}/ports/1", f"ens{rail + 1}np0"
     gids = {0: ("fe80:0000:0000:0000:a288:c2ff:fe00:0000", "RoCE v2"), 1: (f"0000:0000:0000:0000:0000:ffff:c0a8:0{rail}01", "RoCE v2")}
     text = "".join(
-        f"{port}/gids/{index}: {gid}\n{port}/gid_attrs/types/{index}: {kind}\n{port}/gid_attrs/ndevs/{index}: {netdev}\n"
+        f"{port}/gids/{index}: {gid}\n{port}/gid_attrs/types/{index}: {kind}\n"
+        f"{port}/gid_attrs/ndevs/{index}: {(vlan if index else None) or netdev}\n"
         for index, (gid, kind) in gids.items()
     )
     cm = f"/sys/kernel/config/rdma_cm/mlx5_{rail}/ports/1"

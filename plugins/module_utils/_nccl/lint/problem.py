@@ -43,14 +43,15 @@ class Problem:
 class Plan:
     """The host's plan, as far as NCCL's variables depend on it; None: unknown, and not judged.
 
-    leave_out: devices that are not NCCL's → why ("storage"). traffic_class: the IP byte of RoCE; trust: "dscp" or "pcp". rails_apart: no
-    network connects a NIC to one of another rail. gpudirect: "dmabuf", "peermem" or "none". asked_for: variables for tests that are
-    requested for every job. rail_interfaces: interface → rail.
+    leave_out: devices that are not NCCL's → why ("storage"). traffic_class: the IP byte of RoCE; trust: "dscp" or "pcp". service_level: the
+    PCP of the rails' VLANs. rails_apart: no network connects a NIC to one of another rail. gpudirect: "dmabuf", "peermem" or "none".
+    asked_for: variables for tests that are requested for every job. rail_interfaces: interface → rail.
     """
 
     leave_out: Mapping[str, str] = field(default_factory=dict)
     traffic_class: int | None = None
     trust: str | None = None
+    service_level: int | None = None
     rails_apart: bool | None = None
     gpudirect: str | None = None
     asked_for: Sequence[str] = ()

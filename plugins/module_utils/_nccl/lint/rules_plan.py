@@ -65,7 +65,7 @@ def traffic_class_differs(case: Case) -> Iterator[Violation]:
 
 
 def service_level_with_dscp(case: Case) -> Iterator[Violation]:
-    if case.plan.trust == "dscp" and (case.number(SERVICE_LEVEL) or 0) > 0:
+    if case.plan.trust == "dscp" and case.number(SERVICE_LEVEL) != case.plan.service_level and (case.number(SERVICE_LEVEL) or 0) > 0:
         observed = f"{case.words(SERVICE_LEVEL)}, but switches and NICs use DSCP"
         yield Violation((SERVICE_LEVEL,), observed, f"{TRAFFIC_CLASS}, and no {SERVICE_LEVEL}", take_out(case, [SERVICE_LEVEL]))
 

@@ -51,11 +51,11 @@ def source_file(backend: str, rail: str, *, is_infiniband: bool) -> str:
     return netplan.path_of(rail) if is_rendered else boot_file(backend, rail, is_infiniband=is_infiniband)
 
 
-def boot_file(backend: str, rail: str, *, is_infiniband: bool) -> str:
-    """Return the path of the file by which the manager configures a rail at boot."""
+def boot_file(backend: str, rail: str, *, is_infiniband: bool, made: str | None = None) -> str:
+    """Return the path of the file by which the manager configures a rail at boot. made: the rail's interface, if it is a VLAN."""
     if backend == NM_BACKEND:
         return nm_profiles.profile_path(rail)
-    return netplan.rendered_path(rail) if backend == NETPLAN and not is_infiniband else networkd.path_of(rail)
+    return netplan.rendered_path(rail, made) if backend == NETPLAN and not is_infiniband else networkd.path_of(rail)
 
 
 def ensure(

@@ -20,17 +20,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
-from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange, ManagedFile
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import networkd, nm_profiles
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import is_ipv6
+from ansible_collections.rdma.cluster.plugins.module_utils._net.links import Vlan, made_names
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import NETPLAN_FOLDERS
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import (
     NETPLAN_PREFIX,
     NETWORKD_UNIT,
     NetworkRail,
     Running,
+    rail_of,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import MAIN
 
@@ -42,9 +44,9 @@ def path_of(rail: str) -> str:
     return f"{rail_network.NETPLAN_FOLDER}/{NETPLAN_PREFIX}{rail}.yaml"
 
 
-def rendered_path(rail: str) -> str:
-    """Return the path of the .network file that netplan makes of it."""
-    return f"{networkd.RENDERED}/{networkd.RENDERED_PREFIX}{rail}.network"
+def rendered_path(rail: str, made: str | None = None) -> str:
+    """Return the path of the .network file that netplan makes of it. made: the rail's interface, if it is a VLAN."""
+    return f"{networkd.RENDERED}/10-netplan-{made}.network" if made else f"{networkd.RENDERED}/{networkd.RENDERED_PREFIX}{rail}.network"
 
 
 def render(rail: NetworkRail) -> str:
@@ -53,19 +55,15 @@ def render(rail: NetworkRail) -> str:
     set-name: for an entry with an MTU, netplan also writes a .link file. Without a name in it, udev would leave the interface its kernel
     name at the next boot, eth1 (seen on 0.106).
     """
+    vlan = rail.link.vlan
     mac = rail.nic.get("mac") or rail.mac
-    if mac is None:
+    if mac is None and vlan is None:
         raise ApplyError(f"{rail.name}: netplan finds an interface by its MAC address, and that of {rail.netdev} is not known.")
     lines = [
         f"# Managed by rdma.cluster: {rail.name}.",
         "network:",
         "  version: 2",
-        "  ethernets:",
-        f"    rdma-{rail.name}:",
-        "      renderer: networkd",
-        "      match:",
-        f'        macaddress: "{mac.lower()}"',
-        f"      set-name: {rail.netdev}",
+        *(_vlan_lines(rail, vlan) if vlan is not None else _nic_lines(rail, str(mac).lower())),
         *([f"      mtu: {rail.mtu_bytes}"] if rail.mtu_bytes is not None else []),
         "      dhcp4: false",
         "      dhcp6: false",
@@ -78,6 +76,22 @@ def render(rail: NetworkRail) -> str:
         *_routing_lines(rail),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _nic_lines(rail: NetworkRail, mac: str) -> list[str]:
+    """Return the lines that define a NIC."""
+    lines = ["  ethernets:", f"    rdma-{rail.name}:", "      renderer: networkd", "      match:", f'        macaddress: "{mac}"']
+    return [*lines, f"      set-name: {rail.netdev}"]
+
+
+def _vlan_lines(rail: NetworkRail, vlan: Vlan) -> list[str]:
+    """Return the lines that define a VLAN, whose name in netplan is that of the interface. Raises ApplyError for what netplan lacks."""
+    if vlan.pcp is not None:
+        raise ApplyError(
+            f"{rail.name}: netplan cannot set the priority in the tag of a VLAN. Remove pcp from its vlan, or set "
+            "rdma_host.network.backend to networkd."
+        )
+    return ["  vlans:", f"    {rail.netdev}:", "      renderer: networkd", f"      id: {vlan.id}", f"      link: rdma-{rail_of(rail.name)}"]
 
 
 def _routing_lines(rail: NetworkRail) -> list[str]:
@@ -119,7 +133,7 @@ class NetplanChange(networkd.NetworkdChange):
         ]
 
     def boot_file(self, rail: NetworkRail) -> str:
-        return super().boot_file(rail) if rail.is_infiniband else rendered_path(rail.name)
+        return super().boot_file(rail) if rail.is_infiniband else rendered_path(rail.name, rail.netdev if rail.link.is_made else None)
 
     def validate(self, wanted: Sequence[ManagedFile]) -> None:
         """Render a copy of all files of netplan, and keep what it makes of ours."""
@@ -141,7 +155,10 @@ class NetplanChange(networkd.NetworkdChange):
             if done.rc:
                 raise ApplyError(_refused(done.stderr or done.stdout, folder))
             made = _below(root, networkd.RENDERED)
-            self.rendered = {path.name: path.read_bytes() for path in sorted(made.glob(f"{networkd.RENDERED_PREFIX}*.network"))}
+            names = [path.name for path in sorted(made.glob(f"{networkd.RENDERED_PREFIX}*.network"))]
+            vlans = [name for file in files if file.content is not None for name in made_names(file.text)]
+            names += [f"10-netplan-{name}{suffix}" for name in vlans for suffix in (".netdev", ".network")]
+            self.rendered = {name: (made / name).read_bytes() for name in names if (made / name).exists()}
 
     def refusal(self, units: Mapping[str, UnitState]) -> str:
         if units[NETWORKD_UNIT].active:
@@ -151,9 +168,9 @@ class NetplanChange(networkd.NetworkdChange):
             f"NetworkManager renders the files of netplan here; otherwise start {NETWORKD_UNIT}. 2. Run the network stage again."
         )
 
-    def install(self) -> None:
+    def install(self, changes: Sequence[FileChange]) -> None:
         """Put what netplan rendered for our rails where the next boot puts it; remove what it no longer renders."""
-        networkd.remove_rendered()
+        networkd.remove_rendered(changes)
         folder = Path(networkd.RENDERED)
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in self.rendered.items():

@@ -28,6 +28,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_netw
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import nm_profiles
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import child_files, ipoib_differences, parent_lines
+from ansible_collections.rdma.cluster.plugins.module_utils._net.links import Vlan, made_names
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import read_networkd_link
 from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import applied_files, reloaded_files
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import (
@@ -64,12 +65,24 @@ def _match(nic: Mapping[str, str]) -> str:
     return f"Path={rail_network.udev_path(nic['pci'])}"
 
 
+def match_lines(rail: NetworkRail) -> str:
+    """Return the [Match] lines of a rail's interface: that of its NIC, or the name of one that is made."""
+    return f"Name={rail.netdev}" if rail.link.is_made else _match(rail.nic)
+
+
+def render_netdev(rail: NetworkRail, vlan: Vlan) -> str:
+    """Return the .netdev file of a VLAN."""
+    lines = [f"# Managed by rdma.cluster: {rail.name}.", "[NetDev]", f"Name={rail.netdev}", "Kind=vlan", "", "[VLAN]", f"Id={vlan.id}"]
+    egress = " ".join(f"{priority}-{pcp}" for priority, pcp in vlan.egress.items())
+    return "\n".join([*lines, *([f"EgressQOSMaps={egress}"] if egress else [])]) + "\n"
+
+
 def render(rail: NetworkRail) -> str:
     """Return the .network file of a rail."""
     lines = [
         f"# Managed by rdma.cluster: {rail.name}.",
         "[Match]",
-        _match(rail.nic),
+        match_lines(rail),
         "",
         "[Link]",
         *([f"MTUBytes={rail.mtu_bytes}"] if rail.mtu_bytes is not None else []),
@@ -82,6 +95,7 @@ def render(rail: NetworkRail) -> str:
         "ConfigureWithoutCarrier=yes",
         "KeepConfiguration=static",
         *(f"Address={text}" for text in rail.ipv4),
+        *(f"VLAN={name}" for name in rail.link.vlans),
         *(parent_lines(rail.ipoib) if rail.ipoib else []),
         *_ipv6_lines(rail),
         *_routing_lines(rail),
@@ -109,12 +123,17 @@ def _routing_lines(rail: NetworkRail) -> list[str]:
 
 def render_release(rail: NetworkRail) -> str:
     """Return a .network file that makes systemd-networkd leave a rail to another manager."""
-    return "\n".join([f"# Managed by rdma.cluster: {rail.name}.", "[Match]", _match(rail.nic), "", "[Link]", "Unmanaged=yes"]) + "\n"
+    return "\n".join([f"# Managed by rdma.cluster: {rail.name}.", "[Match]", match_lines(rail), "", "[Link]", "Unmanaged=yes"]) + "\n"
 
 
 def path_of(rail: str) -> str:
     """Return the path of a rail's file."""
     return f"{rail_network.NETWORKD_FOLDER}/{PREFIX}{rail}.network"
+
+
+def netdev_path(rail: str) -> str:
+    """Return the path of the file that makes a rail's interface."""
+    return f"{rail_network.NETWORKD_FOLDER}/{PREFIX}{rail}.netdev"
 
 
 class NetworkdChange(Change):
@@ -128,6 +147,7 @@ class NetworkdChange(Change):
         """Return the planned files of a rail."""
         children = child_files(rail.name, rail.ipoib) if rail.ipoib else []
         return [
+            *([ManagedFile(netdev_path(rail.name), render_netdev(rail, rail.link.vlan))] if rail.link.vlan is not None else []),
             ManagedFile(path_of(rail.name), render(rail)),
             *(ManagedFile(f"{rail_network.NETWORKD_FOLDER}/{PREFIX}{name}", text) for name, text in children),
             *(nm_profiles.release_files(rail) if running.networkmanager else []),
@@ -161,13 +181,13 @@ class NetworkdChange(Change):
             _serve(self.runner, units[NETWORKD_UNIT], start=not loading.put_off)
         if loading.loads:
             nm_profiles.release(self.rails, changes, units, self.runner)
-            self.install()
+            self.install(changes)
             reload(self.runner)
             self._wait_until_loaded(changes, everything=pending)
 
-    def install(self) -> None:
+    def install(self, changes: Sequence[FileChange]) -> None:
         """Put in place what systemd-networkd reads, if that is not our files themselves."""
-        remove_rendered()
+        remove_rendered(changes)
 
     def hint(self, rail: NetworkRail) -> str:
         """Return a sentence on a file that systemd-networkd uses for a rail's interface instead of ours; "" if it uses ours."""
@@ -226,8 +246,16 @@ def applies_others(change: Change, rails: Sequence[NetworkRail]) -> bool:
     return any(changed.values())
 
 
-def remove_rendered() -> None:
-    """Remove what netplan rendered for rails that are no longer in its files: systemd-networkd would use it until the next boot."""
+def remove_rendered(changes: Sequence[FileChange] = ()) -> None:
+    """Remove what netplan rendered for rails that are no longer in its files: systemd-networkd would use it until the next boot.
+
+    What it rendered for a VLAN has the name of the interface, which only the changed file still has.
+    """
+    for change in changes:
+        left = set(made_names(change.before or "")) - set(made_names(change.after or ""))
+        for name in left if change.path.endswith(".yaml") else ():
+            for suffix in (".network", ".netdev"):
+                Path(f"{RENDERED}/10-netplan-{name}{suffix}").unlink(missing_ok=True)
     for path in Path(RENDERED).glob(f"{RENDERED_PREFIX}*.network"):
         rail = path.name[len(RENDERED_PREFIX) :].removesuffix(".network")
         if not Path(f"{rail_network.NETPLAN_FOLDER}/{NETPLAN_PREFIX}{rail}.yaml").exists():

@@ -65,7 +65,9 @@ class NmChange(Change):
         active = self._profile(rail)[1]
         if active == uuid_of(rail.name):
             return []
-        argv = ("nmcli", "connection", "up", "uuid", uuid_of(rail.name), "ifname", rail.netdev)
+        # NetworkManager makes a VLAN by itself, and nmcli refuses the name of an interface that does not exist.
+        where = () if rail.link.is_made else ("ifname", rail.netdev)
+        argv = ("nmcli", "connection", "up", "uuid", uuid_of(rail.name), *where)
         was = f"profile {active} of NetworkManager" if active else "no profile of NetworkManager"
         return [Step(rail.netdev, was, f"profile rdma-{rail.name} of NetworkManager", argv, RECONFIGURES)]
 
@@ -90,7 +92,7 @@ class NmChange(Change):
         read_conf(self.runner)
         forget(changes, self.runner)
         if _reloads_networkd(changes, units, pending=pending):
-            networkd.remove_rendered()
+            networkd.remove_rendered(changes)
             networkd.reload(self.runner)
         for rail in networkd.affected_rails(self.rails, changes, pending=pending):
             if rail.is_configured and rail.name not in self.held and Path(profile_path(rail.name)).exists():

@@ -21,6 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import Fi
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import is_ipv6
+from ansible_collections.rdma.cluster.plugins.module_utils._net.links import Vlan
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NM_UNIT, PREFIX, NetworkRail
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import MAIN
 
@@ -54,6 +55,7 @@ def render_profile(rail: NetworkRail) -> str:
             "Set rdma_host.network.backend to networkd, or remove ipoib.children."
         )
     kind = "infiniband" if rail.is_infiniband else "ethernet"
+    vlan = rail.link.vlan
     nic = f"mac-address={rail.nic['mac'].upper()}" if "mac" in rail.nic else None
     mode = [f"transport-mode={rail.ipoib.mode if rail.ipoib else 'datagram'}"] if rail.is_infiniband else []
     lines = [
@@ -61,12 +63,14 @@ def render_profile(rail: NetworkRail) -> str:
         "[connection]",
         f"id=rdma-{rail.name}",
         f"uuid={uuid_of(rail.name)}",
-        f"type={kind}",
+        f"type={kind if vlan is None else 'vlan'}",
+        *([f"interface-name={rail.netdev}"] if vlan is not None else []),
         f"autoconnect-priority={PRIORITY}",
         "",
-        *(["[match]", f"path={rail_network.udev_path(rail.nic['pci'])};", ""] if nic is None else []),
+        *(["[match]", f"path={rail_network.udev_path(rail.nic['pci'])};", ""] if nic is None and vlan is None else []),
+        *(_vlan_lines(vlan) if vlan is not None else []),
         f"[{kind}]",
-        *([nic] if nic else []),
+        *([nic] if nic and vlan is None else []),
         *([f"mtu={rail.mtu_bytes}"] if rail.mtu_bytes is not None else []),
         *mode,
         "",
@@ -96,6 +100,13 @@ def _numbered(addresses: Sequence[str]) -> list[str]:
     return [f"address{number}={text}" for number, text in enumerate(addresses, 1)]
 
 
+def _vlan_lines(vlan: Vlan) -> list[str]:
+    """Return the section [vlan]. flags=1: the kernel removes the tag of received frames, as by default."""
+    egress = ",".join(f"{priority}:{pcp}" for priority, pcp in vlan.egress.items())
+    lines = ["[vlan]", f"parent={vlan.parent}", f"id={vlan.id}", "flags=1"]
+    return [*lines, *([f"egress-priority-map={egress}"] if egress else []), ""]
+
+
 def _routing_lines(rail: NetworkRail) -> list[str]:
     """Return the rail's rule and routes, as lines of [ipv4] or [ipv6]."""
     lines = [
@@ -119,7 +130,9 @@ def render_conf(rail: NetworkRail) -> str:
 def render_release(rail: NetworkRail) -> str:
     """Return the settings that make NetworkManager leave a rail to another manager."""
     mac = rail.nic.get("mac") or rail.mac
-    return _device(rail, f"interface-name:{rail.netdev}" if rail.is_infiniband or mac is None else f"mac:{mac.lower()}", "managed=0")
+    if rail.is_infiniband or mac is None or rail.link.is_made:
+        return _device(rail, f"interface-name:{rail.netdev}", "managed=0")
+    return _device(rail, f"mac:{mac.lower()}", "managed=0")
 
 
 def _device(rail: NetworkRail, match: str, setting: str) -> str:

@@ -81,6 +81,7 @@ def perftest_argv(test: JsonDict, profile: JsonDict, tcp_port: int, server_addre
         argv += [option, str(test[key])] if test.get(key) is not None else []
     if test.get("traffic_class") is not None:
         argv.append(f"--tclass={test['traffic_class']}")
+    argv += [f"--sl={test['service_level']}"] if test.get("service_level") is not None else []
     argv += _memory_options(test, profile)
     return argv if server_address is None else [*argv, server_address]
 

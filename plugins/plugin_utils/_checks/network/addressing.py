@@ -14,7 +14,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ip_of, is_ipv6
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_addresses, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, address_netdev, rail_addresses, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 
@@ -103,7 +103,7 @@ def check_addressing(host: str, rails: Sequence[Rail], facts: Facts) -> list[Fin
 
 def _plan(rail: ResolvedRail, facts: Facts) -> Plan:
     planned = [ipaddress.ip_interface(text) for text in rail_addresses(rail.rail)]
-    netdev = facts.netdevs[rail.netdev] if rail.netdev else None
+    netdev = address_netdev(rail, facts)
     unread = netdev is None or (netdev.ipv6 is None and any(each.version == 6 for each in planned))
     return Plan(rail, planned, None if netdev is None or unread else netdev.addresses, (netdev.dad_failed or []) if netdev else [])
 
@@ -118,13 +118,15 @@ def _address(host: str, plan: Plan, plans: Sequence[Plan], facts: Facts) -> Iter
     if plan.there is None:
         if rail.netdev is None:
             yield finding(NOT_APPLICABLE, "no interface: see driver.nic")
+        elif rail.interface not in facts.netdevs:
+            yield finding(NOT_APPLICABLE, f"no interface {rail.interface}: see network.vlan")
         else:
-            yield finding(UNKNOWN, "the addresses were not read", f"Run `ip -json address show dev {rail.netdev}` on {host}.")
+            yield finding(UNKNOWN, "the addresses were not read", f"Run `ip -json address show dev {rail.interface}` on {host}.")
         return
     failures = [_failed(host, text, plan) for text in plan.failed]
     if plan.has_address is False and not any(map(plan.plans, plan.failed)):
-        remedy = f"Run the network stage for {host}, then check `ip addr show {rail.netdev}` there."
-        seen = f"{', '.join(plan.there) or 'no address'} on {rail.netdev}"
+        remedy = f"Run the network stage for {host}, then check `ip addr show {rail.interface}` there."
+        seen = f"{', '.join(plan.there) or 'no address'} on {rail.interface}"
         yield finding(NOT_APPLICABLE, f"{seen}: see network.gid") if _reported_by_gid(plan, facts) else finding(ERROR, seen, remedy)
         return
     others = [fault for text in plan.there if not plan.plans(text) and (fault := _fault(host, text, plan, plans)) is not None]
@@ -140,15 +142,15 @@ def _failed(host: str, text: str, plan: Plan) -> Fault:
     """The fault of an address that failed duplicate address detection: the kernel does not use it, although it may have a GID."""
     remedy = (
         f"1. Find the other host that has {ip_of(text)}: `ip -6 neighbor`, and `network.duplicate`. 2. Remove it there. "
-        f"3. Run `ip address del {text} dev {plan.rail.netdev}` on {host}, then the network stage for it."
+        f"3. Run `ip address del {text} dev {plan.rail.interface}` on {host}, then the network stage for it."
     )
-    observed = f"{text} on {plan.rail.netdev} failed duplicate address detection: another host has it"
+    observed = f"{text} on {plan.rail.interface} failed duplicate address detection: another host has it"
     return ERROR if plan.plans(text) else WARNING, observed, remedy
 
 
 def _differences(host: str, plan: Plan, there: Sequence[str]) -> Iterator[Fault]:
     """The faults of planned addresses: a prefix that is not the planned one, and further addresses that are missing."""
-    netdev, failed = plan.rail.netdev, set(map(ip_of, plan.failed))
+    netdev, failed = plan.rail.interface, set(map(ip_of, plan.failed))
     for planned in plan.planned:
         wrong = next((text for text in there if ip_of(text) == str(planned.ip)), None)
         if wrong is None and str(planned.ip) not in failed:
@@ -170,7 +172,7 @@ def _reported_by_gid(plan: Plan, facts: Facts) -> bool:
 
 def _fault(host: str, text: str, plan: Plan, plans: Sequence[Plan]) -> Fault | None:
     """The fault of an address on a rail's interface that is not planned for it."""
-    netdev = str(plan.rail.netdev)
+    netdev = str(plan.rail.interface)
     other = _owner(text, [each for each in plans if each is not plan])
     own = any(ipaddress.ip_interface(text).ip in planned.network for planned in plan.planned)
     if other is not None and not (own and not other.plans(text)):
@@ -202,8 +204,8 @@ def _astray(host: str, text: str, netdev: str, other: Plan) -> Fault:
 
 def _intruders(host: str, plans: Sequence[Plan], facts: Facts) -> Iterator[Finding]:
     """Findings on interfaces with an address in a rail's subnet that are neither a rail nor a rail's bond or bridge."""
-    rails = {plan.rail.netdev for plan in plans if plan.rail.netdev}
-    known = rails | {facts.netdevs[name].master for name in rails}
+    rails = {plan.rail.interface for plan in plans if plan.rail.interface}
+    known = rails | {facts.netdevs[name].master for name in rails if name in facts.netdevs}
     for name, netdev in sorted(facts.netdevs.items()):
         for text in (netdev.addresses or ()) if name not in known else ():
             other = _owner(text, plans)
@@ -214,14 +216,16 @@ def _intruders(host: str, plans: Sequence[Plan], facts: Facts) -> Iterator[Findi
 
 
 def _manager(host: str, plan: Plan, facts: Facts) -> Finding:
-    netdev = plan.rail.netdev
-    managers = facts.netdevs[netdev].managers if netdev else None
+    netdev, seen = plan.rail.interface, address_netdev(plan.rail, facts)
+    managers = seen.managers if seen is not None else None
 
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
         return Finding(STAGE, "network.manager", host, plan.rail.subject, status, observed, "at most one", remedy)
 
     if netdev is None:
         return finding(NOT_APPLICABLE, "no interface: see driver.nic")
+    if seen is None:
+        return finding(NOT_APPLICABLE, f"no interface {netdev}: see network.vlan")
     if managers is None:
         return finding(UNKNOWN, "not in the facts", f"Run `networkctl status {netdev}` and `nmcli device show {netdev}` on {host}.")
     started = set().union(*(CLIENTS.get(name, set()) for name in managers))

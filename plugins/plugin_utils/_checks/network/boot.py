@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail
@@ -19,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import NETPLAN, NM_BACKEND
 from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import BootNetwork
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_links import owner_name
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NETWORKD_UNIT, NM_UNIT, PENDING
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_addresses, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
@@ -72,8 +73,10 @@ class Manager:
 
 def _manager(backend: str, rail: ResolvedRail) -> Manager:
     is_infiniband = rail.rail["link_layer"] == "infiniband"
-    own = choice.boot_file(backend, rail.name, is_infiniband=is_infiniband)
-    source = choice.source_file(backend, rail.name, is_infiniband=is_infiniband)
+    on_vlan = rail.rail.get("vlan") is not None
+    name = owner_name(rail.name, on_vlan=on_vlan)
+    own = choice.boot_file(backend, name, is_infiniband=is_infiniband, made=rail.netdev if on_vlan else None)
+    source = choice.source_file(backend, name, is_infiniband=is_infiniband)
     by_nm = backend == NM_BACKEND
     lacks = ("mtu=", "address1=") if by_nm else ("MTUBytes=", "Address=")
     shows = f"nmcli device show {rail.netdev}" if by_nm else f"networkctl status {rail.netdev}"
@@ -86,10 +89,18 @@ def check_boot(host: str, rails: Sequence[Rail], facts: Facts, backend: str) -> 
     backend: rdma_host.network.backend.
     """
     chosen = choice.chosen(backend, facts.network_backend)
-    return [_boot(host, rail, facts, _manager(chosen, rail)) for rail in resolve(rails, facts)]
+    return [_boot(host, rail, facts, chosen) for rail in resolve(rails, facts)]
 
 
-def _boot(host: str, rail: ResolvedRail, facts: Facts, manager: Manager) -> Finding:
+def _parts(rail: ResolvedRail) -> list[ResolvedRail]:
+    """A rail as the manager sees it: a rail on a VLAN is a NIC without an address, and the VLAN."""
+    if rail.rail.get("vlan") is None:
+        return [rail]
+    nic: Rail = {**rail.rail, "address": None, "addresses": [], "vlan": None}
+    return [replace(rail, rail=nic), replace(rail, netdev=rail.interface)]
+
+
+def _boot(host: str, rail: ResolvedRail, facts: Facts, backend: str) -> Finding:
     addresses = rail_addresses(rail.rail)
     planned = rail.rail["mtu_bytes"]
     if not addresses and planned is None and not rail.rail.get("ipoib"):
@@ -97,8 +108,9 @@ def _boot(host: str, rail: ResolvedRail, facts: Facts, manager: Manager) -> Find
         return Finding(STAGE, "network.boot", host, rail.subject, NOT_APPLICABLE, why, "no file")
     mtu = "any MTU" if planned is None else f"MTU {planned} bytes"
     address = f"address {', '.join(addresses)}" if addresses else "no address"
-    expected = f"{manager.own}: {mtu}, {address}"
-    status, observed, remedy = _verdict(host, rail, facts, manager)
+    expected = f"{_manager(backend, _parts(rail)[-1]).own}: {mtu}, {address}"
+    verdicts = [_verdict(host, part, facts, _manager(backend, part)) for part in _parts(rail)]
+    status, observed, remedy = next((verdict for verdict in verdicts if verdict[0] != OK), verdicts[-1])
     return Finding(STAGE, "network.boot", host, rail.subject, status, observed, expected, remedy)
 
 
@@ -107,8 +119,9 @@ def _stage(host: str) -> str:
 
 
 def _verdict(host: str, rail: ResolvedRail, facts: Facts, manager: Manager) -> Verdict:
-    if rail.netdev is None:
-        return NOT_APPLICABLE, "no interface: see network.mtu", ""
+    if rail.netdev is None or rail.netdev not in facts.netdevs:
+        missing = "no interface: see network.mtu" if rail.netdev is None else f"no interface {rail.netdev}: see network.vlan"
+        return NOT_APPLICABLE, missing, ""
     netdev, service = facts.netdevs[rail.netdev], (facts.units or {}).get(manager.unit)
     boot = netdev.profile if manager.backend == NM_BACKEND else netdev.boot
     if boot is None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._net.links import interface_below
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Interface
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
@@ -72,10 +73,14 @@ def management_of(intent: Intent, facts: Facts) -> Management | None:
 
 
 def rail_under(netdev: str | None, rails: Sequence[ResolvedRail], facts: Facts) -> ResolvedRail | None:
-    """Return the rail that an interface uses: it is the rail's interface, a VLAN on it, or the bond or bridge of the rail."""
-    base = (netdev or "").partition(".")[0]
+    """Return the rail that an interface uses: it is the rail's interface, a VLAN on its NIC, or the bond or bridge of either."""
+    if not netdev:
+        return None
+    base = interface_below(netdev, facts.vlans)
     for rail in rails:
-        if rail.netdev is not None and base and base in (rail.netdev, facts.netdevs[rail.netdev].master):
+        own = [name for name in (rail.netdev, rail.interface) if name is not None]
+        masters = {facts.netdevs[name].master for name in own if name in facts.netdevs}
+        if netdev in own or base in (*own, *masters):
             return rail
     return None
 
@@ -91,7 +96,7 @@ def check_management(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     """Finding `planes.management` of one host; none without the key, unless the host has one network for everything."""
     found, rail = management_of(intent, facts), one_network(intent, facts)
     if rail is not None:
-        words = f"Ansible reaches {host} by {rail.netdev}, which is {rail.name}: one network for management and data"
+        words = f"Ansible reaches {host} by {rail.interface}, which is {rail.name}: one network for management and data"
         remedy = (
             f"1. If {host} has a second network, set `ansible_host` to its address there, and {KEY} to its subnet. "
             f"2. Otherwise accept it: set `silenced_by` and `reason` for {CHECK} in rdma_checks."

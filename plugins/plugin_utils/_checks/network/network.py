@@ -16,7 +16,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.load import rai
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import mtu_differs
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import (
+    ResolvedRail,
+    address_netdev,
+    rail_ip,
+    resolve,
+    rocev2_gid_index,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import (
     BEST_MTU_BYTES,
     ROCE_HEADERS_BYTES,
@@ -69,7 +75,13 @@ def _rail(host: str, rail: ResolvedRail, facts: Facts) -> Iterator[Finding]:
     elif rail.netdev is None:
         yield Finding(STAGE, "network.mtu", host, rail.subject, UNKNOWN, "no interface", _mtu_words(rail), _look(host))
     else:
-        yield with_users(_mtu(host, rail, facts.netdevs[rail.netdev].mtu_bytes), rail, facts)
+        netdev = address_netdev(rail, facts)
+        if netdev is None:
+            why = f"no interface {rail.interface}: see network.vlan"
+            yield Finding(STAGE, "network.mtu", host, rail.subject, NOT_APPLICABLE, why, _mtu_words(rail))
+            yield with_users(_gid(host, rail, facts), rail, facts)
+            return
+        yield with_users(_mtu(host, rail, netdev.mtu_bytes), rail, facts)
     yield with_users(_gid(host, rail, facts), rail, facts)
 
 
@@ -96,13 +108,13 @@ def _look(host: str) -> str:
 
 def _mtu(host: str, rail: ResolvedRail, mtu_bytes: int | None) -> Finding:
     if mtu_bytes is None:
-        remedy = f"Run `cat /sys/class/net/{rail.netdev}/mtu` on {host}."
+        remedy = f"Run `cat /sys/class/net/{rail.interface}/mtu` on {host}."
         return Finding(STAGE, "network.mtu", host, rail.subject, UNKNOWN, "the MTU was not read", _mtu_words(rail), remedy)
     if rail.rail["mtu_bytes"] is None:
         words = f"{mtu_bytes} bytes: the MTU is not changed, and alike.mtu compares it with other hosts"
         return Finding(STAGE, "network.mtu", host, rail.subject, NOT_APPLICABLE, words, _mtu_words(rail))
     good = not mtu_differs(rail.rail["mtu_bytes"], mtu_bytes)
-    remedy = f"On {host}, find what else manages {rail.netdev}: `networkctl status {rail.netdev}`."
+    remedy = f"On {host}, find what else manages {rail.interface}: `networkctl status {rail.interface}`."
     if rail.rail["link_layer"] == "infiniband" and mtu_bytes is not None and mtu_bytes < rail.rail["mtu_bytes"]:
         remedy = (
             f"Set `mtu` of the partition in rdma_partitions, or `mtu_bytes` of {rail.name} on {host}. IP over InfiniBand is limited by its "
@@ -129,7 +141,7 @@ def _gid(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
         STAGE, "network.gid", host, rail.subject, ERROR if index is None else OK,
         observed=f"GID index {index}" if index is not None else f"none; the GID table has {', '.join(there) or 'no address'}",
         expected=expected,
-        remedy="" if index is not None else f"On {host}, check that {rail.netdev} has {address}: `ip addr show {rail.netdev}`.",
+        remedy="" if index is not None else f"On {host}, check that {rail.interface} has {address}: `ip addr show {rail.interface}`.",
     )  # fmt: skip
 
 
@@ -146,7 +158,8 @@ def _rdma_mtu(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
 
     if rail.rail["link_layer"] != "roce":
         return finding(NOT_APPLICABLE, "on InfiniBand it does not depend on the interface: see link.mtu")
-    mtu_bytes, port = facts.netdevs[rail.netdev].mtu_bytes if rail.netdev else None, _port(rail, facts)
+    netdev, port = address_netdev(rail, facts), _port(rail, facts)
+    mtu_bytes = netdev.mtu_bytes if netdev is not None else None
     if mtu_bytes is None or port is None:
         missing = "interface with a known MTU: see network.mtu" if mtu_bytes is None else "RDMA device: see network.gid"
         return finding(NOT_APPLICABLE, f"no {missing}")

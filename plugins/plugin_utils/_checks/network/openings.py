@@ -22,8 +22,8 @@ def openings(rails: Sequence[Rail], facts: Facts) -> list[Opening]:
     """
     found = []
     for rail in resolve(rails, facts):
-        if rail.netdev is not None and rail.rail["address"] is not None:
+        if rail.interface is not None and rail.rail["address"] is not None:
             own = dict.fromkeys(str(ipaddress.ip_interface(text).network) for text in rail_addresses(rail.rail))
             kinds = (TCP, UDP, ICMP) if rail.rail["soft"] else (TCP, ICMP)
-            found += [Opening(rail.netdev, subnet, kinds) for subnet in (*own, *rail.rail["routes"])]
+            found += [Opening(rail.interface, subnet, kinds) for subnet in (*own, *rail.rail["routes"])]
     return found

@@ -59,7 +59,7 @@ def _route(host: str, rail: ResolvedRail, table: int, facts: Facts) -> Finding:
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
         return Finding(STAGE, "network.route", host, rail.subject, status, observed, expected, remedy)
 
-    if rail.netdev is None:
+    if rail.interface is None:
         return finding(NOT_APPLICABLE, "no interface: see driver.nic")
     if facts.routing is None:
         return finding(
@@ -70,7 +70,7 @@ def _route(host: str, rail: ResolvedRail, table: int, facts: Facts) -> Finding:
     if is_ipv6(str(planned["address"])) and not facts.routing.ipv6:
         why = "the rules and routes of IPv6 were not read, because no RDMA port had an IPv6 address"
         return finding(UNKNOWN, why, f"1. Run the network stage for {host}. 2. Run `ip -6 rule show` there.")
-    routing = RailRouting(rail.netdev, rail.rail["address"], table, rail.rail["gateway"], tuple(rail.rail["routes"]))
+    routing = RailRouting(rail.interface, rail.rail["address"], table, rail.rail["gateway"], tuple(rail.rail["routes"]))
     missing = missing_routes(routing, facts.routing)
     if missing:
         remedy = (

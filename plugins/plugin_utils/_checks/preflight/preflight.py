@@ -20,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address impor
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_addresses, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.management import rail_under
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.openings import openings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
 
@@ -205,10 +206,7 @@ def _carries(rail: ResolvedRail, facts: Facts, address: str | None, netdev: str 
     """Whether a session uses a rail: its interface, a VLAN on it, its bond or bridge, or its planned address."""
     if netdev is None:
         return address is not None and address in map(ip_of, rail_addresses(rail.rail))
-    if rail.netdev is None:
-        return False
-    base = netdev.partition(".")[0]
-    return base in {rail.netdev, facts.netdevs[rail.netdev].master}
+    return rail_under(netdev, [rail], facts) is not None
 
 
 def check_firewall(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:

@@ -16,6 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import all_checks
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import ADDRESS, KEY, RAILS, VALUE, IntentProblem, where_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.fabric import ipoib_problems, partition_problems, plane_problems
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.links import pcp_problems, vlan_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.nccl import nccl_rail_problems, nccl_section_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.roce import nccl_problems, rail_problems, roce_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import SECTIONS
@@ -147,6 +148,7 @@ class Rules:
             self.gateways()
             self.further_subnets()
             self.families()
+            self.links()
             if "rdma_fabric" in self.sound:
                 self.subnets()
                 self.planes()
@@ -245,6 +247,15 @@ class Rules:
                     message = f"has {route}, which overlaps {other} of {claimed[other]}: the main table cannot use both"
                     self.add(f"rdma_rails[{index}].routes", message, ADDRESS, "subnets of this rail alone", self.place(index, "routes"))
             claimed.update(dict.fromkeys(rail["routes"], rail["name"]))
+
+    def links(self) -> None:
+        """Report conflicts of rails on a VLAN."""
+        for index, rail in enumerate(self.intent["rails"]):
+            found = list(vlan_problems(rail))
+            if "rdma_roce" in self.sound:
+                found += pcp_problems(rail, self.intent["roce"])
+            for path, message, expected in found:
+                self.add(f"rdma_rails[{index}].{path}", message, VALUE, expected, self.place(index, path.partition(".")[0]))
 
     def planes(self) -> None:
         """Report rails on a plane that is not in the fabric, if planes are given."""

@@ -52,7 +52,8 @@ class Endpoint:
     """The limits of one end of a pair; equal for equal rails of equal hosts. None: unknown or missing.
 
     why_not: why there is no limit. rate_gbps: data, after line coding. pcie: the link with the least capacity. pcie_gbps: its payload for
-    this rail. shared_with: the rails that get the rest. ipv6: whether RoCE uses an IPv6 address, which has a longer header.
+    this rail. shared_with: the rails that get the rest. ipv6: whether RoCE uses an IPv6 address, which has a longer header. vlan: whether
+    each packet has a tag.
     """
 
     why_not: NoLimit | None = None
@@ -63,6 +64,7 @@ class Endpoint:
     pcie_gbps: float = math.inf
     shared_with: tuple[str, ...] = ()
     ipv6: bool = False
+    vlan: bool = False
 
 
 def endpoints(rails: Sequence[ResolvedRail], facts: Facts) -> list[Endpoint]:
@@ -99,7 +101,8 @@ def _endpoint(port: RailPort, facts: Facts, together: Sequence[RailPort]) -> End
     virtual = facts.iommu is not None and facts.iommu.virtual_machine is True
     link, gbps, others = _pcie(port, [] if virtual else together, virtual=virtual)
     ipv6 = link_layer == ROCE and is_ipv6(rail_ip(port.rail.rail) or "")
-    return Endpoint(NoLimit(UNKNOWN, reason) if reason else None, link_layer, rate_gbps, mtu_bytes, link, gbps, others, ipv6)
+    vlan = port.rail.rail.get("vlan") is not None
+    return Endpoint(NoLimit(UNKNOWN, reason) if reason else None, link_layer, rate_gbps, mtu_bytes, link, gbps, others, ipv6, vlan)
 
 
 def _unknown(port: RailPort, rate_gbps: float | None, mtu_bytes: int | None) -> str | None:

@@ -28,7 +28,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import (
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.endpoint import gpus_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import plan_rounds
-from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
+from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile, service_level
 from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import NO_PARTITION, Place, partition_place
 
 SCHEMA = 2
@@ -164,6 +164,8 @@ def tests_of(intent: Intent) -> list[dict[str, Any]]:
         "memory": "host",
         "deadline_seconds": _deadline_seconds(pairs),
     }
+    level = service_level(intent["rails"])
+    common.update({} if level is None else {"service_level": level})
     kept = ("command", "size_bytes", "queue_pairs", "duration_seconds", "iterations", "bidirectional")
     tests = [{"name": BANDWIDTH, **{key: value for key, value in pairs.items() if key in kept}, **common}]
     if pairs["latency_command"] != "none":

@@ -152,3 +152,35 @@ def test_a_file_that_cannot_be_read_is_not_skipped(tmp_path: Path) -> None:
     boot(tmp_path, **{f"{ETC}/50-a.network": "[Match]\nName=ens1\n"})
     found = read_boot_networks(Unreadable(str(tmp_path)), ["ens1"])["ens1"]
     assert [each.where for each in found.undecided] == [f"/{ETC}/50-a.network"]
+
+
+#: [Match] of a file before that of a VLAN → whether it applies to it; None if that is unknown.
+VLAN_MATCHES = {
+    "Name=ens1.100": True,
+    "Name=ens1": False,
+    "Path=pci-0000:21:00.0": False,
+    "Path=!pci-0000:21:00.0": True,
+    "PermanentMACAddress=52:54:00:1a:00:01": False,
+    "MACAddress=52:54:00:1a:00:01": True,
+    "MACAddress=52:54:00:1a:00:01\nType=ether": False,
+    "Type=vlan": True,
+    "Kind=vlan": True,
+    "Kind=bond": False,
+    "Driver=802.1Q": None,
+}
+
+
+@pytest.mark.parametrize("match", VLAN_MATCHES)
+def test_files_for_a_vlan(tmp_path: Path, match: str) -> None:
+    """It has the MAC of its NIC, but neither a path nor a MAC of its own."""
+    for name, text in {
+        "sys/class/net/ens1.100/address": "52:54:00:1a:00:01\n",
+        "sys/class/net/ens1.100/type": "1\n",
+        "sys/class/net/ens1.100/uevent": "DEVTYPE=vlan\nINTERFACE=ens1.100\nIFINDEX=7\n",
+        f"{ETC}/50-a.network": f"[Match]\n{match}\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = read_boot_networks(SysRoot(str(tmp_path)), ["ens1.100"])["ens1.100"]
+    assert found.file == (f"/{ETC}/50-a.network" if VLAN_MATCHES[match] else None)
+    assert bool(found.undecided) == (VLAN_MATCHES[match] is None)

@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.nm_boot import read_boot_profiles
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.nm_profiles import render_conf, render_profile, render_release
 from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import BootNetwork, BootSetting
-from ansible_collections.rdma.cluster.plugins.module_utils._net.nm_boot import read_boot_profiles
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_links import make_rails
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail
 
 RAIL = NetworkRail("rail0", {"pci": "0000:21:00.0"}, "ens1", "192.168.100.1/24", 9000, mac="52:54:00:1a:00:01")
+VLAN = {"interface": "ens1.100", "id": 100, "pcp": None}
 FOLDER = "etc/NetworkManager/system-connections"
 OURS, CONF = f"{FOLDER}/60-rdma-rail0.nmconnection", "etc/NetworkManager/conf.d/60-rdma-rail0.conf"
 #: As `nmcli connection add type ethernet con-name lan` of NetworkManager 1.42 writes it.
@@ -139,3 +141,22 @@ def test_what_makes_networkmanager_leave_an_interface_alone(tmp_path: Path, case
         assert words in f"{found.others[0].value} ({found.others[0].where})"
     else:
         assert (found.file, found.others) == (f"/{OURS}", [])
+
+
+def test_a_vlan_takes_profiles_of_vlans_only(tmp_path: Path) -> None:
+    """An Ethernet profile without a name would fit the ARPHRD number of a VLAN."""
+    nic, vlan = make_rails([{"name": "rail0", "nic": RAIL.nic, "netdev": "ens1", "address": RAIL.address, "mtu_bytes": 9000, "vlan": VLAN}])
+    ours = f"{FOLDER}/60-rdma-rail0.vlan.nmconnection"
+    files = {
+        "sys/class/net/ens1.100/address": "52:54:00:1a:00:01\n",
+        "sys/class/net/ens1.100/type": "1\n",
+        "sys/class/net/ens1.100/uevent": "DEVTYPE=vlan\n",
+        OURS: render_profile(nic),
+        ours: render_profile(vlan),
+        f"{FOLDER}/lan.nmconnection": LAN.format(more="autoconnect-priority=200\n", nic=""),
+    }
+    boot(tmp_path, files)
+    found = read_boot_profiles(SysRoot(str(tmp_path)), ["ens1.100"])["ens1.100"]
+    assert (found.file, [each.value for each in found.addresses], found.undecided) == (f"/{ours}", ["192.168.100.1/24"], [])
+    assert found.mtu is not None
+    assert found.mtu.value == "9000"

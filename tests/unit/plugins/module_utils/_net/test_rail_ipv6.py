@@ -16,9 +16,9 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice, netplan, networkd, nm_profiles
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.nm_boot import Profile, boot_profile
 from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import Card, boot_network, parse_network_settings
 from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import NetworkFile as File
-from ansible_collections.rdma.cluster.plugins.module_utils._net.nm_boot import Profile, boot_profile
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail, live_differences, make_rail
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import (
     DEFAULT_IPV6,

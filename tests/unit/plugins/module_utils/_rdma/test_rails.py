@@ -12,10 +12,18 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.module_utils._net.links import SeenVlan
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciFunction
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Gid, Port
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, find_netdev, nic_function, no_nic_words, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import (
+    ResolvedRail,
+    address_netdev,
+    find_netdev,
+    nic_function,
+    no_nic_words,
+    resolve,
+)
 from tests.unit.builders.hosts import lab_facts, lab_rails
 
 
@@ -35,6 +43,7 @@ def device(reported: Mapping[str, Any]) -> Device:
 class Machine:
     netdevs: dict[str, Netdev]
     devices: dict[str, Device]
+    vlans: dict[str, SeenVlan] | None = None
 
 
 def lab() -> Machine:
@@ -165,3 +174,40 @@ def test_a_guid_that_no_port_has_names_the_nearest() -> None:
 def test_at_boot_the_nic_is_found_by_its_pci_function() -> None:
     assert nic_function(by_guid("0x0c42a103007aca90"), infiniband()) == {"pci": "0000:3d:00.0"}
     assert nic_function(resolve(lab_rails(), lab())[0], lab()) == {"pci": "0000:21:00.0"}
+
+
+VLAN_RAIL = {**lab_rails()[0], "vlan": {"id": 100, "pcp": None}}
+
+
+def test_a_rail_on_a_vlan_has_its_address_on_another_interface_than_its_nic() -> None:
+    machine = lab()
+    rail = resolve([VLAN_RAIL], machine)[0]
+    assert (rail.netdev, rail.interface, rail.device) == ("ens1", "ens1.100", "rxe_rail0")
+    assert rail.subject == "rail 0 (rail0, 0000:21:00.0, ens1, ens1.100)"
+    assert address_netdev(rail, machine) is None
+    machine.netdevs["ens1.100"] = made(Netdev, {"mtu_bytes": 9000})
+    assert address_netdev(rail, machine) == machine.netdevs["ens1.100"]
+
+
+def test_a_rail_without_vlan_has_one_interface() -> None:
+    assert [(rail.netdev, rail.interface) for rail in resolve(lab_rails(), lab())] == [("ens1", "ens1"), ("ens2", "ens2")]
+
+
+def test_a_vlan_that_is_there_keeps_its_name() -> None:
+    machine = lab()
+    machine.vlans = {"storage": SeenVlan("ens1", 100), "ens1.100": SeenVlan("ens2", 100)}
+    assert resolve([VLAN_RAIL], machine)[0].interface == "storage"
+
+
+def test_a_long_name_of_a_nic_gives_way_to_the_rail_s() -> None:
+    machine = lab()
+    machine.netdevs["enp193s0f0np0"] = machine.netdevs.pop("ens1")
+    assert resolve([VLAN_RAIL], machine)[0].interface == "rail0.100"
+
+
+def test_a_vlan_has_the_mac_of_its_nic_and_is_not_the_nic() -> None:
+    machine = lab()
+    machine.netdevs["a.100"] = machine.netdevs["ens1"]
+    machine.vlans = {"a.100": SeenVlan("ens1", 100)}
+    rail = {**VLAN_RAIL, "nic": {"mac": str(machine.netdevs["ens1"].mac)}}
+    assert [(each.netdev, each.interface) for each in resolve([rail], machine)] == [("ens1", "a.100")]

@@ -118,9 +118,14 @@ BOND = {
     "ens1": {"driver": "mlx5_core", "master": "bond0"},
     "ens2": {"driver": "igb", "master": "bond0"},
 }
+MADE = {"ens1": {"driver": "mlx5_core", "master": None}, "admin": {"driver": None, "master": None}}
 ELSEWHERE = [
     pytest.param({"session": {"netdev": "ens1"}}, ["Ansible's session uses ens1, a device of mlx5_core"], id="on the driver"),
     pytest.param({"session": {"netdev": "ens1.100"}}, ["Ansible's session uses ens1, a device of mlx5_core"], id="on a VLAN of it"),
+    pytest.param(
+        {"session": {"netdev": "admin"}, "netdevs": MADE, "vlans": {"admin": {"parent": "ens1", "id": 7}}},
+        ["Ansible's session uses ens1, a device of mlx5_core"], id="on a VLAN of another name",
+    ),
     pytest.param(
         {"session": {"netdev": "bond0"}, "netdevs": BOND}, ["Ansible's session uses ens1, a device of mlx5_core"], id="on a bond of it"
     ),

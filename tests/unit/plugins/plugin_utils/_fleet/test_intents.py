@@ -170,6 +170,17 @@ def test_an_address_outside_its_rail_s_subnet() -> None:
     assert found["node3"][0].remedy == "Correct subnet of rail 1 (rail1, 0000:41:00.0) in rdma_rails of node3."
 
 
+def test_the_vlan_of_a_subnet_is_one_and_that_of_routed_hosts_need_not_be() -> None:
+    hosts = fleet(4)
+    for host in hosts:
+        rails(hosts, host)[0]["vlan"] = {"id": 101 if host == "node3" else 100, "pcp": None}
+    seen = "vlan 101; 100 on 3 of 4 hosts (node1, node2, node4)"
+    assert {host: brief(findings) for host, findings in bad(hosts).items()} == {"node3": [("intent.rails", ERROR, seen)]}
+    for number, host in enumerate(hosts):
+        rails(hosts, host)[0].update(address=f"10.0.{number}.1/24", gateway=f"10.0.{number}.254", routes=["10.0.0.0/16"])
+    assert bad(hosts) == {}
+
+
 @pytest.mark.parametrize(("key", "value"), [("link_layer", "infiniband"), ("mtu_bytes", 1500), ("plane", "b")])
 def test_the_odd_one_out_on_a_rail(key: str, value: Any) -> None:
     hosts = fleet(4)

@@ -24,6 +24,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import (
     nccl_differs,
     nccl_files,
     nccl_variables,
+    session_interface,
 )
 from tests.unit.builders.hosts import described_file, lab_facts, lab_rails
 from tests.unit.builders.hosts import lab_intent as whole_intent
@@ -382,3 +383,17 @@ def test_the_intent_names_the_interface_before_the_session_does() -> None:
     for rail in intent["rails"]:
         rail["role"] = "storage"
     assert nccl_files(intent, from_dict(facts)) == []
+
+
+@pytest.mark.parametrize(("pcp", "role", "value"), [(None, "compute", None), (3, "compute", "3"), (3, "storage", None)])
+def test_the_service_level_is_the_priority_in_the_tag_of_compute_rails(pcp: int | None, role: str, value: str | None) -> None:
+    intent = whole_intent(roce={})
+    intent["rails"][0].update(role=role, vlan={"id": 100, "pcp": pcp})
+    assert nccl_variables(intent, from_dict(lab_facts())).get("NCCL_IB_SL") == value
+
+
+def test_a_session_on_the_vlan_of_a_rail_is_not_for_sockets() -> None:
+    intent = whole_intent()
+    intent["rails"][0]["vlan"] = {"id": 100, "pcp": None}
+    facts = {**lab_facts(), "reached_at": "10.0.0.7", "session": {"address": "10.0.0.7", "netdev": "ens1.100"}}
+    assert session_interface(intent, from_dict(facts))[0] is None

@@ -100,6 +100,14 @@ def test_ipv6_and_a_vlan_take_more_of_roce_and_nothing_of_infiniband() -> None:
     assert mtu_efficiency(4096, INFINIBAND, ipv6=True, vlan=True) == mtu_efficiency(4096, INFINIBAND)
 
 
+def test_the_tag_of_a_vlan_counts_in_the_limit_and_is_named() -> None:
+    rails = [{**rail, "vlan": {"id": 100, "pcp": None}} for rail in card_rails()]
+    facts = from_dict(cards(rate_gbps=400.0))
+    [one] = endpoints([resolve(rails, facts)[0]], facts)
+    limit = sure(pair_limit(one, one))
+    assert (limit.gbps, limit.reason) == (pytest.approx(400.0 * 4096 / (4096 + 86)), "link 400 Gb/s, MTU 4096 with a VLAN tag: 391.8")
+
+
 @pytest.mark.parametrize(
     ("speed_gtps", "width", "figure"),
     [(8.0, 8, 57), (8.0, 16, 115), (16.0, 8, 115), (16.0, 16, 229), (32.0, 4, 115), (32.0, 8, 229)],

@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.filter.roce import FilterModule
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.sysfs import NP_PARAMETERS, RP_PARAMETERS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.roce import DCQCN
-from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
+from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile, service_level
 from tests.unit.builders.hosts import lab_intent
 from tests.unit.builders.qos_hosts import ROCE, profile
 
@@ -104,3 +104,12 @@ def test_no_parameter_is_both_sides_or_a_second_place_of_the_profile_s_own() -> 
 
 def test_the_filter_has_this_name() -> None:
     assert FilterModule().filters()["roce_profile"](lab_intent(roce={})) == profile_of()
+
+
+def test_the_service_level_is_the_priority_in_the_tag_of_a_vlan() -> None:
+    rails = lab_intent()["rails"]
+    assert service_level(rails) is None
+    rails[0]["vlan"] = {"id": 100, "pcp": None}
+    assert service_level(rails) is None
+    rails[1]["vlan"] = {"id": 100, "pcp": 0}
+    assert service_level(rails) == 0

@@ -480,7 +480,11 @@ SILENT: dict[str, list[tuple[dict[str, str], dict[str, Any]]]] = {
         ({"NCCL_DMABUF_ENABLE": "1"}, {}),
     ],
     "traffic_class_differs": [({"NCCL_IB_TC": "0x6a"}, {"traffic_class": 106}), ({"NCCL_IB_TC": "104"}, {})],
-    "service_level_with_dscp": [({"NCCL_IB_SL": "0"}, {"trust": "dscp"}), ({"NCCL_IB_SL": "3"}, {"trust": "pcp"})],
+    "service_level_with_dscp": [
+        ({"NCCL_IB_SL": "0"}, {"trust": "dscp"}),
+        ({"NCCL_IB_SL": "3"}, {"trust": "pcp"}),
+        ({"NCCL_IB_SL": "3"}, {"trust": "dscp", "service_level": 3}),
+    ],
     "rails_crossed": [({"NCCL_CROSS_NIC": "0"}, {"rails_apart": True}), ({"NCCL_CROSS_NIC": "1"}, {"rails_apart": False}), ({}, {})],
 }
 

@@ -49,9 +49,9 @@ PLAIN = {"name": "x", "command": "ib_write_bw", "size_bytes": 2, "queue_pairs": 
     [
         ({}, {"gid_index": None}, "ib_write_bw -d mlx5_0 -i 2 -s 2 -q 4 -D 3 --report_gbits -F -p 18520"),
         (
-            {"mtu_bytes": 4096, "traffic_class": 106, "qp_timeout": 20},
+            {"mtu_bytes": 4096, "traffic_class": 106, "service_level": 3, "qp_timeout": 20},
             {},
-            "ib_write_bw -d mlx5_0 -i 2 -x 3 -s 2 -q 4 -D 3 --report_gbits -F -p 18520 -m 4096 -u 20 --tclass=106",
+            "ib_write_bw -d mlx5_0 -i 2 -x 3 -s 2 -q 4 -D 3 --report_gbits -F -p 18520 -m 4096 -u 20 --tclass=106 --sl=3",
         ),
         ({"iterations": 200}, {}, "ib_write_bw -d mlx5_0 -i 2 -x 3 -s 2 -q 4 -n 200 --report_gbits -F -p 18520"),
         (

@@ -239,6 +239,12 @@ def test_a_rail_that_one_host_alone_has_has_one_endpoint() -> None:
     assert own_meetings(plan_of(of), 0)[1] == {}
 
 
+def test_rails_on_a_vlan_are_measured_with_the_priority_of_their_tag() -> None:
+    intent = lab_intent(roce={})
+    intent["rails"][1]["vlan"] = {"id": 100, "pcp": 3}
+    assert {test["service_level"] for test in measured_of(intent)} == {3}
+
+
 def test_what_is_measured_comes_from_the_intent() -> None:
     pairs = {"mtu_bytes": 1024, "qp_timeout": 20, "bidirectional": True, "duration_seconds": 7}
     bandwidth, latency = measured_of(lab_intent(roce={}, pairs=pairs))

@@ -173,7 +173,10 @@ def _fits(profile: Profile, card: Card) -> tuple[bool | None, str]:
     if profile.error is not None:
         return None, profile.error
     kind = profile.value("connection", "type")
-    if kind not in KINDS.get(card.type or 0, ()) or profile.value("connection", "autoconnect").lower() in _FALSE:
+    if (
+        kind not in ((card.kind,) if card.kind else KINDS.get(card.type or 0, ()))
+        or profile.value("connection", "autoconnect").lower() in _FALSE
+    ):
         return False, ""
     mac = next((profile.value(name, "mac-address") for name in KINDS[card.type or 0] if profile.value(name, "mac-address")), "")
     wanted = {
