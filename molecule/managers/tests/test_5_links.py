@@ -24,12 +24,12 @@ VLAN = 100
 TABLE = "lab_tags"
 #: Host → the files of rail 0 and of its VLAN.
 FILES = {
-    "node1": ("/etc/systemd/network/60-rdma-rail0.network", "/etc/systemd/network/60-rdma-rail0.vlan.network"),
+    "node1": ("/etc/systemd/network/60-rdma-rail0.network", "/etc/systemd/network/60-rdma-rail0@vlan.network"),
     "node2": (
         "/etc/NetworkManager/system-connections/60-rdma-rail0.nmconnection",
-        "/etc/NetworkManager/system-connections/60-rdma-rail0.vlan.nmconnection",
+        "/etc/NetworkManager/system-connections/60-rdma-rail0@vlan.nmconnection",
     ),
-    "node3": ("/etc/netplan/90-rdma-rail0.yaml", "/etc/netplan/90-rdma-rail0.vlan.yaml"),
+    "node3": ("/etc/netplan/90-rdma-rail0.yaml", "/etc/netplan/90-rdma-rail0@vlan.yaml"),
 }
 
 

@@ -51,6 +51,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import Cpu,
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Load, read_load
 from ansible_collections.rdma.cluster.plugins.module_utils._host.memory import Filesystem, Memory, read_filesystems, read_memory
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.installed import MPI_PACKAGES, NcclHost, read_nccl_host
+from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import SeenBond, read_bonds
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import EthtoolPort
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool_ioctl import IoctlPort
 from ansible_collections.rdma.cluster.plugins.module_utils._net.firewall import Firewall, read_firewall
@@ -103,8 +104,9 @@ EVERYTHING = Asked()
 class Facts:
     """The whole tree. subset: what was read; None for parts that were not. nics: network cards without an RDMA device, by PCI address.
 
-    interfaces: all of them, also bonds, VLANs and bridges, which are not NICs. Of these, netdevs has the VLANs on NICs, and what RDMA uses.
-    vlans: the VLAN interfaces; None if they may not be read.
+    interfaces: all of them, also bonds, VLANs and bridges, which are not NICs. Of these, netdevs has the bonds and VLANs of NICs, and what
+    RDMA uses.
+    vlans, bonds: these interfaces; None if they may not be read.
     files: those of the collection, path → sha256 and mode; for nccl.conf also our block and the variables that lines of others set.
     nccl_files: NCCL's variables in each file that has any.
     firmware: of each card, by PCI address, the requested settings.
@@ -149,6 +151,7 @@ class Facts:
     routing: Routing | None = None
     firewall: Firewall | None = None
     vlans: dict[str, SeenVlan] | None = None
+    bonds: dict[str, SeenBond] | None = None
 
 
 def parse_subset(words: Sequence[str]) -> frozenset[str]:
@@ -176,8 +179,10 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
     pci = PciReader(sys)
     netdevs = read_netdevs(sys)
     devices = read_devices(sys, netdevs, pci, counters="counters" in asked.subset)
-    vlans = read_vlans(sys)
+    vlans, bonds = read_vlans(sys), read_bonds(sys)
     netdevs = add_named(sys, netdevs, devices)
+    made = [name for name, bond in (bonds or {}).items() if netdevs.keys() & bond.members.keys() and name not in netdevs]
+    netdevs.update({name: read_netdev(sys, name) for name in made})
     netdevs.update({name: read_netdev(sys, name) for name, vlan in (vlans or {}).items() if vlan.parent in netdevs and name not in netdevs})
     addresses = {}
     if runner is not None and asked.subset & {"netdevs", "host"}:
@@ -187,7 +192,7 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
         devices = add_active_mtu(runner, devices)
     if runner is not None and "optics" in asked.subset:
         devices = add_optics(runner, devices)
-    parts: dict[str, Any] = {"nodes": read_nodes(sys) if runner is not None else None, "vlans": vlans}
+    parts: dict[str, Any] = {"nodes": read_nodes(sys) if runner is not None else None, "vlans": vlans, "bonds": bonds}
     if runner is not None and "qos" in asked.subset:
         parts["qos"] = read_all_qos(sys, runner, netdevs, devices)
     if runner is not None and asked.firmware:

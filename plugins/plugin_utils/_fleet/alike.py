@@ -206,7 +206,7 @@ class _Holder:
 
 def _holders(host: Host) -> Iterator[_Holder]:
     planned = {address: rail.name for rail in host.rails if (address := rail_ip(rail.rail)) is not None}
-    rails = {name for rail in host.rails for name in (rail.netdev, rail.interface)}
+    rails = {name for rail in host.rails for name in (*rail.netdevs, rail.interface)}
     live = {text.split("/")[0]: name for name, each in (host.facts.interfaces or {}).items() for text in each.ipv4 or ()}
     reached = _reached_at(host)
     for address, name in live.items():

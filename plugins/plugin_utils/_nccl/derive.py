@@ -131,7 +131,7 @@ def _no_session_interface(intent: Intent, facts: RunFacts, address: str | None, 
     if address is None:
         return "Ansible's connection to the host is not SSH"
     reached_at, comes_in = facts.reached_at or "", f"Ansible's session uses {name}, which"
-    rails = {each: rail.name for rail in resolve(intent["rails"], facts) for each in (rail.netdev, rail.interface) if each is not None}
+    rails = {each: rail.name for rail in resolve(intent["rails"], facts) for each in (*rail.netdevs, rail.interface) if each is not None}
     rail = rails.get(name or "") or rails.get((name or "").partition(".")[0])
     reasons = {
         f"Ansible reaches the host at {reached_at}, through a forwarded port": reached_at == "localhost"

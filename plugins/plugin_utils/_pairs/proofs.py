@@ -32,7 +32,7 @@ SCHEMA = 2
 SECONDS_PER_HOUR = 3600.0
 #: The values of the NIC's PCI function that limit a measurement.
 #: Keys of a rail that did not exist when proofs began.
-LATER_KEYS = ("vlan",)
+LATER_KEYS = ("vlan", "bond")
 PCI_KEYS = ("address", "speed_gtps", "width", "narrowest")
 
 #: The basis of a host's rail: "driver", "firmware", "port", "intent" → a hash.

@@ -434,7 +434,7 @@ def _vlan() -> str:
         {base}/flags: 0x1003
         {base}/type: 1
         {base}/ifindex: 9
-        /run/systemd/netif/links/9: ADMIN_STATE=configured\\nNETWORK_FILE={path_of("rail1.vlan")}
+        /run/systemd/netif/links/9: ADMIN_STATE=configured\\nNETWORK_FILE={path_of("rail1@vlan")}
         /proc/net/vlan/{VLAN}: {text}
     """
 

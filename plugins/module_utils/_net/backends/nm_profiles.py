@@ -20,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import A
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange, ManagedFile
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
+from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import Bond
 from ansible_collections.rdma.cluster.plugins.module_utils._net.links import Vlan
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NM_UNIT, PREFIX, NetworkRail
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import MAIN
@@ -54,7 +55,7 @@ def render_profile(rail: NetworkRail) -> str:
             "Set rdma_host.network.backend to networkd, or remove ipoib.children."
         )
     kind = "infiniband" if rail.is_infiniband else "ethernet"
-    vlan = rail.link.vlan
+    vlan, bond = rail.link.vlan, rail.link.bond
     nic = f"mac-address={rail.nic['mac'].upper()}" if "mac" in rail.nic else None
     mode = [f"transport-mode={rail.ipoib.mode if rail.ipoib else 'datagram'}"] if rail.is_infiniband else []
     lines = [
@@ -62,16 +63,23 @@ def render_profile(rail: NetworkRail) -> str:
         "[connection]",
         f"id=rdma-{rail.name}",
         f"uuid={uuid_of(rail.name)}",
-        f"type={kind if vlan is None else 'vlan'}",
-        *([f"interface-name={rail.netdev}"] if vlan is not None else []),
+        f"type={'vlan' if vlan is not None else 'bond' if bond is not None else kind}",
+        *([f"interface-name={rail.netdev}"] if rail.link.is_made else []),
+        *([f"master={rail.link.master}", "slave-type=bond"] if rail.link.master else []),
         f"autoconnect-priority={PRIORITY}",
         "",
-        *(["[match]", f"path={_path(rail.nic['pci'])}", ""] if nic is None and vlan is None else []),
+        *(["[match]", f"path={_path(rail.nic['pci'])}", ""] if nic is None and not rail.link.is_made else []),
         *(_vlan_lines(vlan) if vlan is not None else []),
+        *(_bond_lines(bond) if bond is not None else []),
         f"[{kind}]",
-        *([nic] if nic and vlan is None else []),
+        *([nic] if nic and not rail.link.is_made else []),
         *([f"mtu={rail.mtu_bytes}"] if rail.mtu_bytes is not None else []),
         *mode,
+    ]
+    if rail.link.master:
+        # The addresses are those of the bond.
+        return "\n".join(lines) + "\n"
+    lines += [
         "",
         "[ipv4]",
         *(["method=manual", f"address1={rail.address}", "never-default=true"] if rail.address else ["method=disabled"]),
@@ -81,6 +89,11 @@ def render_profile(rail: NetworkRail) -> str:
         "method=link-local",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _bond_lines(bond: Bond) -> list[str]:
+    """Return the section [bond]."""
+    return ["[bond]", *(f"{key}={value}" for key, value in bond.options), ""]
 
 
 def _vlan_lines(vlan: Vlan) -> list[str]:

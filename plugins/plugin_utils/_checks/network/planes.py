@@ -66,7 +66,7 @@ def check_planes(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding
         checks = {"planes.route": _NO_ROUTE, "planes.dns": _NO_DNS, "planes.forward": _NO_FORWARD, "planes.ssh": _NO_SSH}
         return [Finding(STAGE, check, host, SUBJECT, UNKNOWN, "the routes were not read", words, remedy) for check, words in checks.items()]
     resolved = resolve(rails, facts)
-    compute = {name: rail for rail in resolved if rail.rail["role"] == "compute" for name in (rail.netdev, rail.interface) if name}
+    compute = {name: rail for rail in resolved if rail.rail["role"] == "compute" for name in (*rail.netdevs, rail.interface) if name}
     return [*_route(host, planes, compute), *_dns(host, planes, compute), *_forward(host, planes, compute), *_ssh(host, planes, resolved)]
 
 

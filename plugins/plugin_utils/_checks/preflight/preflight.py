@@ -206,7 +206,7 @@ def _carries(rail: ResolvedRail, facts: Facts, address: str | None, netdev: str 
     if rail.netdev is None:
         return False
     base = netdev.partition(".")[0]
-    return netdev == rail.interface or base in {rail.netdev, facts.netdevs[rail.netdev].master}
+    return netdev == rail.interface or base in {*rail.netdevs, rail.bond, facts.netdevs[rail.netdev].master}
 
 
 def check_firewall(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:

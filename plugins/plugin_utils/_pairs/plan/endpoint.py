@@ -51,7 +51,8 @@ class Endpoint:
     """The limits of one end of a pair; equal for equal rails of equal hosts. None: unknown or missing.
 
     why_not: why there is no limit. rate_gbps: data, after line coding. pcie: the link with the least capacity. pcie_gbps: its payload for
-    this rail. shared_with: the rails that get the rest. vlan: whether each packet has a tag.
+    this rail. shared_with: the rails that get the rest. vlan: whether each packet has a tag. members: of its bond, 0 without one;
+    rate_gbps is then that of one member, which carries a flow alone.
     """
 
     why_not: NoLimit | None = None
@@ -62,6 +63,7 @@ class Endpoint:
     pcie_gbps: float = math.inf
     shared_with: tuple[str, ...] = ()
     vlan: bool = False
+    members: int = 0
 
 
 def endpoints(rails: Sequence[ResolvedRail], facts: Facts) -> list[Endpoint]:
@@ -98,7 +100,9 @@ def _endpoint(port: RailPort, facts: Facts, together: Sequence[RailPort]) -> End
     virtual = facts.iommu is not None and facts.iommu.virtual_machine is True
     link, gbps, others = _pcie(port, [] if virtual else together, virtual=virtual)
     vlan = port.rail.rail.get("vlan") is not None
-    return Endpoint(NoLimit(UNKNOWN, reason) if reason else None, link_layer, rate_gbps, mtu_bytes, link, gbps, others, vlan)
+    return Endpoint(
+        NoLimit(UNKNOWN, reason) if reason else None, link_layer, rate_gbps, mtu_bytes, link, gbps, others, vlan, len(port.rail.members)
+    )
 
 
 def _unknown(port: RailPort, rate_gbps: float | None, mtu_bytes: int | None) -> str | None:
