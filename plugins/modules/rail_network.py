@@ -26,6 +26,7 @@ description:
     interface for a moment. The module does not start NetworkManager.
   - netplan renders a copy of the host's files. If netplan refuses one of them, the module names the file and the line, and writes nothing.
     The module never runs C(netplan apply).
+  - Makes the bond of a rail only on an idle host, and only with O(change_allowed), because its members go down.
   - Creates the VLAN interface of a rail, and removes it if the rail no longer has it. It does not remove one that has an address which no
     file of the collection gave it.
   - Removes its own files of rails that are no longer O(planned).
@@ -101,6 +102,33 @@ options:
       mtu_bytes:
         description: MTU of the interface in bytes. Without it, the interface keeps its MTU.
         type: int
+      bond:
+        description: The bond of which O(rails[].netdev) is the first member. It carries the address of the rail, or the VLAN.
+        type: dict
+        suboptions:
+          interface:
+            description: The name of the bond's interface.
+            type: str
+            required: true
+          mode:
+            description: The mode of the bond.
+            type: str
+            choices: [802.3ad, active-backup]
+            default: 802.3ad
+          lacp_rate:
+            description: How often LACP is sent.
+            type: str
+            choices: [fast, slow]
+            default: fast
+          hash:
+            description: What chooses the member for a packet.
+            type: str
+            default: layer3+4
+          members:
+            description: The members, each with C(nic), C(netdev) and C(mac) as in O(rails).
+            type: list
+            elements: dict
+            required: true
       vlan:
         description: The VLAN that carries the address of the rail. O(rails[].netdev) then gets the MTU, and no address.
         type: dict
@@ -247,6 +275,16 @@ RAIL_SPEC = {
     "gateway": {"type": "str"},
     "routes": {"type": "list", "elements": "str", "default": []},
     "mtu_bytes": {"type": "int"},
+    "bond": {
+        "type": "dict",
+        "options": {
+            "interface": {"type": "str", "required": True},
+            "mode": {"type": "str", "choices": ["802.3ad", "active-backup"], "default": "802.3ad"},
+            "lacp_rate": {"type": "str", "choices": ["fast", "slow"], "default": "fast"},
+            "hash": {"type": "str", "default": "layer3+4"},
+            "members": {"type": "list", "elements": "dict", "required": True},
+        },
+    },
     "vlan": {
         "type": "dict",
         "options": {

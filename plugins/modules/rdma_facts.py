@@ -375,6 +375,31 @@ ansible_facts:
               elements: str
               returned: success
               sample: ["2001:db8:100::1/64"]
+        bonds:
+          description: The bonds by name. V(null) if they may not be read.
+          type: dict
+          returned: success
+          contains:
+            mode:
+              description: The mode.
+              type: str
+              returned: success
+              sample: 802.3ad
+            hash_policy:
+              description: What chooses the member for a packet. V(null) in a mode without a choice.
+              type: str
+              returned: success
+              sample: layer3+4
+            lacp_rate:
+              description: How often LACP is sent, V(fast) or V(slow). V(null) without LACP.
+              type: str
+              returned: success
+            members:
+              description: >-
+                Interface → C(up), its carrier; C(mac), its own address; C(aggregator), its LACP aggregator, and C(partner), the MAC address
+                of its LACP partner.
+              type: dict
+              returned: success
         vlans:
           description: The VLAN interfaces by name. V(null) if they may not be read.
           type: dict

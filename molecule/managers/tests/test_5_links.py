@@ -1,6 +1,9 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rails on VLANs, with every manager: the tag is counted on the cable, and the NIC's interface has no address."""
+"""Rails on VLANs and bonds, with every manager: the tag is counted on the cable, and LACP runs between two machines.
+
+A bridge forwards LACP only where the port allows it (group_fwd_mask, bit 2). The bonds of node1 and node2 are then partners of each other.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,12 @@ VLAN = 100
 TABLE = "lab_tags"
 #: Host → the files of rail 0 and of its VLAN.
 FILES = {
-    "node1": ("/etc/systemd/network/60-rdma-rail0.network", "/etc/systemd/network/60-rdma-rail0.vlan.network"),
+    "node1": ("/etc/systemd/network/60-rdma-rail0.network", "/etc/systemd/network/60-rdma-rail0@vlan.network"),
     "node2": (
         "/etc/NetworkManager/system-connections/60-rdma-rail0.nmconnection",
-        "/etc/NetworkManager/system-connections/60-rdma-rail0.vlan.nmconnection",
+        "/etc/NetworkManager/system-connections/60-rdma-rail0@vlan.nmconnection",
     ),
-    "node3": ("/etc/netplan/90-rdma-rail0.yaml", "/etc/netplan/90-rdma-rail0.vlan.yaml"),
+    "node3": ("/etc/netplan/90-rdma-rail0.yaml", "/etc/netplan/90-rdma-rail0@vlan.yaml"),
 }
 
 
@@ -143,3 +146,81 @@ def test_without_vlan_the_interface_goes(lab: Lab, site: Site, tagged: Site) -> 
         assert_rails(lab, node)
     assert site.run("network").returncode == 0
     assert site.lines("changes.jsonl") == []
+
+
+#: The bit of 01:80:c2:00:00:02 in the mask of a bridge port.
+LACP_BIT = 0x4
+PARTNERS = ("node1", "node2")
+
+
+@pytest.fixture(scope="module")
+def bonded(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """node1 and node2 with one rail, a bond of both NICs. The NICs of virtio have no speed, without which LACP does not begin."""
+    inventory = yaml.safe_load(lab.folder.inventory.read_text())
+    every = inventory["all"]["hosts"]
+    inventory["all"]["hosts"] = {name: every[name] for name in PARTNERS}
+    for name in PARTNERS:
+        one, other = every[name]["rdma_rails"]
+        every[name]["rdma_rails"] = [{**one, "bond": {"members": [one["nic"], other["nic"]]}}]
+    folder = tmp_path_factory.mktemp("bonded")
+    (folder / "hosts.yml").write_text(yaml.safe_dump(inventory))
+
+    def forward(mask: int) -> None:
+        for name in PARTNERS:
+            for rail in lab.plan.node(name).rails:
+                argv = ["ip", "-n", lab.plan.namespace, "link", "set", rail.cable, "type", "bridge_slave", "group_fwd_mask", str(mask)]
+                run_here(argv)
+
+    forward(LACP_BIT)
+    for name in PARTNERS:
+        for rail in range(2):
+            run(lab, lab.plan.node(name), "ethtool -s $netdev speed 10000 duplex full", rail=rail)
+    yield Site(folder / "hosts.yml", folder)
+    forward(0)
+
+
+def test_without_permission_no_bond_is_made(lab: Lab, bonded: Site) -> None:
+    done = bonded.run("network")
+    assert "network_change_allowed, which is not set" in done.stdout
+    for name in PARTNERS:
+        assert "bond-rail0" not in say(lab, lab.plan.node(name), "ip -j link show")
+
+
+def test_a_bond_with_lacp_between_two_machines(lab: Lab, bonded: Site) -> None:
+    done = bonded.run("network", "-e", "network_change_allowed=true")
+    assert done.returncode == 0, done.stdout
+    found = [line for line in bonded.lines("findings.jsonl") if line["check"] == "network.bond"]
+    assert {(line["host"], line["status"]) for line in found} == {(name, "ok") for name in PARTNERS}, found
+    for name in PARTNERS:
+        node = lab.plan.node(name)
+        shown = {each["ifname"]: each for each in json.loads(say(lab, node, "ip -j address show"))}
+        assert addresses(shown["bond-rail0"]) == [node.rails[0].address]
+        assert say(lab, node, "cat /sys/class/net/bond-rail0/bonding/ad_num_ports").strip() == "2"
+    peer = lab.plan.node("node2").rails[0].address.split("/")[0]
+    say(lab, lab.plan.node("node1"), f"ping -c 3 -W 2 -q -I bond-rail0 {peer}")
+
+
+def test_a_second_run_leaves_the_bond(bonded: Site) -> None:
+    assert bonded.run("network").returncode == 0
+    assert bonded.lines("changes.jsonl") == []
+
+
+def test_a_member_without_partner_is_named(lab: Lab, bonded: Site) -> None:
+    cable = lab.plan.node("node1").rails[1].cable
+    run_here(["ip", "-n", lab.plan.namespace, "link", "set", cable, "down"])
+    try:
+        bonded.run("validate")
+        [line] = [each for each in bonded.lines("findings.jsonl") if each["check"] == "network.bond" and each["host"] == "node1"]
+        assert line["status"] == "error"
+        assert f"{run(lab, lab.plan.node('node1'), 'echo $netdev', rail=1)} has no carrier" in line["observed"]
+    finally:
+        run_here(["ip", "-n", lab.plan.namespace, "link", "set", cable, "up"])
+
+
+def test_without_bond_the_nics_are_rails_again(lab: Lab, site: Site, bonded: Site) -> None:
+    assert bonded.evidence.exists()
+    done = site.run("network", "-e", "network_change_allowed=true")
+    assert done.returncode == 0, done.stdout
+    for node in lab.plan.nodes:
+        assert "bond-rail0" not in say(lab, node, "ip -j link show")
+        assert_rails(lab, node)

@@ -27,6 +27,15 @@ class VlanIntent(TypedDict):
     pcp: int | None
 
 
+class BondIntent(TypedDict):
+    """The key `bond` of a rail."""
+
+    members: list[dict[str, str]]
+    mode: str
+    lacp_rate: str
+    hash: str
+
+
 class Rail(TypedDict):
     name: str
     nic: dict[str, str]
@@ -42,6 +51,7 @@ class Rail(TypedDict):
     soft: bool
     ipoib: Ipoib | None
     vlan: VlanIntent | None
+    bond: BondIntent | None
 
 
 class ManagerQos(TypedDict):

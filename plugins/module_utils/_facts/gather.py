@@ -52,11 +52,12 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Loa
 from ansible_collections.rdma.cluster.plugins.module_utils._host.memory import Filesystem, Memory, read_filesystems, read_memory
 from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp_files import TEMPLATE as PTP_TEMPLATE
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.installed import MPI_PACKAGES, NcclHost, read_nccl_host
+from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import SeenBond, read_bonds
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import EthtoolPort
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool_ioctl import IoctlPort
 from ansible_collections.rdma.cluster.plugins.module_utils._net.firewall import Firewall, read_firewall
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import IpAddresses
-from ansible_collections.rdma.cluster.plugins.module_utils._net.links import SeenVlan, read_vlans
+from ansible_collections.rdma.cluster.plugins.module_utils._net.links import SeenVlan, interfaces_below, read_vlans
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import read_backend
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Interface, Netdev, read_interfaces, read_netdev, read_netdevs
 from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import Planes, read_planes
@@ -105,8 +106,9 @@ EVERYTHING = Asked()
 class Facts:
     """The whole tree. subset: what was read; None for parts that were not. nics: network cards without an RDMA device, by PCI address.
 
-    interfaces: all of them, also bonds, VLANs and bridges, which are not NICs. Of these, netdevs has the VLANs on NICs, and what RDMA uses.
-    vlans: the VLAN interfaces; None if they may not be read.
+    interfaces: all of them, also bonds, VLANs and bridges, which are not NICs. Of these, netdevs has the bonds and VLANs of NICs, and what
+    RDMA uses.
+    vlans, bonds: these interfaces; None if they may not be read.
     files: those of the collection, path → sha256 and mode; for nccl.conf also our block and the variables that lines of others set.
     nccl_files: NCCL's variables in each file that has any.
     firmware: of each card, by PCI address, the requested settings.
@@ -151,6 +153,7 @@ class Facts:
     routing: Routing | None = None
     firewall: Firewall | None = None
     vlans: dict[str, SeenVlan] | None = None
+    bonds: dict[str, SeenBond] | None = None
 
 
 def parse_subset(words: Sequence[str]) -> frozenset[str]:
@@ -178,8 +181,10 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
     pci = PciReader(sys)
     netdevs = read_netdevs(sys)
     devices = read_devices(sys, netdevs, pci, counters="counters" in asked.subset)
-    vlans = read_vlans(sys)
+    vlans, bonds = read_vlans(sys), read_bonds(sys)
     netdevs = add_named(sys, netdevs, devices)
+    made = [name for name, bond in (bonds or {}).items() if netdevs.keys() & bond.members.keys() and name not in netdevs]
+    netdevs.update({name: read_netdev(sys, name) for name in made})
     netdevs.update({name: read_netdev(sys, name) for name, vlan in (vlans or {}).items() if vlan.parent in netdevs and name not in netdevs})
     addresses = {}
     if runner is not None and asked.subset & {"netdevs", "host"}:
@@ -189,7 +194,7 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
         devices = add_active_mtu(runner, devices)
     if runner is not None and "optics" in asked.subset:
         devices = add_optics(runner, devices)
-    parts: dict[str, Any] = {"nodes": read_nodes(sys) if runner is not None else None, "vlans": vlans}
+    parts: dict[str, Any] = {"nodes": read_nodes(sys) if runner is not None else None, "vlans": vlans, "bonds": bonds}
     if runner is not None and "qos" in asked.subset:
         parts["qos"] = read_all_qos(sys, runner, netdevs, devices)
     if runner is not None and asked.firmware:
@@ -203,7 +208,7 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
     if "host" in asked.subset:
         planned = [unit_of(name) for name in roce_interfaces(netdevs, devices)] if "qos" in asked.subset else []
         units = sorted({*planned, *enabled_instances(sys, TEMPLATE), *enabled_instances(sys, PTP_TEMPLATE)})
-        parts.update(_host(sys, runner, asked, addresses, families=families_of(devices, addresses, vlans), units=units))
+        parts.update(_host(sys, runner, asked, addresses, families=families_of(devices, addresses, vlans, bonds), units=units))
     subset = asked.subset - (LIVE if runner is None else frozenset())
     nics = read_nics(sys, pci, {device.pci.address for device in devices.values() if device.pci is not None})
     return Facts(SCHEMA, sorted(subset), devices, netdevs, read_interfaces(sys, addresses), read_boot(sys), nics, **parts)
@@ -237,13 +242,16 @@ def _gpus(sys: SysRoot, pci: PciReader, devices: Mapping[str, Device], runner: R
 
 
 def families_of(
-    devices: Mapping[str, Device], addresses: Mapping[str, IpAddresses], vlans: Mapping[str, SeenVlan] | None = None
+    devices: Mapping[str, Device],
+    addresses: Mapping[str, IpAddresses],
+    vlans: Mapping[str, SeenVlan] | None = None,
+    bonds: Mapping[str, SeenBond] | None = None,
 ) -> tuple[int, ...]:
-    """Return the families whose rules and routes are read: IPv6 only where the interface of an RDMA port, or a VLAN on it, has one."""
+    """Return the families whose rules and routes are read: IPv6 only where the interface of an RDMA port, or its VLAN or bond, has one."""
     netdevs = {gid.netdev for device in devices.values() for port in device.ports.values() for gid in port.gids}
     netdevs |= {port.netdev for device in devices.values() for port in device.ports.values()}
-    netdevs |= {name for name, vlan in (vlans or {}).items() if vlan.parent in netdevs}
-    return (4, 6) if any(name in netdevs and (each.ipv6 or each.dad_failed) for name, each in addresses.items()) else (4,)
+    found = [name for name, each in addresses.items() if each.ipv6 or each.dad_failed]
+    return (4, 6) if any(not netdevs.isdisjoint(interfaces_below(name, vlans, bonds)) for name in found) else (4,)
 
 
 def _host(

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""VLAN interfaces on NICs: how the kernel reports them, and the steps that create, correct and remove them.
+"""The interfaces that rails have beside their NIC. VLANs: how the kernel reports them, and the steps that create, correct and remove them.
 
 Sources: net/8021q/vlanproc.c of Linux (/proc/net/vlan/NAME), ip-link(8), and ip/iplink_vlan.c of iproute2 (`ip -j -d link show`).
 """
@@ -12,12 +12,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import Bond, SeenBond
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ipv4_of, ipv6_of
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import Step
 
@@ -35,8 +36,8 @@ _EGRESS = re.compile(r"^[ \t]*EGRESS priority mappings:[ \t]*([0-9: \t]*)$", re.
 #: The name of a VLAN in a file of ours: of systemd-networkd, NetworkManager, and netplan.
 _MADE = (
     re.compile(r"^\[NetDev\]\nName=(\S+)$", re.MULTILINE),
-    re.compile(r"^type=vlan\n(?:.*\n)*?interface-name=(\S+)$", re.MULTILINE),
-    re.compile(r"^  vlans:\n    (\S+):$", re.MULTILINE),
+    re.compile(r"^type=(?:vlan|bond)\n(?:.*\n)*?interface-name=(\S+)$", re.MULTILINE),
+    re.compile(r"^  (?:vlans|bonds):\n    (\S+):$", re.MULTILINE),
 )
 
 
@@ -74,15 +75,20 @@ class Vlan:
 
 @dataclass(frozen=True)
 class Link:
-    """What an interface has to do with others. vlan: it is a VLAN; vlans: the names of the VLANs that a NIC carries for a rail."""
+    """What an interface has to do with others.
+
+    vlan: it is a VLAN; bond: it is a bond. vlans: the VLANs that it carries for a rail; master: the bond that it is a member of.
+    """
 
     vlan: Vlan | None = None
+    bond: Bond | None = None
     vlans: tuple[str, ...] = ()
+    master: str | None = None
 
     @property
     def is_made(self) -> bool:
         """Whether the interface has no NIC of its own: a network manager, or `ip link add`, makes it."""
-        return self.vlan is not None
+        return self.vlan is not None or self.bond is not None
 
 
 #: An ordinary NIC.
@@ -100,17 +106,21 @@ def find_vlan(parent: str, vlan_id: int, vlans: Mapping[str, SeenVlan] | None) -
     return next((name for name, each in (vlans or {}).items() if (each.parent, each.id) == (parent, vlan_id)), None)
 
 
-def interface_below(name: str, vlans: Mapping[str, SeenVlan] | None) -> str:
-    """Return the interface that carries the frames of a VLAN, also of one on another VLAN.
+def interfaces_below(name: str, vlans: Mapping[str, SeenVlan] | None, bonds: Mapping[str, SeenBond] | None) -> list[str]:
+    """Return an interface and those that carry its frames: of a VLAN what it is on, also another VLAN, and of a bond its members.
 
-    Of any other interface, and if the VLANs are unknown: its name without the suffix of a VLAN or partition, "ib0.8001" → "ib0".
+    Below any other interface, and if the VLANs are unknown: its name without the suffix of a VLAN or partition, "ib0.8001" → "ib0".
     """
-    known = vlans or {}
-    if name not in known:
-        return name.partition(".")[0]
-    for _vlan in known:
-        name = known[name].parent if name in known else name
-    return name
+    found = [name]
+    for each in found:
+        if vlans and each in vlans:
+            below = [vlans[each].parent]
+        elif bonds and each in bonds:
+            below = list(bonds[each].members)
+        else:
+            below = [each.partition(".")[0]]
+        found += [lower for lower in dict.fromkeys(below) if lower not in found]
+    return found
 
 
 def parse_vlan(text: str) -> SeenVlan:
@@ -161,15 +171,18 @@ def read_link(name: str, runner: Runner) -> LiveLink | None:
 
 
 def link_steps(name: str, link: Link, runner: Runner, *, planned: str) -> list[Step]:
-    """Return the steps that create or correct an interface that is made; none for a NIC. planned: what it gets later, in words.
+    """Return the steps that create or correct a VLAN, or set a bond up; none for a NIC. planned: what it gets later, in words.
 
     Raises ApplyError if another interface has its name.
     """
     vlan = link.vlan
-    if vlan is None:
+    if not link.is_made:
         return []
     seen = read_link(name, runner)
     up = Step(name, f"{name} is down", f"{name} is up", ("ip", "link", "set", "dev", name, "up"))
+    if vlan is None or link.bond is not None:
+        # Its first member makes it.
+        return _bond_up(name, link, seen, up, planned)
     if seen is None:
         return [Step(name, f"no {name}", f"{vlan.words}{planned}", vlan.add_command(name)), up]
     if (seen.kind, seen.parent, seen.id) != ("vlan", vlan.parent, vlan.id):
@@ -182,6 +195,15 @@ def link_steps(name: str, link: Link, runner: Runner, *, planned: str) -> list[S
         argv = ("ip", "link", "set", "dev", name, "type", "vlan", *_egress_words(vlan.egress))
         found.append(Step(name, egress_text(seen.egress), egress_text(vlan.egress), argv))
     return [*found, *([] if seen.up else [up])]
+
+
+def _bond_up(name: str, link: Link, seen: LiveLink | None, up: Step, planned: str) -> list[Step]:
+    """Return the step that sets a bond up. Raises ApplyError if another interface has its name."""
+    if seen is None:
+        return [replace(up, was=f"no {name}", planned=f"{link.bond.words if link.bond else name}{planned}")]
+    if seen.kind != "bond":
+        raise ApplyError(f"{name} exists, but it is not a bond. 1. Rename or remove it. 2. Run the network stage again.")
+    return [] if seen.up else [up]
 
 
 def wanted_egress(vlan: Vlan) -> dict[str, int]:

@@ -37,6 +37,7 @@ class Netdev:
     """One interface. type is the ARPHRD number (1 Ethernet, 32 InfiniBand); pci the address of its PCI function.
 
     carrier is None while the interface is administratively down: the kernel does not know it then.
+    mac: its own, also where a bond hides it.
     driver is that of the device below ("mlx5_core", "virtio_net"), None for a bond, VLAN or bridge.
     function: "pf", "vf", "sf", or "representor" (the switch's end of a VF or SF, on the PCI function of its PF); None: unknown.
     master: the bond, bridge or VRF that it belongs to. carrier_downs: how often the link was lost since the interface was created.
@@ -154,7 +155,8 @@ def read_netdev(sys: SysRoot, name: str) -> Netdev:
     function = find_function(sys, f"{base}/device")
     driver = sys.link_target(f"{base}/device/driver")
     return Netdev(
-        mac=sys.value(f"{base}/address", parse_mac),
+        # A bond gives all its members its own address.
+        mac=sys.value(f"{base}/bonding_slave/perm_hwaddr", parse_mac) or sys.value(f"{base}/address", parse_mac),
         mtu_bytes=sys.value(f"{base}/mtu", parse_integer),
         operstate=sys.text(f"{base}/operstate"),
         carrier=sys.value(f"{base}/carrier", parse_carrier),

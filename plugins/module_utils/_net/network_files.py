@@ -25,7 +25,7 @@ TYPES = {1: "ether", 32: "infiniband"}
 #: Keys of [Match] that never match a network card with a device below it: only virtual and wireless interfaces have them.
 VIRTUAL = frozenset({"Kind", "WLANInterfaceType", "SSID", "BSSID"})
 #: Kinds of interfaces without a device below them, and the keys of [Match] for what they do not have.
-MADE = ("vlan",)
+MADE = ("vlan", "bond")
 NOT_MADE = frozenset({"Path", "PermanentMACAddress"})
 #: Settings that prevent systemd-networkd from bringing a rail up with its address; key → the values that do not.
 OTHERS = {
@@ -90,7 +90,7 @@ class NetworkFile:
 class Card:
     """The properties of an interface that [Match] compares. id_path: udev's; None for unknown ones.
 
-    kind: "vlan" for a VLAN interface, as the kernel's DEVTYPE says.
+    kind: "vlan" for a VLAN interface, "bond" for a bond, as the kernel's DEVTYPE says. permanent: the MAC that a bond hides.
     """
 
     name: str
@@ -99,6 +99,7 @@ class Card:
     driver: str | None = None
     id_path: str | None = None
     kind: str | None = None
+    permanent: str | None = None
 
 
 def parse_network_settings(text: str, path: str) -> list[Setting]:
@@ -168,6 +169,7 @@ def read_card(sys: SysRoot, name: str) -> Card:
         type=int(number) if number and number.isdecimal() else None,
         driver=driver.rsplit("/", maxsplit=1)[-1] if driver is not None else None,
         id_path=next((line.partition("=")[2] for line in udev if line.startswith("E:ID_PATH=")), None),
+        permanent=(sys.text(f"{base}/bonding_slave/perm_hwaddr") or "").lower() or None,
         kind=next((kind for kind in MADE if f"DEVTYPE={kind}" in (sys.read(f"{base}/uevent") or "").split("\n")), None),
     )
 
@@ -261,7 +263,7 @@ def _matches(key: str, values: Sequence[str], card: Card) -> bool | None:
     seen = {
         "Name": card.name,
         "MACAddress": card.mac,
-        "PermanentMACAddress": card.mac,
+        "PermanentMACAddress": card.permanent or card.mac,
         "Path": card.id_path,
         "Driver": card.driver,
         "Type": TYPES.get(card.type or 0) if has_device else card.kind,

@@ -33,13 +33,14 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import (
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState, unit_states
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Load, host_users, rail_users, read_load
+from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import TAKES_DOWN, bond_steps, member_steps, read_bonds
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ipv4_of, ipv6_of, is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import SUFFIXES, Ipoib, from_options, is_child_of, netdev_of
 from ansible_collections.rdma.cluster.plugins.module_utils._net.links import (
     MAKES,
     NO_LINK,
     Link,
-    interface_below,
+    interfaces_below,
     link_steps,
     made_names,
     read_vlans,
@@ -237,12 +238,12 @@ def make_rail(given: Mapping[str, Any]) -> NetworkRail:
 
 
 def rail_of(owner: str) -> str:
-    """Return the rail of an owner: "rail0.vlan" → "rail0"."""
-    return owner.partition(".")[0]
+    """Return the rail of an owner: "rail0@vlan" → "rail0"."""
+    return owner.partition("@")[0]
 
 
 def is_of(owner: str, names: Sequence[str]) -> bool:
-    """Return whether a file with this owner belongs to one of these rails. That of a rail's VLAN, "rail0.vlan", belongs to the rail."""
+    """Return whether a file with this owner belongs to one of these rails. That of a rail's VLAN, "rail0@vlan", belongs to the rail."""
     return owner in names or rail_of(owner) in names or is_child_of(f"{owner}.network", names)
 
 
@@ -264,7 +265,8 @@ class Change(ABC):
         self.session, self.check_mode = session, check_mode
         #: The rails, by their own names.
         self.carries_session: set[str] = set()
-        self._vlans = read_vlans(sys)
+        #: The interface of our session, and those below it.
+        self._session_netdevs = interfaces_below(session.netdev, read_vlans(sys), read_bonds(sys)) if session.netdev is not None else []
         self.withheld: list[Withheld] = []
         #: Rail → the addresses of others on its interface, which stay.
         self.keeps: dict[str, tuple[str, ...]] = {}
@@ -335,7 +337,8 @@ class Change(ABC):
         held = {rail_of(rail.name) for rail in self.rails if self._is_held(rail, todo[rail.name])}
         self.held = {rail.name for rail in self.rails if rail_of(rail.name) in held}
         wanted = self._wanted(self.files(self.rails, present, self.planned, running_of(units)))
-        self.frozen = {rail_of(name) for name in self.held if any(step.argv[:3] in MAKES for step in todo[name])}
+        makes = {name for name, each in todo.items() if any(step.argv[:3] in MAKES or step.harm == TAKES_DOWN for step in each)}
+        self.frozen = {rail_of(name) for name in self.held & makes}
         self.validate(wanted)
         changes = ensure_files(wanted, check_mode=self.check_mode)
         pending = Path(PENDING).exists()
@@ -367,6 +370,13 @@ class Change(ABC):
             self._load = read_load(self.sys, self.runner)
         return host_users(self._load) if rail is None else rail_users(self._load, rail.device, rail.port)
 
+    def _bond_users(self, rail: NetworkRail) -> str:
+        """Return why NICs may not be made members of a bond: that needs an idle host and permission."""
+        if self._load is None:
+            self._load = read_load(self.sys, self.runner)
+        who = host_users(self._load) or rail_users(self._load, rail.device, rail.port)
+        return who or ("" if self.allowed else "network_change_allowed, which is not set")
+
     def puts_off(self, affected: Sequence[NetworkRail], verb: str) -> bool:
         """Return whether loading the files of these rails must wait, because they are in use; record it."""
         users = {rail.netdev: (rail_of(rail.name), who) for rail in affected if (who := self.users(rail))}
@@ -378,8 +388,7 @@ class Change(ABC):
         former = [text for path in present if owner_of(path) == rail.name for text in _ADDRESS.findall(read_text(path))]
         target = Target(rail.netdev, rail.mtu_bytes, rail.address, former=frozenset(former), further=rail.addresses)
         there = _shown(rail, target, self.runner)[1]
-        is_below = self.session.netdev is not None and interface_below(self.session.netdev, self._vlans) == rail.netdev
-        if is_below or self.session.netdev == rail.netdev or _has_address(there, self.session):
+        if rail.netdev in self._session_netdevs or _has_address(there, self.session):
             self.carries_session.add(rail_of(rail.name))
         kept = keeping(target, there)
         self.keeps[rail.name] = kept.keep
@@ -403,8 +412,18 @@ class Change(ABC):
         for name, others in stay.items():
             withheld = Withheld(rail_of(rail.name), name, f"removal of {name}", f"{', '.join(others)}, which no file of ours has")
             self.withheld += [] if withheld in self.withheld else [withheld]
+        bonding = self._bond_steps(rail)
         later = [*([f"MTU {rail.mtu_bytes} bytes"] if rail.mtu_bytes else []), *(f"address {text}" for text in rail.planned)]
-        return [*removals, *link_steps(rail.netdev, rail.link, self.runner, planned="".join(f", {each}" for each in later))]
+        return [*removals, *bonding, *link_steps(rail.netdev, rail.link, self.runner, planned="".join(f", {each}" for each in later))]
+
+    def _bond_steps(self, rail: NetworkRail) -> list[Step]:
+        """Return the steps by which an interface joins its bond, and the bond is made before its first member joins."""
+        if rail.link.master is None:
+            return []
+        seen = (read_bonds(self.sys) or {}).get(rail.link.master)
+        bond = next(each.link.bond for each in self.rails if each.netdev == rail.link.master and each.link.bond is not None)
+        made = bond_steps(rail.link.master, bond, seen) if rail.name == rail_of(rail.name) else []
+        return [*made, *member_steps(rail.netdev, rail.link.master, seen)]
 
     def _remove_links(self, changes: Sequence[FileChange]) -> None:
         """Delete the interfaces that our removed files had made, unless other rails have them, or others gave them addresses."""
@@ -434,6 +453,8 @@ class Change(ABC):
     def _is_held(self, rail: NetworkRail, todo: Sequence[Step]) -> bool:
         harmful = [step.words for step in todo if step.harm]
         users = self.users(rail) if harmful else ""
+        if not users and any(step.harm == TAKES_DOWN for step in todo):
+            users = self._bond_users(rail)
         if users:
             self.withheld.append(Withheld(rail_of(rail.name), rail.netdev, "; ".join(harmful), users))
         return bool(users)

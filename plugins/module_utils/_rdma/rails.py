@@ -12,6 +12,7 @@ from typing import Protocol
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import nearest
+from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import SeenBond, bond_name, find_bond
 from ansible_collections.rdma.cluster.plugins.module_utils._net.links import SeenVlan, find_vlan, vlan_name
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port, port_guid
@@ -36,13 +37,17 @@ class Found(Protocol):
     @property
     def vlans(self) -> Mapping[str, SeenVlan] | None: ...
 
+    @property
+    def bonds(self) -> Mapping[str, SeenBond] | None: ...
+
 
 @dataclass(frozen=True)
 class ResolvedRail:
     """A planned rail and what was found for it; None if it was not found.
 
     netdev: the interface of the NIC, which has its link settings. interface: the one that carries the rail's address, with its MTU, routes
-    and rules. Both are the same unless the rail is on a VLAN; that interface may not exist yet: see `address_netdev`.
+    and rules. Both are the same unless the rail is on a VLAN or a bond; that interface may not exist yet: see `address_netdev`.
+    bond: the interface of its bond. members: those of the bond's NICs, None for a missing one; netdev is the first of them.
     """
 
     index: int
@@ -51,10 +56,22 @@ class ResolvedRail:
     device: str | None
     port: str | None
     interface: str | None = None
+    bond: str | None = None
+    members: tuple[str | None, ...] = ()
 
     @property
     def name(self) -> str:
         return str(self.rail["name"])
+
+    @property
+    def netdevs(self) -> list[str]:
+        """The interfaces of its NICs that are there: one, or those of the members of its bond."""
+        return [name for name in self.members or (self.netdev,) if name is not None]
+
+    @property
+    def interfaces(self) -> list[str]:
+        """All its interfaces, each once: those of its NICs, its bond, and the one that carries its address."""
+        return [name for name in dict.fromkeys((*self.netdevs, self.bond, self.interface)) if name is not None]
 
     @property
     def nic(self) -> str:
@@ -64,13 +81,17 @@ class ResolvedRail:
     @property
     def subject(self) -> str:
         """The rail in plain words."""
-        names = dict.fromkeys((self.netdev, self.interface))
-        where = [self.name, self.nic, *(name for name in names if name)]
-        return f"rail {self.index} ({', '.join(where)})"
+        return f"rail {self.index} ({', '.join([self.name, self.nic, *self.interfaces])})"
 
 
 def nic_label(nic: Mapping[str, str]) -> str:
     return next(iter(nic.values()))
+
+
+def rail_nics(rail: Rail) -> list[dict[str, str]]:
+    """Return the planned NICs of a rail: one, or the members of its bond."""
+    bond = rail.get("bond")
+    return [rail["nic"]] if bond is None else bond["members"]
 
 
 def rail_ip(rail: Rail) -> str | None:
@@ -90,22 +111,29 @@ def soft_device_name(rail: Rail) -> str:
 
 def resolve(rails: Sequence[Rail], facts: Found | None) -> list[ResolvedRail]:
     """Return each planned rail, in the plan's order, with its interface and its RDMA device. facts: None if the host is unknown."""
-    netdevs, devices, vlans = ({}, {}, None) if facts is None else (facts.netdevs, facts.devices, facts.vlans)
-    nics = {name: netdev for name, netdev in netdevs.items() if name not in (vlans or ())}
-    return [_resolve(index, rail, nics, devices, vlans) for index, rail in enumerate(rails)]
+    if facts is None:
+        return [ResolvedRail(index, rail, None, None, None) for index, rail in enumerate(rails)]
+    nics = {name: netdev for name, netdev in facts.netdevs.items() if name not in (facts.vlans or ()) and name not in (facts.bonds or ())}
+    return [_resolve(index, rail, nics, facts) for index, rail in enumerate(rails)]
 
 
-def _resolve(
-    index: int, rail: Rail, nics: Mapping[str, Netdev], devices: Mapping[str, Device], vlans: Mapping[str, SeenVlan] | None
-) -> ResolvedRail:
+def _resolve(index: int, rail: Rail, nics: Mapping[str, Netdev], facts: Found) -> ResolvedRail:
     if "guid" in rail["nic"]:
-        return _resolve_guid(index, rail, nics, devices)
-    netdev = find_netdev(rail["nic"], nics)
-    return ResolvedRail(index, rail, netdev, *_find_port(rail, netdev, devices), _interface(rail, netdev, vlans))
+        return _resolve_guid(index, rail, nics, facts.devices)
+    netdev, planned = find_netdev(rail["nic"], nics), rail.get("bond")
+    if planned is None:
+        return ResolvedRail(index, rail, netdev, *_find_port(rail, (netdev,), facts.devices), _interface(rail, netdev, facts.vlans))
+    members = tuple(find_netdev(nic, nics) for nic in planned["members"])
+    bond = find_bond([name for name in members if name is not None], facts.bonds) or bond_name(str(rail["name"]))
+    port = _find_port(rail, (bond, *members), facts.devices)
+    return ResolvedRail(index, rail, netdev, *port, _interface(rail, bond, facts.vlans), bond, members)
 
 
 def _interface(rail: Rail, netdev: str | None, vlans: Mapping[str, SeenVlan] | None) -> str | None:
-    """Return the interface that carries a rail's address: the NIC's own, or the one of its VLAN, which has its name if it is missing."""
+    """Return the interface that carries a rail's address: netdev, or its VLAN on it, which has this name also if it is missing.
+
+    netdev: the interface of the NIC or of the bond.
+    """
     vlan = rail.get("vlan")
     if netdev is None or vlan is None:
         return netdev
@@ -198,13 +226,13 @@ def _no_guid_words(guid: str, devices: Mapping[str, Device]) -> str:
     return f"no port with guid {guid}{words}; there are {', '.join(there.values()) or 'none'}"
 
 
-def _find_port(rail: Rail, netdev: str | None, devices: Mapping[str, Device]) -> tuple[str | None, str | None]:
-    """Return the RDMA device and port on an interface, or (InfiniBand without IPoIB) on the PCI function itself."""
+def _find_port(rail: Rail, netdevs: Sequence[str | None], devices: Mapping[str, Device]) -> tuple[str | None, str | None]:
+    """Return the RDMA device and port on one of these interfaces, or (InfiniBand without IPoIB) on the PCI function itself."""
     pci = rail["nic"].get("pci")
     wanted = bool(rail.get("soft"))
     for name, device in sorted(devices.items(), key=lambda item: (bool(item[1].software) != wanted, item[0])):
         for number, port in sorted(device.ports.items()):
-            if netdev is not None and port.netdev == netdev:
+            if port.netdev is not None and port.netdev in netdevs:
                 return name, number
             if port.netdev is None and pci and device.pci is not None and device.pci.address == pci.lower():
                 return name, number

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack_removal
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.swap import unload_order
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
-from ansible_collections.rdma.cluster.plugins.module_utils._net.links import interface_below
+from ansible_collections.rdma.cluster.plugins.module_utils._net.links import interfaces_below
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.nics import OFED_DRIVERS, module_of
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
@@ -141,9 +141,20 @@ def _session_netdev(facts: Facts) -> str | None:
 
 
 def _below_session(facts: Facts) -> list[str]:
-    netdevs, name = facts.netdevs, _session_netdev(facts) or ""
-    base = name if name in netdevs and name not in (facts.vlans or {}) else interface_below(name, facts.vlans)
-    return [base] if base in netdevs else [each for each, netdev in netdevs.items() if netdev.master in (base, name)]
+    """Return the NICs that carry Ansible's session: its interface, those below its VLAN or bond, or the ports of its bridge."""
+    below = _below(_session_netdev(facts) or "", facts)
+    nics = _nics(below, facts)
+    return nics or _nics([name for each, netdev in facts.netdevs.items() if netdev.master in below for name in _below(each, facts)], facts)
+
+
+def _below(name: str, facts: Facts) -> list[str]:
+    return interfaces_below(name, facts.vlans, facts.bonds)
+
+
+def _nics(names: Iterable[str], facts: Facts) -> list[str]:
+    """Return which of these interfaces are neither a VLAN nor a bond, each once."""
+    made = {*(facts.vlans or ()), *(facts.bonds or ())}
+    return [name for name in dict.fromkeys(names) if name in facts.netdevs and name not in made]
 
 
 def _driver(netdev: Netdev) -> str:
@@ -153,7 +164,7 @@ def _driver(netdev: Netdev) -> str:
 
 def _others(intent: Intent, facts: Facts, swapped: Collection[str]) -> Iterator[str]:
     """Yield other interfaces of a replaced driver that are up and carry an address, except rails and those of Ansible's session."""
-    known = {*_below_session(facts), *(rail.netdev for rail in resolve(intent.get("rails") or [], facts))}
+    known = {*_below_session(facts), *(name for rail in resolve(intent.get("rails") or [], facts) for name in rail.netdevs)}
     for name, netdev in facts.netdevs.items():
         if name not in known and _driver(netdev) in swapped and netdev.admin_up is not False:
             yield from _carried(name, netdev, facts)
@@ -162,7 +173,7 @@ def _others(intent: Intent, facts: Facts, swapped: Collection[str]) -> Iterator[
 def _carried(name: str, netdev: Netdev, facts: Facts) -> Iterator[str]:
     """Yield the use of one interface. A bond or bridge is in the facts only if it is read."""
     what, master, netdevs = f"{name} ({_driver(netdev)})", netdev.master, facts.netdevs
-    above = [other for other in netdevs if other == master or (other != name and interface_below(other, facts.vlans) == name)]
+    above = [other for other in netdevs if other == master or (other != name and name in _below(other, facts))]
     addresses = [each.partition("/")[0] for other in (name, *above) for each in netdevs[other].addresses or ()]
     if addresses:
         yield f"{what} carries {', '.join(addresses)}: storage or other services may use it"

@@ -43,6 +43,7 @@ def digest(facts: Mapping[str, Any]) -> dict[str, Any]:
         "devices": {name: _device(device) for name, device in facts["devices"].items()},
         "netdevs": {name: _kept(netdev, NETDEV) for name, netdev in facts["netdevs"].items()},
         **_vlans(facts),
+        **_bonds(facts),
         "stack": None if stack is None else _stack(stack),
         **_session(facts),
     }
@@ -52,6 +53,16 @@ def _vlans(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the VLANs by which rails are found; nothing without any."""
     found = {name: _kept(vlan, ("parent", "id")) for name, vlan in (facts.get("vlans") or {}).items() if name in facts["netdevs"]}
     return {"vlans": found} if found else {}
+
+
+def _bonds(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the bonds by which rails are found, with their members; nothing without any."""
+    found = {
+        name: {**_kept(bond, ("mode",)), "members": {member: _kept(each, ("up",)) for member, each in bond["members"].items()}}
+        for name, bond in (facts.get("bonds") or {}).items()
+        if name in facts["netdevs"]
+    }
+    return {"bonds": found} if found else {}
 
 
 def _stack(stack: Mapping[str, Any]) -> dict[str, Any]:

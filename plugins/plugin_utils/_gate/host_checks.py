@@ -39,7 +39,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl_hos
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.addressing import check_addressing
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.boot import check_boot
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.links import check_vlans
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.links import check_bonds, check_vlans
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.management import check_management
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.network import check_network, check_rdma_mtu
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.planes import check_planes
@@ -138,6 +138,7 @@ def _network(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
         *check_network(host, rails, facts),
         *check_rdma_mtu(host, rails, facts),
         *check_addressing(host, rails, facts),
+        *check_bonds(host, rails, facts),
         *check_vlans(host, rails, facts),
         *check_routes(host, rails, facts, shared_subnet=intent["fabric"]["shared_subnet"]),
         *check_boot(host, rails, facts, intent["host"]["network"]["backend"]),

@@ -92,5 +92,5 @@ def host_plan(name: str, intent: Intent, facts: RunFacts, permits: Permits) -> d
 
 def netdevs_down(intent: Intent, facts: RunFacts) -> list[str]:
     """Return the rails' interfaces that are administratively down."""
-    names = [rail.netdev for rail in resolve(intent["rails"], facts) if rail.netdev is not None]
+    names = [name for rail in resolve(intent["rails"], facts) for name in rail.netdevs]
     return [name for name in names if not facts.netdevs[name].admin_up]

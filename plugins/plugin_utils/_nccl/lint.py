@@ -91,9 +91,7 @@ def nccl_lint_plan(intent: Intent, facts: Facts) -> dict[str, Any]:
         "rails_apart": rails_apart(intent) if rails else None,
         "gpudirect": _gpudirect(intent, facts),
         "asked_for": sorted(intent["nccl"]["variables"]),
-        "rail_interfaces": {
-            name: rail.name for rail in resolve(rails, facts) for name in (rail.netdev, rail.interface) if name is not None
-        },
+        "rail_interfaces": {name: rail.name for rail in resolve(rails, facts) for name in rail.interfaces},
     }
 
 

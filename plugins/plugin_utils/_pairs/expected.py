@@ -146,7 +146,8 @@ def _end_limit(end: Endpoint, mtu_bytes: int, asked_bytes: int | None) -> Limit:
     whose_mtu = "" if mtu_bytes == end.mtu_bytes else " (requested)" if mtu_bytes == asked_bytes else " (the other end's)"
     link_gbps = (end.rate_gbps or 0.0) * mtu_efficiency(mtu_bytes, end.link_layer or "", ipv6=end.ipv6, vlan=end.vlan)
     header = (", IPv6" if end.ipv6 else "") + (" with a VLAN tag" if end.vlan else "")
-    words = f"link {end.rate_gbps:.4g} Gb/s, MTU {mtu_bytes}{whose_mtu}{header}: {link_gbps:.4g}"
+    member = f", by one of the {end.members} members of its bond" if end.members else ""
+    words = f"link {end.rate_gbps:.4g} Gb/s, MTU {mtu_bytes}{whose_mtu}{header}{member}: {link_gbps:.4g}"
     if end.pcie is None:
         return Limit(link_gbps, link_gbps, LINK, f"{words}, PCIe path unknown")
     ceiling_gbps = min(link_gbps, payload_gbps(end.pcie.speed_gtps, end.pcie.width) / PCIE_PAYLOAD_SHARE)

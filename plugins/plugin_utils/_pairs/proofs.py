@@ -31,7 +31,7 @@ FILE = "../proofs/pairs.json"
 SCHEMA = 2
 SECONDS_PER_HOUR = 3600.0
 #: Keys of a rail that did not exist when proofs began.
-LATER_KEYS = ("addresses", "vlan")
+LATER_KEYS = ("addresses", "vlan", "bond")
 #: The values of the NIC's PCI function that limit a measurement.
 PCI_KEYS = ("address", "speed_gtps", "width", "narrowest")
 

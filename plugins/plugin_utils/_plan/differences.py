@@ -22,10 +22,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import 
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import host_users
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice
+from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import bond_name
 from ansible_collections.rdma.cluster.plugins.module_utils._net.firewall import missing, outdated, words_of
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import CONNECTED_MTU_BYTES, IPOIB_HEADER_BYTES
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import NETWORKD_BACKEND
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_links import link_differs, make_rails
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_links import link_differs, make_rails, membership_differs
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import routing_differences
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
@@ -46,7 +47,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import s
 
 
 def network_rails(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
-    """The rails that have an interface on this host, in the shape that rdma.cluster.rail_network takes."""
+    """The rails that have an interface on this host, in the shape that rdma.cluster.rail_network takes.
+
+    A rail whose bond others have made, or of which a member is missing, is left as it is.
+    """
     rails = resolve(intent["rails"], facts)
     tables = rail_tables(intent["rails"], shared_subnet=intent["fabric"]["shared_subnet"])
     return [
@@ -65,11 +69,24 @@ def network_rails(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
             "routes": list(rail.rail["routes"]),
             "mtu_bytes": rail.rail["mtu_bytes"],
             "ipoib": _ipoib(rail, intent),
+            **_bond(rail, facts),
             **_vlan(rail),
         }
         for rail, table in zip(rails, tables, strict=True)
-        if rail.netdev is not None
+        if rail.netdev is not None and None not in rail.members and rail.bond in (None, bond_name(rail.name))
     ]
+
+
+def _bond(rail: ResolvedRail, facts: Facts) -> dict[str, Any]:
+    """The bond of a rail; nothing for a rail without one."""
+    planned = rail.rail.get("bond")
+    if planned is None:
+        return {}
+    names = [name for name in rail.members if name is not None]
+    members = [
+        {"nic": dict(nic), "netdev": name, "mac": facts.netdevs[name].mac} for nic, name in zip(planned["members"], names, strict=True)
+    ]
+    return {"bond": {"interface": rail.bond, "members": members, **{key: planned[key] for key in ("mode", "lacp_rate", "hash")}}}
 
 
 def _vlan(rail: ResolvedRail) -> dict[str, Any]:
@@ -126,7 +143,7 @@ def _ports(facts: Facts, device: str) -> list[Port]:
 
 def rail_interfaces(intent: Intent, facts: Facts) -> list[str]:
     """Return the interfaces of the rails that are set up, for the proof that the management does not need them."""
-    found = [rail.netdev for rail in resolve(intent["rails"], facts) if rail.netdev is not None]
+    found = [name for rail in resolve(intent["rails"], facts) for name in rail.netdevs]
     return [netdev for netdev in dict.fromkeys(found) if facts.netdevs[netdev].admin_up]
 
 
@@ -166,7 +183,10 @@ def network_differs(intent: Intent, facts: Facts) -> bool:
         return True
     seen = facts.netdevs
     if _routing_differs(rails, facts) or any(
-        rail.netdev not in seen or link_differs(rail, facts.vlans, is_up=seen[rail.netdev].admin_up) for rail in rails
+        rail.netdev not in seen
+        or link_differs(rail, facts.vlans, is_up=seen[rail.netdev].admin_up)
+        or membership_differs(rail, facts.bonds)
+        for rail in rails
     ):
         return True
     return any(rail_network.live_differences(rail, seen[rail.netdev].mtu_bytes, seen[rail.netdev].addresses or ()) for rail in rails)

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -24,7 +25,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import Rai
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import BARE_METAL, DATADIRECT
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.request import PcieRequest
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import UNIT, service_files
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import rail_addresses, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_addresses, rail_nics, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host import pcie_tuning
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import (
     boot_request,
@@ -118,13 +119,18 @@ def ring_settings(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
     """The rings of each RoCE rail whose driver reports them, requested or the maximum, as options of rdma.cluster.nic_rings."""
     requested = intent["host"]["rings"]
     found = []
-    for rail in resolve(intent["rails"], facts):
-        rings = _rings(facts, rail.netdev)
+    for rail, nic, netdev in _ports_of(resolve(intent["rails"], facts)):
+        rings = _rings(facts, netdev)
         most = {"rx": rings.rx_max, "tx": rings.tx_max} if rings else {}
         lengths = {way: _least(requested[way], most.get(way)) for way in ("rx", "tx")}
-        if rail.rail["link_layer"] == "roce" and rail.netdev is not None and any(lengths.values()):
-            found.append({"name": rail.name, "nic": dict(rail.rail["nic"]), "netdev": rail.netdev, **lengths})
+        if rail.rail["link_layer"] == "roce" and netdev is not None and any(lengths.values()):
+            found.append({"name": rail.name, "nic": dict(nic), "netdev": netdev, **lengths})
     return found
+
+
+def _ports_of(rails: Sequence[ResolvedRail]) -> list[tuple[ResolvedRail, Mapping[str, str], str | None]]:
+    """Each NIC of each rail with its interface: one, or the members of a bond."""
+    return [(rail, *each) for rail in rails for each in zip(rail_nics(rail.rail), rail.members or (rail.netdev,), strict=True)]
 
 
 def _rings(facts: Facts, netdev: str | None) -> Rings | None:

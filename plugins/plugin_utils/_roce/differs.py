@@ -13,13 +13,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import 
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.apply import to_write
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import UNIT_PREFIX, unit_of
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.service import service_files
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import rail_nics, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 
 
 def qos_nics(intent: Intent) -> list[dict[str, str]]:
-    """Return the NIC of each RoCE rail, each once: {"pci"} or {"mac"}; none without rdma_roce."""
-    nics = [dict(rail["nic"]) for rail in intent["rails"] if rail["link_layer"] == "roce"]
+    """Return the NICs of each RoCE rail, each once: {"pci"} or {"mac"}; none without rdma_roce."""
+    nics = [dict(nic) for rail in intent["rails"] if rail["link_layer"] == "roce" for nic in rail_nics(rail)]
     return [nic for number, nic in enumerate(nics) if nic not in nics[:number]] if intent["roce"] is not None else []
 
 
@@ -36,9 +36,9 @@ def qos_differs(intent: Intent, facts: Facts, *, toggle_allowed: bool = False) -
         return True
     states, units = facts.qos, facts.units or {}
     rails = [rail for rail in resolve(intent["rails"], facts) if rail.rail["link_layer"] == "roce"]
-    netdevs = [rail.netdev for rail in rails if rail.netdev is not None]
+    netdevs = [name for rail in rails for name in rail.netdevs]
     stale = _enabled_units(facts) - {unit_of(name) for name in netdevs}
-    if stale and len(netdevs) == len(rails):
+    if stale and len(netdevs) == sum(len(rail_nics(rail.rail)) for rail in rails):
         return True
     if states is None or any(name not in states for name in netdevs):
         return True

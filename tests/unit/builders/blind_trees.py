@@ -44,8 +44,8 @@ ROCKY = "5.14.0-503.11.1.el9_5.x86_64"
 ROOT_PORT, SWITCH, ABOVE_NIC, ABOVE_GPU = "0000:3a:01.0", "0000:3b:00.0", "0000:3c:00.0", "0000:3c:01.0"
 OTHER_PORT = "0000:5d:01.0"
 NICS = ("0000:3d:00.0", "0000:5e:00.0")
-#: The interface of a rail that is on a VLAN.
-VLAN = "ens2np0.100"
+#: The interface of a rail that is on a VLAN of a bond, and the second member of the bond, which has no RDMA device of its own.
+VLAN, BOND, SECOND = "bond-rail1.100", "bond-rail1", "0000:5e:00.1"
 GPU, NVSWITCH, ETH0 = "0000:3f:00.0", "0000:c1:00.0", "0000:01:00.0"
 #: Beside the second NIC, below a root port of its own.
 ABOVE_GPU2, GPU2 = "0000:5d:03.0", "0000:60:00.0"
@@ -63,6 +63,7 @@ PATHS = {
     NICS[1]: f"/sys/devices/pci0000:5d/{OTHER_PORT}/{NICS[1]}",
     ABOVE_GPU2: f"/sys/devices/pci0000:5d/{ABOVE_GPU2}",
     GPU2: f"/sys/devices/pci0000:5d/{ABOVE_GPU2}/{GPU2}",
+    SECOND: f"/sys/devices/pci0000:5d/{OTHER_PORT}/{SECOND}",
     NVSWITCH: f"/sys/devices/pci0000:c0/{NVSWITCH}",
     ETH0: f"/sys/devices/pci0000:00/{ETH0}",
 }
@@ -164,8 +165,8 @@ def _dcb(root: Path) -> Host:
     text = _system(KERNEL, _DEBIAN, _dpkg()) + _pci() + _netdev("eno1", ETH0, 1, 1500) + _gpu() + _nccl("2.20.5") + _inbox()
     for rail, address in enumerate(NICS):
         text += _netdev(f"ens{rail + 1}np0", address, rail + 2, 9000) + _device(rail, address)
-        text += _roce_port(rail, address, VLAN if rail else None) + _debugfs(address)
-    text += _vlan()
+        text += _roce_port(rail, address, bonded=rail == 1) + _debugfs(address)
+    text += _netdev("ens2np1", SECOND, 4, 9000) + _debugfs(SECOND) + _bond() + _vlan()
     answers = {
         **_answers(MODULES, "kernel/drivers", "Debian", None),
         **{("dcb", "-N", "-j", name): tree for name, tree in {"pfc": PFC, "ets": ETS, "app": APP, "dcbx": DCBX, "buffer": BUFFER}.items()},
@@ -181,11 +182,16 @@ def _dcb(root: Path) -> Host:
     answers["chronyc",] = (FIXTURES / "chrony/4.3-ptp.csv").read_text(encoding="utf-8")
     variables = {**_common("roce", "2.20.5"), "rdma_roce": {"cable_length_m": 7, "dcqcn": {"rpg_ai_rate": 5}}}
     variables["rdma_gpudirect"] = {"path": "dmabuf"}
-    variables["rdma_rails"][1]["vlan"] = {"id": 100, "pcp": 3}
+    bond = {"members": [{"pci": NICS[1]}, {"pci": SECOND}]}
+    variables["rdma_rails"][1].update(vlan={"id": 100, "pcp": 3}, bond=bond)
     interfaces = json.loads(answers["ip", "-json"])
     own = next(each for each in interfaces if each["ifname"] == "ens2np0")
     answers["ip", "-json"] = json.dumps(
-        [*(each for each in interfaces if each is not own), {**own, "addr_info": []}, {**own, "ifname": VLAN}]
+        [
+            *(each for each in interfaces if each is not own),
+            *({**own, "ifname": name, "addr_info": []} for name in ("ens2np0", "ens2np1", BOND)),
+            {**own, "ifname": VLAN},
+        ]
     )
     ptp = {"rail": "rail0", "domain": 24, "timestamping": "software"}
     variables["rdma_host"] = {**variables["rdma_host"], "time": {"manage": True, "ptp": ptp}}
@@ -399,6 +405,8 @@ def _netdev(name: str, address: str, index: int, mtu_bytes: int, kind: int = 1) 
 
 
 def _network_file(address: str) -> str:
+    if address == SECOND:
+        return path_of("rail1@1")
     return path_of(f"rail{NICS.index(address)}") if address in NICS else "/run/systemd/network/10-netplan-eno1.network"
 
 
@@ -406,10 +414,13 @@ def _boot_files(rails: Sequence[Mapping[str, Any]]) -> Iterator[ManagedFile]:
     """The .network files of the rails; netplan's of the other interface."""
     yield ManagedFile(_network_file(ETH0), "[Match]\nName=eno1\n\n[Network]\nAddress=192.0.2.1/24\n")
     given = ("name", "nic", "address", "mtu_bytes")
-    vlans = {rail["name"]: {"vlan": {**rail["vlan"], "interface": VLAN}} if rail["vlan"] else {} for rail in rails}
-    for made in make_rails([{**{key: rail[key] for key in given}, "netdev": "", **vlans[rail["name"]]} for rail in rails]):
-        if made.is_configured:
-            yield ManagedFile(path_of(made.name), render(made))
+    members = [{"nic": {"pci": address}, "netdev": "", "mac": None} for address in (NICS[1], SECOND)]
+    for rail in rails:
+        more = {"vlan": {**rail["vlan"], "interface": VLAN}} if rail["vlan"] else {}
+        more.update({"bond": {**rail["bond"], "interface": BOND, "members": members}} if rail["bond"] else {})
+        for made in make_rails([{**{key: rail[key] for key in given}, "netdev": "", **more}]):
+            if made.is_configured:
+                yield ManagedFile(path_of(made.name), render(made))
 
 
 def _device(rail: int, address: str, link_layer: str = "Ethernet") -> str:
@@ -446,7 +457,7 @@ def _vlan() -> str:
     """The VLAN of the second rail."""
     base = f"/sys/devices/virtual/net/{VLAN}"
     egress = "".join(f"{priority}:3 " for priority in range(8))
-    text = f"{VLAN}  VID: 100\t REORDER_HDR: 1\\nDevice: ens2np0\\n EGRESS priority mappings: {egress}"
+    text = f"{VLAN}  VID: 100\t REORDER_HDR: 1\\nDevice: {BOND}\\n EGRESS priority mappings: {egress}"
     return f"""
         /sys/class/net/{VLAN} -> ../../devices/virtual/net/{VLAN}
         {base}/uevent: DEVTYPE=vlan\\nINTERFACE={VLAN}\\nIFINDEX=9
@@ -457,17 +468,43 @@ def _vlan() -> str:
         {base}/flags: 0x1003
         {base}/type: 1
         {base}/ifindex: 9
-        /run/systemd/netif/links/9: ADMIN_STATE=configured\\nNETWORK_FILE={path_of("rail1.vlan")}
+        /run/systemd/netif/links/9: ADMIN_STATE=configured\\nNETWORK_FILE={path_of("rail1@vlan")}
         /proc/net/vlan/{VLAN}: {text}
     """
 
 
-def _roce_port(rail: int, address: str, vlan: str | None = None) -> str:
-    port, netdev = f"{PATHS[address]}/infiniband/mlx5_{rail}/ports/1", f"ens{rail + 1}np0"
+def _bond() -> str:
+    """The bond of the second rail, with LACP."""
+    base = f"/sys/devices/virtual/net/{BOND}"
+    head = "Bonding Mode: IEEE 802.3ad Dynamic link aggregation\\nTransmit Hash Policy: layer3+4 (1)\\nLACP rate: fast\\n"
+    members = "".join(
+        f"\\nSlave Interface: {name}\\nMII Status: up\\nPermanent HW addr: a0:88:c2:00:00:0{index}\\nAggregator ID: 1\\n"
+        "details partner lacp pdu:\\n    system mac address: 00:11:22:33:44:55\\n"
+        for name, index in (("ens2np0", 3), ("ens2np1", 4))
+    )
+    return f"""
+        /sys/class/net/{BOND} -> ../../devices/virtual/net/{BOND}
+        {base}/uevent: DEVTYPE=bond\\nINTERFACE={BOND}\\nIFINDEX=8
+        {base}/address: a0:88:c2:00:00:03
+        {base}/mtu: 9000
+        {base}/operstate: up
+        {base}/carrier: 1
+        {base}/flags: 0x1403
+        {base}/type: 1
+        {base}/ifindex: 8
+        {PATHS[NICS[1]]}/net/ens2np0/master -> ../../../../virtual/net/{BOND}
+        {PATHS[SECOND]}/net/ens2np1/master -> ../../../../virtual/net/{BOND}
+        /run/systemd/netif/links/8: ADMIN_STATE=configured\\nNETWORK_FILE={path_of("rail1@bond")}
+        /proc/net/bonding/{BOND}: {head}{members}
+    """
+
+
+def _roce_port(rail: int, address: str, *, bonded: bool = False) -> str:
+    port, netdev = f"{PATHS[address]}/infiniband/mlx5_{rail}/ports/1", BOND if bonded else f"ens{rail + 1}np0"
     gids = {0: ("fe80:0000:0000:0000:a288:c2ff:fe00:0000", "RoCE v2"), 1: (f"0000:0000:0000:0000:0000:ffff:c0a8:0{rail}01", "RoCE v2")}
     text = "".join(
         f"{port}/gids/{index}: {gid}\n{port}/gid_attrs/types/{index}: {kind}\n"
-        f"{port}/gid_attrs/ndevs/{index}: {(vlan if index else None) or netdev}\n"
+        f"{port}/gid_attrs/ndevs/{index}: {VLAN if bonded and index else netdev}\n"
         for index, (gid, kind) in gids.items()
     )
     cm = f"/sys/kernel/config/rdma_cm/mlx5_{rail}/ports/1"

@@ -24,6 +24,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import Fi
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import networkd, nm_profiles
+from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import LACP, MONITOR_MS, Bond, bond_name
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.links import Vlan, made_names
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import NETPLAN_FOLDERS
@@ -55,15 +56,14 @@ def render(rail: NetworkRail) -> str:
     set-name: for an entry with an MTU, netplan also writes a .link file. Without a name in it, udev would leave the interface its kernel
     name at the next boot, eth1 (seen on 0.106).
     """
-    vlan = rail.link.vlan
     mac = rail.nic.get("mac") or rail.mac
-    if mac is None and vlan is None:
+    if mac is None and not rail.link.is_made:
         raise ApplyError(f"{rail.name}: netplan finds an interface by its MAC address, and that of {rail.netdev} is not known.")
     lines = [
         f"# Managed by rdma.cluster: {rail.name}.",
         "network:",
         "  version: 2",
-        *(_vlan_lines(rail, vlan) if vlan is not None else _nic_lines(rail, str(mac).lower())),
+        *_head_lines(rail, str(mac).lower()),
         *([f"      mtu: {rail.mtu_bytes}"] if rail.mtu_bytes is not None else []),
         "      dhcp4: false",
         "      dhcp6: false",
@@ -76,6 +76,28 @@ def render(rail: NetworkRail) -> str:
         *_routing_lines(rail),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _head_lines(rail: NetworkRail, mac: str) -> list[str]:
+    """Return the lines that define an interface."""
+    if rail.link.vlan is not None:
+        return _vlan_lines(rail, rail.link.vlan)
+    return _nic_lines(rail, mac) if rail.link.bond is None else _bond_lines(rail, rail.link.bond)
+
+
+def _bond_lines(rail: NetworkRail, bond: Bond) -> list[str]:
+    """Return the lines that define a bond, whose name in netplan is that of the interface."""
+    name = rail_of(rail.name)
+    members = [f"rdma-{name}{f'@{number}' if number else ''}" for number in range(len(bond.members))]
+    lines = [
+        "  bonds:",
+        f"    {rail.netdev}:",
+        "      renderer: networkd",
+        f"      interfaces: [{', '.join(members)}]",
+        "      parameters:",
+    ]
+    lacp = [f"        lacp-rate: {bond.lacp_rate}", f"        transmit-hash-policy: {bond.hash_policy}"] if bond.mode == LACP else []
+    return [*lines, f"        mode: {bond.mode}", f"        mii-monitor-interval: {MONITOR_MS}", *lacp]
 
 
 def _nic_lines(rail: NetworkRail, mac: str) -> list[str]:
@@ -91,7 +113,13 @@ def _vlan_lines(rail: NetworkRail, vlan: Vlan) -> list[str]:
             f"{rail.name}: netplan cannot set the priority in the tag of a VLAN. Remove pcp from its vlan, or set "
             "rdma_host.network.backend to networkd."
         )
-    return ["  vlans:", f"    {rail.netdev}:", "      renderer: networkd", f"      id: {vlan.id}", f"      link: rdma-{rail_of(rail.name)}"]
+    return ["  vlans:", f"    {rail.netdev}:", "      renderer: networkd", f"      id: {vlan.id}", f"      link: {_id_of(rail, vlan)}"]
+
+
+def _id_of(rail: NetworkRail, vlan: Vlan) -> str:
+    """Return the name in netplan of what carries a VLAN: that of a NIC, or of a bond."""
+    bond = bond_name(rail_of(rail.name))
+    return bond if vlan.parent == bond else f"rdma-{rail_of(rail.name)}"
 
 
 def _routing_lines(rail: NetworkRail) -> list[str]:

@@ -26,6 +26,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState, unit_state
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import nm_profiles
+from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import LACP, MONITOR_MS, Bond
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import child_files, ipoib_differences, parent_lines
 from ansible_collections.rdma.cluster.plugins.module_utils._net.links import Vlan, made_names
@@ -67,7 +68,17 @@ def _match(nic: Mapping[str, str]) -> str:
 
 def match_lines(rail: NetworkRail) -> str:
     """Return the [Match] lines of a rail's interface: that of its NIC, or the name of one that is made."""
-    return f"Name={rail.netdev}" if rail.link.is_made else _match(rail.nic)
+    if rail.link.is_made:
+        return f"Name={rail.netdev}"
+    # A bond gives its members its own address.
+    return _match(rail.nic).replace("MACAddress=", "PermanentMACAddress=") if rail.link.master else _match(rail.nic)
+
+
+def render_bond(rail: NetworkRail, bond: Bond) -> str:
+    """Return the .netdev file of a bond."""
+    lines = [f"# Managed by rdma.cluster: {rail.name}.", "[NetDev]", f"Name={rail.netdev}", "Kind=bond", "", "[Bond]", f"Mode={bond.mode}"]
+    lacp = [f"LACPTransmitRate={bond.lacp_rate}", f"TransmitHashPolicy={bond.hash_policy}"] if bond.mode == LACP else []
+    return "\n".join([*lines, f"MIIMonitorSec={MONITOR_MS}ms", *lacp]) + "\n"
 
 
 def render_netdev(rail: NetworkRail, vlan: Vlan) -> str:
@@ -95,6 +106,7 @@ def render(rail: NetworkRail) -> str:
         "ConfigureWithoutCarrier=yes",
         "KeepConfiguration=static",
         *(f"Address={text}" for text in rail.ipv4),
+        *([f"Bond={rail.link.master}"] if rail.link.master else []),
         *(f"VLAN={name}" for name in rail.link.vlans),
         *(parent_lines(rail.ipoib) if rail.ipoib else []),
         *_ipv6_lines(rail),
@@ -148,6 +160,7 @@ class NetworkdChange(Change):
         children = child_files(rail.name, rail.ipoib) if rail.ipoib else []
         return [
             *([ManagedFile(netdev_path(rail.name), render_netdev(rail, rail.link.vlan))] if rail.link.vlan is not None else []),
+            *([ManagedFile(netdev_path(rail.name), render_bond(rail, rail.link.bond))] if rail.link.bond is not None else []),
             ManagedFile(path_of(rail.name), render(rail)),
             *(ManagedFile(f"{rail_network.NETWORKD_FOLDER}/{PREFIX}{name}", text) for name, text in children),
             *(nm_profiles.release_files(rail) if running.networkmanager else []),

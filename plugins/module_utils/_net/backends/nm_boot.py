@@ -184,7 +184,7 @@ def _fits(profile: Profile, card: Card) -> tuple[bool | None, str]:
         "match.interface-name": (profile.value("match", "interface-name").split(";"), card.name),
         "match.path": (profile.value("match", "path").split(";"), card.id_path),
         "match.driver": (profile.value("match", "driver").split(";"), card.driver),
-        "mac-address": ([mac.lower()], card.mac),
+        "mac-address": ([mac.lower()], card.permanent or card.mac),
     }
     given = {key: ([each for each in patterns if each], seen) for key, (patterns, seen) in wanted.items()}
     given = {key: each for key, each in given.items() if each[0]}

@@ -20,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import A
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange, ManagedFile
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
+from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import Bond
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.links import Vlan
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NM_UNIT, PREFIX, NetworkRail
@@ -55,7 +56,7 @@ def render_profile(rail: NetworkRail) -> str:
             "Set rdma_host.network.backend to networkd, or remove ipoib.children."
         )
     kind = "infiniband" if rail.is_infiniband else "ethernet"
-    vlan = rail.link.vlan
+    vlan, bond = rail.link.vlan, rail.link.bond
     nic = f"mac-address={rail.nic['mac'].upper()}" if "mac" in rail.nic else None
     mode = [f"transport-mode={rail.ipoib.mode if rail.ipoib else 'datagram'}"] if rail.is_infiniband else []
     lines = [
@@ -63,16 +64,23 @@ def render_profile(rail: NetworkRail) -> str:
         "[connection]",
         f"id=rdma-{rail.name}",
         f"uuid={uuid_of(rail.name)}",
-        f"type={kind if vlan is None else 'vlan'}",
-        *([f"interface-name={rail.netdev}"] if vlan is not None else []),
+        f"type={'vlan' if vlan is not None else 'bond' if bond is not None else kind}",
+        *([f"interface-name={rail.netdev}"] if rail.link.is_made else []),
+        *([f"master={rail.link.master}", "slave-type=bond"] if rail.link.master else []),
         f"autoconnect-priority={PRIORITY}",
         "",
-        *(["[match]", f"path={rail_network.udev_path(rail.nic['pci'])};", ""] if nic is None and vlan is None else []),
+        *(["[match]", f"path={rail_network.udev_path(rail.nic['pci'])};", ""] if nic is None and not rail.link.is_made else []),
         *(_vlan_lines(vlan) if vlan is not None else []),
+        *(_bond_lines(bond) if bond is not None else []),
         f"[{kind}]",
-        *([nic] if nic and vlan is None else []),
+        *([nic] if nic and not rail.link.is_made else []),
         *([f"mtu={rail.mtu_bytes}"] if rail.mtu_bytes is not None else []),
         *mode,
+    ]
+    if rail.link.master:
+        # The addresses are those of the bond.
+        return "\n".join(lines) + "\n"
+    lines += [
         "",
         "[ipv4]",
         *_ipv4_lines(rail),
@@ -98,6 +106,11 @@ def _ipv6_lines(rail: NetworkRail) -> list[str]:
 
 def _numbered(addresses: Sequence[str]) -> list[str]:
     return [f"address{number}={text}" for number, text in enumerate(addresses, 1)]
+
+
+def _bond_lines(bond: Bond) -> list[str]:
+    """Return the section [bond]."""
+    return ["[bond]", *(f"{key}={value}" for key, value in bond.options), ""]
 
 
 def _vlan_lines(vlan: Vlan) -> list[str]:

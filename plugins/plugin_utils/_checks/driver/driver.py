@@ -165,7 +165,7 @@ def _bonded(host: str, rail: ResolvedRail, master: str) -> Finding:
     return Finding(
         STAGE, "driver.device", host, rail.subject, ERROR, f"no RDMA device of its own: {rail.netdev} is part of {master}",
         "a NIC outside any bond",
-        f"Remove {rail.netdev} from {master} on {host}, or plan other NICs as rails. Bonds are not supported as rails.",
+        f"Remove {rail.netdev} from {master} on {host}, or plan other NICs as rails. To use the bond as a rail, set `bond` of {rail.name}.",
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address impor
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, address_netdev, rail_addresses, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.links import missing_words
 
 declare(
     {
@@ -119,7 +120,7 @@ def _address(host: str, plan: Plan, plans: Sequence[Plan], facts: Facts) -> Iter
         if rail.netdev is None:
             yield finding(NOT_APPLICABLE, "no interface: see driver.nic")
         elif rail.interface not in facts.netdevs:
-            yield finding(NOT_APPLICABLE, f"no interface {rail.interface}: see network.vlan")
+            yield finding(NOT_APPLICABLE, missing_words(rail, str(rail.interface)))
         else:
             yield finding(UNKNOWN, "the addresses were not read", f"Run `ip -json address show dev {rail.interface}` on {host}.")
         return
@@ -225,7 +226,7 @@ def _manager(host: str, plan: Plan, facts: Facts) -> Finding:
     if netdev is None:
         return finding(NOT_APPLICABLE, "no interface: see driver.nic")
     if seen is None:
-        return finding(NOT_APPLICABLE, f"no interface {netdev}: see network.vlan")
+        return finding(NOT_APPLICABLE, missing_words(plan.rail, netdev))
     if managers is None:
         return finding(UNKNOWN, "not in the facts", f"Run `networkctl status {netdev}` and `nmcli device show {netdev}` on {host}.")
     started = set().union(*(CLIENTS.get(name, set()) for name in managers))

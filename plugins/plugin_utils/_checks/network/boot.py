@@ -16,6 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import 
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import rail_users
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.networkd import NETPLAN as NETPLAN_FILES
+from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import bond_name
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import NETPLAN, NM_BACKEND
 from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import BootNetwork
@@ -24,6 +25,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network imp
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_addresses, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.links import missing_words
 
 _NETWORK_FILES = "/etc/systemd/network"
 _NO_NETWORK_FILE = "no file of the rail applies at boot, which is an error"
@@ -74,8 +76,9 @@ class Manager:
 def _manager(backend: str, rail: ResolvedRail) -> Manager:
     is_infiniband = rail.rail["link_layer"] == "infiniband"
     on_vlan = rail.rail.get("vlan") is not None
-    name = owner_name(rail.name, on_vlan=on_vlan)
-    own = choice.boot_file(backend, name, is_infiniband=is_infiniband, made=rail.netdev if on_vlan else None)
+    on_bond = rail.rail.get("bond") is not None
+    name = owner_name(rail.name, on_vlan=on_vlan, on_bond=on_bond)
+    own = choice.boot_file(backend, name, is_infiniband=is_infiniband, made=rail.netdev if on_vlan or on_bond else None)
     source = choice.source_file(backend, name, is_infiniband=is_infiniband)
     by_nm = backend == NM_BACKEND
     lacks = ("mtu=", "address1=") if by_nm else ("MTUBytes=", "Address=")
@@ -93,11 +96,13 @@ def check_boot(host: str, rails: Sequence[Rail], facts: Facts, backend: str) -> 
 
 
 def _parts(rail: ResolvedRail) -> list[ResolvedRail]:
-    """A rail as the manager sees it: a rail on a VLAN is a NIC without an address, and the VLAN."""
-    if rail.rail.get("vlan") is None:
+    """A rail as the manager sees it: a rail on a VLAN or a bond is a NIC without an address, and the interfaces above it."""
+    vlan, bond = rail.rail.get("vlan"), rail.rail.get("bond")
+    if vlan is None and bond is None:
         return [rail]
-    nic: Rail = {**rail.rail, "address": None, "addresses": [], "vlan": None}
-    return [replace(rail, rail=nic), replace(rail, netdev=rail.interface)]
+    nic = replace(rail, rail={**rail.rail, "address": None, "addresses": [], "vlan": None, "bond": None})
+    lower = [replace(rail, netdev=rail.bond, rail={**rail.rail, "address": None, "addresses": [], "vlan": None})] if vlan and bond else []
+    return [nic, *lower, replace(rail, netdev=rail.interface)]
 
 
 def _boot(host: str, rail: ResolvedRail, facts: Facts, backend: str) -> Finding:
@@ -105,6 +110,9 @@ def _boot(host: str, rail: ResolvedRail, facts: Facts, backend: str) -> Finding:
     planned = rail.rail["mtu_bytes"]
     if not addresses and planned is None and not rail.rail.get("ipoib"):
         why = "neither address nor MTU is planned, so the collection writes no file for the network manager"
+        return Finding(STAGE, "network.boot", host, rail.subject, NOT_APPLICABLE, why, "no file")
+    if rail.bond not in (None, bond_name(rail.name)):
+        why = f"{rail.bond} was made by others, and its files are theirs"
         return Finding(STAGE, "network.boot", host, rail.subject, NOT_APPLICABLE, why, "no file")
     mtu = "any MTU" if planned is None else f"MTU {planned} bytes"
     address = f"address {', '.join(addresses)}" if addresses else "no address"
@@ -120,7 +128,7 @@ def _stage(host: str) -> str:
 
 def _verdict(host: str, rail: ResolvedRail, facts: Facts, manager: Manager) -> Verdict:
     if rail.netdev is None or rail.netdev not in facts.netdevs:
-        missing = "no interface: see network.mtu" if rail.netdev is None else f"no interface {rail.netdev}: see network.vlan"
+        missing = "no interface: see network.mtu" if rail.netdev is None else missing_words(rail, rail.netdev)
         return NOT_APPLICABLE, missing, ""
     netdev, service = facts.netdevs[rail.netdev], (facts.units or {}).get(manager.unit)
     boot = netdev.profile if manager.backend == NM_BACKEND else netdev.boot

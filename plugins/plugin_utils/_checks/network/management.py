@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
-from ansible_collections.rdma.cluster.plugins.module_utils._net.links import interface_below
+from ansible_collections.rdma.cluster.plugins.module_utils._net.links import interfaces_below
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Interface
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
@@ -73,14 +73,13 @@ def management_of(intent: Intent, facts: Facts) -> Management | None:
 
 
 def rail_under(netdev: str | None, rails: Sequence[ResolvedRail], facts: Facts) -> ResolvedRail | None:
-    """Return the rail that an interface uses: it is the rail's interface, a VLAN on its NIC, or the bond or bridge of either."""
+    """Return the rail that an interface uses: it is one of the rail's interfaces, a VLAN on one of them, or their bond or bridge."""
     if not netdev:
         return None
-    base = interface_below(netdev, facts.vlans)
+    below = set(interfaces_below(netdev, facts.vlans, facts.bonds))
     for rail in rails:
-        own = [name for name in (rail.netdev, rail.interface) if name is not None]
-        masters = {facts.netdevs[name].master for name in own if name in facts.netdevs}
-        if netdev in own or base in (*own, *masters):
+        masters = {facts.netdevs[name].master for name in rail.interfaces if name in facts.netdevs}
+        if below & {*rail.interfaces, *masters}:
             return rail
     return None
 

@@ -31,6 +31,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import NO_DEVICE, NO_NIC, Check, declare
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.links import missing_words
 
 declare(
     {
@@ -77,7 +78,7 @@ def _rail(host: str, rail: ResolvedRail, facts: Facts) -> Iterator[Finding]:
     else:
         netdev = address_netdev(rail, facts)
         if netdev is None:
-            why = f"no interface {rail.interface}: see network.vlan"
+            why = missing_words(rail, str(rail.interface))
             yield Finding(STAGE, "network.mtu", host, rail.subject, NOT_APPLICABLE, why, _mtu_words(rail))
             yield with_users(_gid(host, rail, facts), rail, facts)
             return

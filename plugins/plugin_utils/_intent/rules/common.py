@@ -16,7 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import all_checks
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import ADDRESS, KEY, RAILS, VALUE, IntentProblem, where_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.fabric import ipoib_problems, partition_problems, plane_problems
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.links import pcp_problems, vlan_problems
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.links import bond_problems, pcp_problems, vlan_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.nccl import nccl_rail_problems, nccl_section_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.roce import nccl_problems, rail_problems, roce_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import SECTIONS
@@ -249,9 +249,9 @@ class Rules:
             claimed.update(dict.fromkeys(rail["routes"], rail["name"]))
 
     def links(self) -> None:
-        """Report conflicts of rails on a VLAN."""
+        """Report conflicts of rails on a VLAN or a bond."""
         for index, rail in enumerate(self.intent["rails"]):
-            found = list(vlan_problems(rail))
+            found = [*vlan_problems(rail), *bond_problems(rail, self.intent["rails"])]
             if "rdma_roce" in self.sound:
                 found += pcp_problems(rail, self.intent["roce"])
             for path, message, expected in found:

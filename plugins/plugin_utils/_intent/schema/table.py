@@ -39,7 +39,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.driver import SECTIONS as DRIVER_SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.fabric import IPOIB
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.fabric import SECTIONS as FABRIC_SECTIONS
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.links import VLAN
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.links import BOND, VLAN
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl import COLLECTIVES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl import SECTIONS as NCCL_SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.roce import SECTIONS as ROCE_SECTIONS
@@ -99,6 +99,7 @@ RAIL = keys(
     soft=flag("Create a Soft-RoCE device on this NIC.", False),
     ipoib=IPOIB,
     vlan=VLAN,
+    bond=BOND,
 )
 PTP = keys(
     "Follow a grandmaster by PTP (IEEE 1588); chrony then takes the time from ptp4l. It needs `manage: true` and `time_sync_ptp_allowed`. "

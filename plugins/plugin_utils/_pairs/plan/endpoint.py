@@ -53,7 +53,7 @@ class Endpoint:
 
     why_not: why there is no limit. rate_gbps: data, after line coding. pcie: the link with the least capacity. pcie_gbps: its payload for
     this rail. shared_with: the rails that get the rest. ipv6: whether RoCE uses an IPv6 address, which has a longer header. vlan: whether
-    each packet has a tag.
+    each packet has a tag. members: of its bond, 0 without one; rate_gbps is then that of one member, which carries a flow alone.
     """
 
     why_not: NoLimit | None = None
@@ -65,6 +65,7 @@ class Endpoint:
     shared_with: tuple[str, ...] = ()
     ipv6: bool = False
     vlan: bool = False
+    members: int = 0
 
 
 def endpoints(rails: Sequence[ResolvedRail], facts: Facts) -> list[Endpoint]:
@@ -102,7 +103,8 @@ def _endpoint(port: RailPort, facts: Facts, together: Sequence[RailPort]) -> End
     link, gbps, others = _pcie(port, [] if virtual else together, virtual=virtual)
     ipv6 = link_layer == ROCE and is_ipv6(rail_ip(port.rail.rail) or "")
     vlan = port.rail.rail.get("vlan") is not None
-    return Endpoint(NoLimit(UNKNOWN, reason) if reason else None, link_layer, rate_gbps, mtu_bytes, link, gbps, others, ipv6, vlan)
+    unknown, members = NoLimit(UNKNOWN, reason) if reason else None, len(port.rail.members)
+    return Endpoint(unknown, link_layer, rate_gbps, mtu_bytes, link, gbps, others, ipv6, vlan, members)
 
 
 def _unknown(port: RailPort, rate_gbps: float | None, mtu_bytes: int | None) -> str | None:

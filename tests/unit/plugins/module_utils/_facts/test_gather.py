@@ -14,7 +14,9 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import SUBSETS, Asked, families_of, gather, parse_subset, to_dict
+from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import SeenBond, SeenMember
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import IpAddresses
+from ansible_collections.rdma.cluster.plugins.module_utils._net.links import SeenVlan
 from tests.unit.builders.fakes import Call, FakeRunner, SilentPort
 from tests.unit.builders.hosts import FIXTURES
 from tests.unit.builders.trees import mlx5_machine, soft_roce_machine, write_tree
@@ -174,6 +176,14 @@ def test_routes_of_ipv6_are_read_where_an_rdma_port_has_an_address(
 ) -> None:
     devices = gather(SysRoot(str(soft_roce_machine(tmp_path)))).devices
     assert families_of(devices, {netdev: IpAddresses(None, ["10.0.0.1/8"], ipv6, dad_failed)}) == families
+
+
+def test_routes_of_ipv6_are_read_for_the_vlan_of_a_bond(tmp_path: Path) -> None:
+    devices = gather(SysRoot(str(soft_roce_machine(tmp_path)))).devices
+    addresses = {"storage": IpAddresses(None, [], ["fd00::2/64"], [])}
+    bonds = {"bond0": SeenBond("802.3ad", members={"eth1": SeenMember(up=True)})}
+    assert families_of(devices, addresses, {"storage": SeenVlan("bond0", 7)}, bonds) == (4, 6)
+    assert families_of(devices, addresses, {"storage": SeenVlan("bond1", 7)}, bonds) == (4,)
 
 
 def test_units_that_are_enabled_for_an_interface_are_asked_about_also_without_it(tmp_path: Path) -> None:

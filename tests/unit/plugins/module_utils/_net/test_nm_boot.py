@@ -146,7 +146,7 @@ def test_what_makes_networkmanager_leave_an_interface_alone(tmp_path: Path, case
 def test_a_vlan_takes_profiles_of_vlans_only(tmp_path: Path) -> None:
     """An Ethernet profile without a name would fit the ARPHRD number of a VLAN."""
     nic, vlan = make_rails([{"name": "rail0", "nic": RAIL.nic, "netdev": "ens1", "address": RAIL.address, "mtu_bytes": 9000, "vlan": VLAN}])
-    ours = f"{FOLDER}/60-rdma-rail0.vlan.nmconnection"
+    ours = f"{FOLDER}/60-rdma-rail0@vlan.nmconnection"
     files = {
         "sys/class/net/ens1.100/address": "52:54:00:1a:00:01\n",
         "sys/class/net/ens1.100/type": "1\n",

@@ -113,7 +113,7 @@ def test_the_nic_has_the_mtu_and_the_vlan_the_rest() -> None:
     assert (nic.name, nic.netdev, nic.address, nic.mtu_bytes, nic.routing.planned, nic.link.vlans) == (
         "rail0", "ens1", None, 9000, [], ("ens1.100",),
     )  # fmt: skip
-    assert (vlan.name, vlan.netdev, vlan.address, vlan.mtu_bytes) == ("rail0.vlan", "ens1.100", "192.168.100.1/24", 9000)
+    assert (vlan.name, vlan.netdev, vlan.address, vlan.mtu_bytes) == ("rail0@vlan", "ens1.100", "192.168.100.1/24", 9000)
     assert {route.netdev for route in vlan.routing.planned} == {"ens1.100"}
     assert (vlan.device, vlan.port) == ("rxe_rail0", 1)
 
@@ -135,48 +135,48 @@ def test_the_files_of_systemd_networkd() -> None:
             "# Managed by rdma.cluster: rail0.\n[Match]\nPath=pci-0000:21:00.0\n\n[Link]\nMTUBytes=9000\nRequiredForOnline=no\n\n"
             "[Network]\nDHCP=no\nIPv6AcceptRA=no\nConfigureWithoutCarrier=yes\nKeepConfiguration=static\nVLAN=ens1.100\n"
         ),
-        "60-rdma-rail0.vlan.netdev": (
-            "# Managed by rdma.cluster: rail0.vlan.\n[NetDev]\nName=ens1.100\nKind=vlan\n\n[VLAN]\nId=100\n"
+        "60-rdma-rail0@vlan.netdev": (
+            "# Managed by rdma.cluster: rail0@vlan.\n[NetDev]\nName=ens1.100\nKind=vlan\n\n[VLAN]\nId=100\n"
             "EgressQOSMaps=0-3 1-3 2-3 3-3 4-3 5-3 6-3 7-3\n"
         ),
-        "60-rdma-rail0.vlan.network": (
-            "# Managed by rdma.cluster: rail0.vlan.\n[Match]\nName=ens1.100\n\n[Link]\nMTUBytes=9000\nRequiredForOnline=no\n\n"
+        "60-rdma-rail0@vlan.network": (
+            "# Managed by rdma.cluster: rail0@vlan.\n[Match]\nName=ens1.100\n\n[Link]\nMTUBytes=9000\nRequiredForOnline=no\n\n"
             "[Network]\nDHCP=no\nIPv6AcceptRA=no\nConfigureWithoutCarrier=yes\nKeepConfiguration=static\nAddress=192.168.100.1/24\n"
         ),
     }
-    assert "EgressQOSMaps" not in texts("networkd", GIVEN)["60-rdma-rail0.vlan.netdev"]
+    assert "EgressQOSMaps" not in texts("networkd", GIVEN)["60-rdma-rail0@vlan.netdev"]
 
 
 def test_the_profiles_of_networkmanager() -> None:
     found = texts("networkmanager", {**MARKED, "table": None, "gateway": None, "routes": []})
     assert sorted(found) == [
-        "60-rdma-rail0.conf", "60-rdma-rail0.nmconnection", "60-rdma-rail0.vlan.conf", "60-rdma-rail0.vlan.nmconnection",
+        "60-rdma-rail0.conf", "60-rdma-rail0.nmconnection", "60-rdma-rail0@vlan.conf", "60-rdma-rail0@vlan.nmconnection",
     ]  # fmt: skip
-    assert found["60-rdma-rail0.vlan.nmconnection"] == (
-        "# Managed by rdma.cluster: rail0.vlan.\n[connection]\nid=rdma-rail0.vlan\n"
-        f"uuid={nm_profiles.uuid_of('rail0.vlan')}\ntype=vlan\ninterface-name=ens1.100\nautoconnect-priority=100\n\n"
+    assert found["60-rdma-rail0@vlan.nmconnection"] == (
+        "# Managed by rdma.cluster: rail0@vlan.\n[connection]\nid=rdma-rail0@vlan\n"
+        f"uuid={nm_profiles.uuid_of('rail0@vlan')}\ntype=vlan\ninterface-name=ens1.100\nautoconnect-priority=100\n\n"
         "[vlan]\nparent=ens1\nid=100\nflags=1\negress-priority-map=0:3,1:3,2:3,3:3,4:3,5:3,6:3,7:3\n\n"
         "[ethernet]\nmtu=9000\n\n[ipv4]\nmethod=manual\naddress1=192.168.100.1/24\nnever-default=true\n\n[ipv6]\nmethod=link-local\n"
     )
-    assert found["60-rdma-rail0.vlan.conf"].endswith("match-device=interface-name:ens1.100\nignore-carrier=yes\n")
+    assert found["60-rdma-rail0@vlan.conf"].endswith("match-device=interface-name:ens1.100\nignore-carrier=yes\n")
     nic = found["60-rdma-rail0.nmconnection"]
     assert "type=ethernet\n" in nic
     assert "path=pci-0000:21:00.0;\n" in nic
     assert "method=disabled\n" in nic
-    by_mac = texts("networkmanager", {**SHORT, "nic": {"mac": "02:00:00:00:09:01"}})["60-rdma-rail0.vlan.nmconnection"]
+    by_mac = texts("networkmanager", {**SHORT, "nic": {"mac": "02:00:00:00:09:01"}})["60-rdma-rail0@vlan.nmconnection"]
     assert "mac-address" not in by_mac
 
 
 def test_the_files_of_netplan() -> None:
     found = texts("netplan", SHORT)
-    assert sorted(found) == ["90-rdma-rail0.vlan.yaml", "90-rdma-rail0.yaml"]
-    assert found["90-rdma-rail0.vlan.yaml"].startswith(
-        "# Managed by rdma.cluster: rail0.vlan.\nnetwork:\n  version: 2\n  vlans:\n    ens1.100:\n      renderer: networkd\n"
+    assert sorted(found) == ["90-rdma-rail0.yaml", "90-rdma-rail0@vlan.yaml"]
+    assert found["90-rdma-rail0@vlan.yaml"].startswith(
+        "# Managed by rdma.cluster: rail0@vlan.\nnetwork:\n  version: 2\n  vlans:\n    ens1.100:\n      renderer: networkd\n"
         "      id: 100\n      link: rdma-rail0\n      mtu: 9000\n"
     )
-    assert found["90-rdma-rail0.vlan.yaml"].endswith("      addresses:\n        - 192.168.100.1/24\n")
+    assert found["90-rdma-rail0@vlan.yaml"].endswith("      addresses:\n        - 192.168.100.1/24\n")
     assert "addresses" not in found["90-rdma-rail0.yaml"]
-    assert choice.boot_file("netplan", "rail0.vlan", is_infiniband=False, made="ens1.100").endswith("/10-netplan-ens1.100.network")
+    assert choice.boot_file("netplan", "rail0@vlan", is_infiniband=False, made="ens1.100").endswith("/10-netplan-ens1.100.network")
 
 
 #: A rail on a VLAN whose RDMA address is IPv6, with a router and a further address of IPv4.
@@ -189,7 +189,7 @@ def test_systemd_networkd_gives_the_vlan_both_families_and_the_nic_none() -> Non
     found = texts("networkd", BOTH)
     assert found["60-rdma-rail0.network"].endswith("KeepConfiguration=static\nVLAN=ens1.100\n")
     assert "LinkLocalAddressing" not in found["60-rdma-rail0.network"]
-    assert found["60-rdma-rail0.vlan.network"].endswith(
+    assert found["60-rdma-rail0@vlan.network"].endswith(
         "IPv6AcceptRA=no\nLinkLocalAddressing=ipv6\nConfigureWithoutCarrier=yes\nKeepConfiguration=static\nAddress=192.168.100.1/24\n\n"
         "[Address]\nAddress=2001:db8:100::1/64\nDuplicateAddressDetection=none\n\n"
         "[RoutingPolicyRule]\nFrom=2001:db8:100::1/128\nTable=1000\nPriority=1000\n\n"
@@ -202,7 +202,7 @@ def test_systemd_networkd_gives_the_vlan_both_families_and_the_nic_none() -> Non
 def test_networkmanager_gives_the_vlan_both_families_and_the_nic_none() -> None:
     found = texts("networkmanager", BOTH)
     assert found["60-rdma-rail0.nmconnection"].endswith("[ipv4]\nmethod=disabled\n\n[ipv6]\nmethod=link-local\n")
-    vlan = found["60-rdma-rail0.vlan.nmconnection"]
+    vlan = found["60-rdma-rail0@vlan.nmconnection"]
     assert "[vlan]\nparent=ens1\nid=100\nflags=1\n\n[ethernet]\nmtu=9000\n\n" in vlan
     ipv4, ipv6 = vlan.split("[ipv4]\n")[1].split("[ipv6]\n")
     assert ipv4 == "method=manual\naddress1=192.168.100.1/24\nnever-default=true\n\n"
@@ -214,7 +214,7 @@ def test_networkmanager_gives_the_vlan_both_families_and_the_nic_none() -> None:
 def test_netplan_gives_the_vlan_both_families_and_the_nic_none() -> None:
     found = texts("netplan", BOTH)
     assert "addresses:" not in found["90-rdma-rail0.yaml"]
-    vlan = yaml.safe_load(found["90-rdma-rail0.vlan.yaml"])["network"]["vlans"]["ens1.100"]
+    vlan = yaml.safe_load(found["90-rdma-rail0@vlan.yaml"])["network"]["vlans"]["ens1.100"]
     assert (vlan["id"], vlan["link"]) == (100, "rdma-rail0")
     assert vlan["addresses"] == ["2001:db8:100::1/64", "192.168.100.1/24"]
     assert vlan["routing-policy"] == [{"from": "2001:db8:100::1/128", "table": 1000, "priority": 1000}]
@@ -264,7 +264,7 @@ def test_a_vlan_with_an_ipv6_address_of_others_stays(folder: Path, sys: SysRoot)
 
 
 def test_netplan_has_no_priorities_of_tags() -> None:
-    with pytest.raises(ApplyError, match=r"rail0\.vlan: netplan cannot set the priority in the tag of a VLAN\. Remove pcp"):
+    with pytest.raises(ApplyError, match=r"rail0@vlan: netplan cannot set the priority in the tag of a VLAN\. Remove pcp"):
         netplan.render(make_rails([MARKED])[1])
 
 
@@ -295,8 +295,8 @@ def test_first_run_on_an_idle_host(folder: Path, sys: SysRoot) -> None:
     assert (result.withheld, result.reloaded) == ([], True)
     assert sorted(path.name for path in folder.iterdir()) == [
         "60-rdma-rail0.network",
-        "60-rdma-rail0.vlan.netdev",
-        "60-rdma-rail0.vlan.network",
+        "60-rdma-rail0@vlan.netdev",
+        "60-rdma-rail0@vlan.network",
     ]
 
 
@@ -322,7 +322,7 @@ def test_beside_a_job_the_vlan_is_added_with_ip_and_the_files_wait(folder: Path,
     result = run(script, SHORT, sys)
     assert [each.rail for each in result.withheld] == ["rail0", "rail0"]
     assert not result.reloaded
-    assert (folder / "60-rdma-rail0.vlan.netdev").exists()
+    assert (folder / "60-rdma-rail0@vlan.netdev").exists()
 
 
 def test_a_nic_with_a_smaller_mtu_and_a_job_keeps_all(folder: Path, sys: SysRoot) -> None:
@@ -395,3 +395,213 @@ def test_differences_of_a_vlan_on_the_control_node(seen: dict[str, SeenVlan] | N
     every = {str(priority): 3 for priority in range(8)}
     assert not link_differs(marked, {"ens1.100": SeenVlan("ens1", 100, every)}, is_up=True)
     assert isinstance(nic, NetworkRail)
+
+
+MEMBERS = [
+    {"nic": {"pci": "0000:21:00.0"}, "netdev": "ens1", "mac": "02:00:00:00:09:01"},
+    {"nic": {"mac": "02:00:00:00:09:02"}, "netdev": "ens2", "mac": "02:00:00:00:09:02"},
+]
+BOND = {"interface": "bond-rail0", "mode": "802.3ad", "lacp_rate": "fast", "hash": "layer3+4", "members": MEMBERS}
+BONDED = {**PLAIN, "table": None, "gateway": None, "routes": [], "bond": BOND}
+TAGGED = {**BONDED, "vlan": {"interface": "bond-rail0.100", "id": 100, "pcp": None}}
+
+
+def test_a_bond_is_its_members_and_the_interface_with_the_address() -> None:
+    assert [(each.name, each.netdev, each.address, each.link.master) for each in make_rails([BONDED])] == [
+        ("rail0", "ens1", None, "bond-rail0"),
+        ("rail0@1", "ens2", None, "bond-rail0"),
+        ("rail0@bond", "bond-rail0", "192.168.100.1/24", None),
+    ]
+
+
+def test_a_bond_may_carry_a_vlan() -> None:
+    *_members, bond, vlan = make_rails([TAGGED])
+    assert (bond.address, bond.link.vlans) == (None, ("bond-rail0.100",))
+    assert (vlan.name, vlan.netdev, vlan.address) == ("rail0@vlan", "bond-rail0.100", "192.168.100.1/24")
+    assert vlan.link.vlan is not None
+    assert vlan.link.vlan.parent == "bond-rail0"
+
+
+def test_the_files_of_a_bond_for_systemd_networkd() -> None:
+    found = texts("networkd", TAGGED)
+    assert sorted(found) == [
+        "60-rdma-rail0.network", "60-rdma-rail0@1.network", "60-rdma-rail0@bond.netdev", "60-rdma-rail0@bond.network",
+        "60-rdma-rail0@vlan.netdev", "60-rdma-rail0@vlan.network",
+    ]  # fmt: skip
+    assert found["60-rdma-rail0@bond.netdev"] == (
+        "# Managed by rdma.cluster: rail0@bond.\n[NetDev]\nName=bond-rail0\nKind=bond\n\n[Bond]\nMode=802.3ad\nMIIMonitorSec=100ms\n"
+        "LACPTransmitRate=fast\nTransmitHashPolicy=layer3+4\n"
+    )
+    assert "[Match]\nPermanentMACAddress=02:00:00:00:09:02\nType=ether\n" in found["60-rdma-rail0@1.network"]
+    assert found["60-rdma-rail0.network"].endswith("KeepConfiguration=static\nBond=bond-rail0\n")
+    assert found["60-rdma-rail0@bond.network"].endswith("KeepConfiguration=static\nVLAN=bond-rail0.100\n")
+
+
+def test_the_profiles_of_a_bond_for_networkmanager() -> None:
+    found = texts("networkmanager", BONDED)
+    assert found["60-rdma-rail0@1.nmconnection"] == (
+        "# Managed by rdma.cluster: rail0@1.\n[connection]\nid=rdma-rail0@1\n"
+        f"uuid={nm_profiles.uuid_of('rail0@1')}\ntype=ethernet\nmaster=bond-rail0\nslave-type=bond\nautoconnect-priority=100\n\n"
+        "[ethernet]\nmac-address=02:00:00:00:09:02\nmtu=9000\n"
+    )
+    bond = found["60-rdma-rail0@bond.nmconnection"]
+    assert "type=bond\ninterface-name=bond-rail0\n" in bond
+    assert "[bond]\nmode=802.3ad\nmiimon=100\nlacp_rate=fast\nxmit_hash_policy=layer3+4\n\n[ethernet]\nmtu=9000\n" in bond
+    assert "address1=192.168.100.1/24\n" in bond
+
+
+def test_the_files_of_a_bond_for_netplan() -> None:
+    """netplan 0.106 renders them in this order, and refuses a bond before its members."""
+    found = texts("netplan", TAGGED)
+    assert sorted(found) == ["90-rdma-rail0.yaml", "90-rdma-rail0@1.yaml", "90-rdma-rail0@bond.yaml", "90-rdma-rail0@vlan.yaml"]
+    assert found["90-rdma-rail0@bond.yaml"].startswith(
+        "# Managed by rdma.cluster: rail0@bond.\nnetwork:\n  version: 2\n  bonds:\n    bond-rail0:\n      renderer: networkd\n"
+        "      interfaces: [rdma-rail0, rdma-rail0@1]\n      parameters:\n        mode: 802.3ad\n        mii-monitor-interval: 100\n"
+        "        lacp-rate: fast\n        transmit-hash-policy: layer3+4\n      mtu: 9000\n"
+    )
+    assert "      link: bond-rail0\n" in found["90-rdma-rail0@vlan.yaml"]
+    assert "rdma-rail0@1:\n" in found["90-rdma-rail0@1.yaml"]
+
+
+#: A bond whose RDMA address is IPv6, with a router and a further address of IPv4.
+DUAL = {
+    **BONDED, "address": "2001:db8:100::1/64", "addresses": ["192.168.100.1/24"], "table": 1000, "gateway": "2001:db8:100::fe",
+    "routes": ["2001:db8::/32"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("vlan", [None, TAGGED["vlan"]])
+def test_only_the_last_part_of_a_rail_on_a_bond_has_addresses(vlan: dict[str, Any] | None) -> None:
+    *below, last = make_rails([{**DUAL, "vlan": vlan}])
+    assert [(each.planned, each.routing.planned, each.routing.rules) for each in below] == [([], [], [])] * (3 if vlan else 2)
+    assert last.planned == ["2001:db8:100::1/64", "192.168.100.1/24"]
+    assert len(last.routing.planned) == 3
+
+
+def test_systemd_networkd_gives_the_bond_both_families_and_its_members_none() -> None:
+    found = texts("networkd", DUAL)
+    for member in ("rail0", "rail0@1"):
+        assert found[f"60-rdma-{member}.network"].endswith("KeepConfiguration=static\nBond=bond-rail0\n")
+        assert "LinkLocalAddressing" not in found[f"60-rdma-{member}.network"]
+    assert found["60-rdma-rail0@bond.network"].endswith(
+        "IPv6AcceptRA=no\nLinkLocalAddressing=ipv6\nConfigureWithoutCarrier=yes\nKeepConfiguration=static\nAddress=192.168.100.1/24\n\n"
+        "[Address]\nAddress=2001:db8:100::1/64\nDuplicateAddressDetection=none\n\n"
+        "[RoutingPolicyRule]\nFrom=2001:db8:100::1/128\nTable=1000\nPriority=1000\n\n"
+        "[Route]\nDestination=2001:db8:100::/64\nPreferredSource=2001:db8:100::1\nTable=1000\n\n"
+        "[Route]\nDestination=::/0\nGateway=2001:db8:100::fe\nTable=1000\n\n"
+        "[Route]\nDestination=2001:db8::/32\nGateway=2001:db8:100::fe\n"
+    )
+
+
+def test_networkmanager_gives_the_bond_both_families_and_its_members_none() -> None:
+    found = texts("networkmanager", DUAL)
+    for member in ("rail0", "rail0@1"):
+        assert "[ipv" not in found[f"60-rdma-{member}.nmconnection"]
+    bond = found["60-rdma-rail0@bond.nmconnection"]
+    assert "type=bond\ninterface-name=bond-rail0\n" in bond
+    ipv4, ipv6 = bond.split("[ipv4]\n")[1].split("[ipv6]\n")
+    assert ipv4 == "method=manual\naddress1=192.168.100.1/24\nnever-default=true\n\n"
+    assert ipv6.startswith("method=manual\naddress1=2001:db8:100::1/64\n")
+    assert "routing-rule1=priority 1000 from 2001:db8:100::1/128 table 1000\n" in ipv6
+    assert "route3=2001:db8::/32,2001:db8:100::fe\n" in ipv6
+
+
+def test_netplan_gives_the_bond_both_families_and_its_members_none() -> None:
+    found = texts("netplan", DUAL)
+    for member in ("rail0", "rail0@1"):
+        assert "addresses:" not in found[f"90-rdma-{member}.yaml"]
+    bond = yaml.safe_load(found["90-rdma-rail0@bond.yaml"])["network"]["bonds"]["bond-rail0"]
+    assert bond["interfaces"] == ["rdma-rail0", "rdma-rail0@1"]
+    assert bond["addresses"] == ["2001:db8:100::1/64", "192.168.100.1/24"]
+    assert bond["routing-policy"] == [{"from": "2001:db8:100::1/128", "table": 1000, "priority": 1000}]
+    assert [(each["to"], each.get("via")) for each in bond["routes"]] == [
+        ("2001:db8:100::/64", None), ("::/0", "2001:db8:100::fe"), ("2001:db8::/32", "2001:db8:100::fe"),
+    ]  # fmt: skip
+
+
+class Bonding(FakeRunner):
+    """A FakeRunner whose host gets the bond when its members join."""
+
+    def __init__(self, root: Path, script: list[tuple[list[str], int, str, str]]) -> None:
+        super().__init__(script)
+        self.root = root
+
+    def run(self, argv: Any, *, timeout_seconds: float = 30.0) -> Any:
+        done = super().run(argv, timeout_seconds=timeout_seconds)
+        path = self.root / "proc/net/bonding/bond-rail0"
+        if list(argv[:3]) == ["ip", "link", "add"]:
+            path.parent.mkdir(parents=True)
+            path.write_text("Bonding Mode: IEEE 802.3ad Dynamic link aggregation\n")
+        if "master" in argv:
+            path.write_text(path.read_text() + f"\nSlave Interface: {argv[4]}\nMII Status: up\n")
+        return done
+
+
+def with_bond(up: bool = True) -> tuple[list[str], int, str, str]:
+    entry = {"ifname": "bond-rail0", "flags": ["UP"] if up else [], "linkinfo": {"info_kind": "bond"}}
+    return ["ip", "-j", "-d", "link", "show", "dev", "bond-rail0"], 0, json.dumps([entry]), ""
+
+
+ONE, TWO = address("ens1"), address("ens2")
+NO_BOND = [(with_bond()[0], 1, "", ""), (address("bond-rail0")[0], 1, "", "")]
+#: What is read before anything is decided.
+READ = [UNITS, ONE, TWO, NO_BOND[1], ONE, TWO, *NO_BOND]
+
+
+def test_without_permission_no_nic_goes_down(folder: Path, sys: SysRoot) -> None:
+    result = run([*READ, IDLE], BONDED, sys)
+    assert (result.live, result.files, list(folder.iterdir())) == ({}, [], [])
+    assert {each.users for each in result.withheld} == {"network_change_allowed, which is not set"}
+    assert "takes the NIC down to make it a member of a bond" in result.withheld[0].change
+
+
+def test_beside_a_job_no_nic_goes_down_although_it_is_allowed(folder: Path, sys: SysRoot) -> None:
+    result = run([*READ, BUSY], BONDED, sys, change_allowed=True)
+    assert (result.live, result.files, list(folder.iterdir())) == ({}, [], [])
+    assert all("ib_write_bw" in each.users for each in result.withheld)
+
+
+def test_check_mode_shows_the_bond(folder: Path, sys: SysRoot) -> None:
+    result = run([*READ, IDLE], BONDED, sys, check_mode=True, change_allowed=True)
+    assert result.live["ens1"][0] == ("no bond-rail0", "bond of ens1, ens2 in mode 802.3ad with LACP rate fast and hash layer3+4")
+    assert result.live["ens2"][-1] == ("ens2 outside bond-rail0", "ens2 in bond-rail0")
+    assert list(folder.iterdir()) == []
+
+
+def test_with_permission_an_idle_host_gets_the_bond(folder: Path, sys: SysRoot, tmp_path: Path) -> None:
+    def done(*words: str) -> tuple[list[str], int, str, str]:
+        return ["ip", "link", *words], 0, "", ""
+
+    options = ("mode", "802.3ad", "miimon", "100", "lacp_rate", "fast", "xmit_hash_policy", "layer3+4")
+    add = done("add", "name", "bond-rail0", "type", "bond", *options)
+    joins = [[done("set", "dev", name, "down"), done("set", "dev", name, "master", "bond-rail0")] for name in ("ens1", "ens2")]
+    good = address("bond-rail0", "192.168.100.1/24")
+    script = [*READ, IDLE, RELOAD, ONE, add, *joins[0], ONE, TWO, *joins[1], TWO, with_bond(up=False), good]
+    script += [done("set", "dev", "bond-rail0", "up"), with_bond(), good]
+    runner = Bonding(tmp_path / "host", script)
+    result = choice.ensure("networkd", make_rails([BONDED]), ["rail0"], runner=runner, sys=sys, check_mode=False, change_allowed=True)
+    assert (result.withheld, result.reloaded) == ([], True)
+    second = Bonding(tmp_path / "host", [UNITS, ONE, TWO, good, ONE, TWO, with_bond(), good])
+    assert not choice.ensure("networkd", make_rails([BONDED]), ["rail0"], runner=second, sys=sys, check_mode=False).changed
+
+
+@pytest.mark.parametrize("netdev", ["bond0", "admin"])
+def test_a_session_on_a_bond_or_its_vlan_protects_the_members(folder: Path, sys: SysRoot, tmp_path: Path, netdev: str) -> None:
+    """A rail on ens1 alone, which others have made a member of bond0."""
+    texts = {
+        "net/bonding/bond0": "Bonding Mode: fault-tolerance (active-backup)\n\nSlave Interface: ens1\nMII Status: up\n",
+        "net/vlan/admin": "admin  VID: 7\t REORDER_HDR: 1\nDevice: bond0\n EGRESS priority mappings: \n",
+    }
+    for path, text in texts.items():
+        (tmp_path / "host/proc" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "host/proc" / path).write_text(text)
+    nic, given = address("ens1", mtu=1500), {**SHORT, "vlan": None}
+    result = run([UNITS, nic, nic], given, sys, session=Session("10.0.0.1", netdev), check_mode=True, change_allowed=True)
+    assert {each.users for each in result.withheld} == {SESSION}
+    assert list(folder.iterdir()) == []
+
+
+def test_another_interface_with_the_name_of_the_bond_is_refused(sys: SysRoot) -> None:
+    entry = (with_bond()[0], 0, json.dumps([{"ifname": "bond-rail0", "flags": []}]), "")
+    with pytest.raises(ApplyError, match="bond-rail0 exists, but it is not a bond"):
+        run([UNITS, ONE, TWO, address("bond-rail0"), ONE, TWO, entry], BONDED, sys)

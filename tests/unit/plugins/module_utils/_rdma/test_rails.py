@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import SeenBond, SeenMember
 from ansible_collections.rdma.cluster.plugins.module_utils._net.links import SeenVlan
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciFunction
@@ -44,6 +45,7 @@ class Machine:
     netdevs: dict[str, Netdev]
     devices: dict[str, Device]
     vlans: dict[str, SeenVlan] | None = None
+    bonds: dict[str, SeenBond] | None = None
 
 
 def lab() -> Machine:
@@ -211,3 +213,19 @@ def test_a_vlan_has_the_mac_of_its_nic_and_is_not_the_nic() -> None:
     machine.vlans = {"a.100": SeenVlan("ens1", 100)}
     rail = {**VLAN_RAIL, "nic": {"mac": str(machine.netdevs["ens1"].mac)}}
     assert [(each.netdev, each.interface) for each in resolve([rail], machine)] == [("ens1", "a.100")]
+
+
+def test_a_rail_on_a_bond_is_found_by_its_members() -> None:
+    machine = lab()
+    rail = {**lab_rails()[0], "bond": {"members": [each["nic"] for each in lab_rails()], "mode": "802.3ad"}}
+    found = resolve([rail], machine)[0]
+    assert (found.netdev, found.netdevs, found.bond, found.interface) == ("ens1", ["ens1", "ens2"], "bond-rail0", "bond-rail0")
+    machine.bonds = {"bond0": SeenBond("802.3ad", members={"ens1": SeenMember(up=True), "ens2": SeenMember(up=True)})}
+    machine.netdevs["bond0"] = made(Netdev, {"mac": machine.netdevs["ens1"].mac})
+    port = replace(machine.devices["rxe_rail0"].ports["1"], netdev="bond0")
+    machine.devices = {"mlx5_bond_0": replace(machine.devices["rxe_rail0"], ports={"1": port})}
+    on_vlan = {**rail, "vlan": {"id": 100, "pcp": None}}
+    assert [(each.bond, each.interface, each.device) for each in resolve([rail, on_vlan], machine)] == [
+        ("bond0", "bond0", "mlx5_bond_0"),
+        ("bond0", "bond0.100", "mlx5_bond_0"),
+    ]

@@ -118,6 +118,9 @@ BOND = {
     "ens1": {"driver": "mlx5_core", "master": "bond0"},
     "ens2": {"driver": "igb", "master": "bond0"},
 }
+#: The same in facts that have the bond itself, with a VLAN and a bridge on it.
+READ_BOND = {**BOND, "bond0": {"driver": None, "master": "br0"}, "bond0.7": {"driver": None, "master": None}}
+BONDS = {"bond0": {"mode": "802.3ad", "members": {"ens1": {"up": True}, "ens2": {"up": True}}}}
 MADE = {"ens1": {"driver": "mlx5_core", "master": None}, "admin": {"driver": None, "master": None}}
 ELSEWHERE = [
     pytest.param({"session": {"netdev": "ens1"}}, ["Ansible's session uses ens1, a device of mlx5_core"], id="on the driver"),
@@ -131,6 +134,13 @@ ELSEWHERE = [
     ),
     pytest.param(
         {"session": {"netdev": "bond0.7"}, "netdevs": BOND}, ["Ansible's session uses ens1, a device of mlx5_core"], id="VLAN of a bond"
+    ),
+    *(
+        pytest.param(
+            {"session": {"netdev": name}, "netdevs": READ_BOND, "bonds": BONDS, "vlans": {"bond0.7": {"parent": "bond0", "id": 7}}},
+            ["Ansible's session uses ens1, a device of mlx5_core"], id=f"on {name} of a bond that is read",
+        )
+        for name in ("bond0", "bond0.7", "br0")
     ),
     pytest.param(
         {"session": {"netdev": "ens1"}, "netdevs": {"ens1": {"driver": "mlx5_core.sf"}}},

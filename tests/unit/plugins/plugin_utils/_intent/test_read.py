@@ -84,7 +84,7 @@ def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
     assert intent["rails"][0] == {
         "name": "rail0", "nic": {"pci": "0000:3d:00.0"}, "link_layer": "roce", "rate_gbps": None, "plane": "default",
         "role": "compute", "address": "192.168.100.1/24", "addresses": [], "gateway": None, "routes": [], "mtu_bytes": None, "soft": True,
-        "ipoib": None, "vlan": None,
+        "ipoib": None, "vlan": None, "bond": None,
     }  # fmt: skip
     assert intent["rails"][1]["nic"] == {"mac": "52:54:00:1a:01:01"}
     assert intent["driver"] == DRIVER

@@ -112,7 +112,7 @@ def test_a_nic_in_a_bond_is_distinguished_from_one_without_driver() -> None:
     hard = [{**lab_rails()[0], "soft": False}]
     (finding,) = [each for each in check_driver("node1", hard, from_dict(facts), []) if each.check == "driver.device"]
     assert (finding.status, finding.observed) == ("error", "no RDMA device of its own: ens1 is part of bond0")
-    assert "Bonds are not supported as rails" in finding.remedy
+    assert "To use the bond as a rail, set `bond` of rail0." in finding.remedy
 
 
 def test_a_package_that_is_missing_on_either_family() -> None:

@@ -16,7 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network imp
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.addressing import check_addressing
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.boot import check_boot
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.links import check_vlans
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.links import check_bonds, check_vlans
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.management import rail_under
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.network import check_network
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.openings import openings
@@ -42,12 +42,12 @@ def tree(**vlan: Any) -> dict[str, Any]:
     """A lab machine whose first rail is on a VLAN. vlan: changes of what is read of it."""
     facts = lab_facts()
     nic = facts["netdevs"]["ens1"]
-    own = {**nic["boot"], "file": f"{FOLDER}/60-rdma-rail0.vlan.network"}
+    own = {**nic["boot"], "file": f"{FOLDER}/60-rdma-rail0@vlan.network"}
     facts["netdevs"]["ens1.100"] = {**nic, "driver": None, "pci": None, "boot": own}
     facts["netdevs"]["ens1"] = {**nic, "ipv4": [], "boot": {**nic["boot"], "addresses": []}}
     facts["interfaces"] = {**facts["interfaces"], "ens1.100": {"admin_up": True, "ipv4": nic["ipv4"]}}
     facts["interfaces"]["ens1"] = {"admin_up": True, "ipv4": []}
-    facts["files"][f"{FOLDER}/60-rdma-rail0.vlan.network"] = {}
+    facts["files"][f"{FOLDER}/60-rdma-rail0@vlan.network"] = {}
     facts["vlans"] = {"ens1.100": {"parent": "ens1", "id": 100, "egress": {}, **vlan}}
     return facts
 
@@ -202,3 +202,99 @@ def test_a_vlan_with_an_ipv6_address_and_a_further_one() -> None:
     facts["netdevs"]["ens1.100"]["ipv6"] = []
     observed = [each.observed for each in check_addressing("node1", planned, from_dict(facts)) if each.check == "network.address"]
     assert observed[0] == "192.168.100.1/24 on ens1.100: see network.gid"
+
+
+NICS = [rail["nic"] for rail in lab_rails()]
+PARTNER = "52:54:00:1a:00:02"
+
+
+def bonded(name: str = "bond-rail0", **changes: Any) -> tuple[str, str]:
+    """Status and what was seen by network.bond. changes: of the bond, or of a member by its name; bonds: all of them."""
+    facts = lab_facts()
+    members = {each: {"up": True, "mac": None, "aggregator": 1, "partner": PARTNER, **changes.pop(each, {})} for each in ("ens1", "ens2")}
+    facts["bonds"] = {name: {"mode": "802.3ad", "hash_policy": "layer3+4", "lacp_rate": "fast", "members": members, **changes}}
+    if "bonds" in changes:
+        facts["bonds"] = changes["bonds"]
+    planned = normalize({"rdma_rails": [{**lab_rails()[0], "bond": {"members": NICS}}]})["rails"]
+    [finding] = check_bonds("node1", planned, from_dict(facts))
+    assert finding.check == "network.bond"
+    assert finding.remedy or finding.status == "ok"
+    return finding.status, finding.observed
+
+
+NO_LACP = {"partner": "00:00:00:00:00:00"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "observed"),
+    [
+        ({}, "ok", "bond-rail0: ens1, ens2 in mode 802.3ad"),
+        ({"name": "bond0"}, "ok", "bond0, made by others and left as it is: ens1, ens2 in mode 802.3ad"),
+        ({"mode": "active-backup"}, "error", "bond-rail0: mode active-backup"),
+        ({"hash_policy": "layer2"}, "error", "bond-rail0: hash layer2"),
+        ({"ens2": {"up": False}}, "error", "bond-rail0: ens2 has no carrier"),
+        ({"ens2": NO_LACP}, "error", "bond-rail0: ens2 hears no LACP partner"),
+        ({"ens2": {"aggregator": 2}}, "error", "bond-rail0: several aggregators: 1 on ens1, 2 on ens2"),
+        (
+            {"ens2": {"partner": "52:54:00:1a:00:03"}},
+            "error",
+            f"bond-rail0: several LACP partners: {PARTNER} on ens1, 52:54:00:1a:00:03 on ens2",
+        ),
+        ({"bonds": {}}, "error", "no bond bond-rail0"),
+        ({"bonds": None}, "unknown", "the bonds were not read"),
+    ],
+)
+def test_what_is_found_of_a_bond(changes: dict[str, Any], status: str, observed: str) -> None:
+    assert bonded(**changes) == (status, observed)
+
+
+def test_the_plan_for_the_role_leaves_a_bond_of_others_alone() -> None:
+    intent = normalize({"rdma_rails": [{**lab_rails()[0], "bond": {"members": NICS}, "vlan": {"id": 100}}]})
+    facts = lab_facts()
+    [rail] = network_rails(intent, from_dict(facts))
+    assert rail["bond"]["interface"] == "bond-rail0"
+    assert [member["netdev"] for member in rail["bond"]["members"]] == ["ens1", "ens2"]
+    assert rail["vlan"]["interface"] == "bond-rail0.100"
+    facts["bonds"] = {"bond0": {"mode": "802.3ad", "members": {"ens1": {"up": True}, "ens2": {"up": True}}}}
+    assert network_rails(intent, from_dict(facts)) == []
+
+
+def test_a_bond_with_its_members_and_vlans_is_the_rail() -> None:
+    """Not another bond, and not a NIC of another one. A digest still finds the bond by its members."""
+    planned = normalize({"rdma_rails": [{**lab_rails()[0], "bond": {"members": NICS}, "vlan": {"id": 100}}]})["rails"]
+    facts = lab_facts()
+    facts["netdevs"] |= {"bond0": {**facts["netdevs"]["ens1"], "pci": None}, "eno9": {**facts["netdevs"]["ens1"], "pci": "0000:99:00.0"}}
+    facts["bonds"] = {
+        "bond0": {"mode": "802.3ad", "members": {"ens1": {"up": True}, "ens2": {"up": True}}},
+        "bond9": {"mode": "active-backup", "members": {"eno9": {"up": True}}},
+    }
+    facts["vlans"] = {"storage": {"parent": "bond0", "id": 100}, "admin": {"parent": "bond0", "id": 7}}
+    for read in (from_dict(facts), from_dict(digest(facts))):
+        [rail] = resolve(planned, read)
+        assert rail.bond == "bond0"
+    read = from_dict(facts)
+    [rail] = resolve(planned, read)
+    assert (rail.interface, rail.interfaces) == ("storage", ["ens1", "ens2", "bond0", "storage"])
+    names = ("storage", "admin", "bond0", "ens1", "ens2", "bond9", "eno9", "eth0")
+    assert [name for name in names if rail_under(name, [rail], read) is rail] == ["storage", "admin", "bond0", "ens1", "ens2"]
+    [plain] = resolve(rails()[1:], read)
+    assert rail_under("bond0", [plain], read) is plain
+    assert "bonds" not in digest(lab_facts())
+
+
+def test_a_bond_with_an_ipv6_address_and_a_further_one() -> None:
+    further = {"address": "2001:db8:100::1/64", "addresses": ["192.168.100.1/24"]}
+    planned = normalize({"rdma_rails": [{**lab_rails()[0], **further, "bond": {"members": NICS}}]})["rails"]
+    facts = lab_facts()
+    missing = {each.observed for each in check_network("node1", planned, from_dict(facts)) if each.status == "not_applicable"}
+    assert missing == {"no interface bond-rail0: see network.bond"}
+    bond = {**facts["netdevs"]["ens1"], "pci": None, "ipv4": ["192.168.100.1/24"], "ipv6": ["2001:db8:100::1/64"]}
+    for name in ("ens1", "ens2"):
+        facts["netdevs"][name] |= {"ipv4": [], "ipv6": []}
+    facts["netdevs"]["bond-rail0"] = bond
+    facts["bonds"] = {"bond-rail0": {"mode": "802.3ad", "members": {"ens1": {"up": True}, "ens2": {"up": True}}}}
+    found = [each for each in check_addressing("node1", planned, from_dict(facts)) if "bond-rail0" in each.subject]
+    assert {each.status for each in found} == {"ok"}
+    assert [each.subnet for each in openings(planned, from_dict(facts))] == ["2001:db8:100::/64", "192.168.100.0/24"]
+    [given] = network_rails(normalize({"rdma_rails": [{**lab_rails()[0], **further, "bond": {"members": NICS}}]}), from_dict(facts))
+    assert (given["address"], given["addresses"]) == ("2001:db8:100::1/64", ["192.168.100.1/24"])

@@ -63,3 +63,39 @@ def test_what_is_taken(changes: dict[str, Any], sections: dict[str, Any]) -> Non
 
 def test_a_rail_without_vlan_has_none() -> None:
     assert [rail["vlan"] for rail in normalize({"rdma_rails": lab_rails()})["rails"]] == [None, None]
+
+
+NICS = [rail["nic"] for rail in lab_rails()]
+BONDS: list[tuple[dict[str, Any], str]] = [
+    ({"bond": {"members": NICS[:1]}}, "rdma_rails[0].bond.members has 1 NIC"),
+    ({"bond": {"members": [NICS[0], NICS[0]]}}, "rdma_rails[0].bond.members has 1 NIC"),
+    ({"bond": {"members": NICS[::-1]}}, "rdma_rails[0].bond.members begins with 0000:41:00.0, but nic is 0000:21:00.0"),
+    ({"bond": {"members": NICS, "mode": "balance-rr"}}, "rdma_rails[0].bond.mode"),
+    ({"bond": {"members": NICS, "hash": "layer4"}}, "rdma_rails[0].bond.hash"),
+    ({"bond": {"members": [{"pci": NICS[0]["pci"], "mac": "52:54:00:00:00:01"}]}}, "rdma_rails[0].bond.members[0]"),
+    ({"bond": {"members": NICS}, **IPOIB}, "IP over InfiniBand has no bond in mode 802.3ad"),
+    ({"bond": {"members": NICS}, "name": "storage-rail"}, "rdma_rails[0].name is storage-rail, which is too long for a rail on a bond"),
+]
+
+
+def bond_problems(changes: dict[str, Any], *others: dict[str, Any]) -> list[str]:
+    try:
+        normalize({"rdma_rails": [{**lab_rails()[0], **changes}, *others]})
+    except IntentError as error:
+        return [f"{each.where} {each.message}" for each in error.problems]
+    return []
+
+
+@pytest.mark.parametrize(("changes", "expected"), BONDS)
+def test_bonds_that_are_refused(changes: dict[str, Any], expected: str) -> None:
+    assert any(expected in each for each in bond_problems(changes)), bond_problems(changes)
+
+
+def test_a_member_belongs_to_one_rail() -> None:
+    found = bond_problems({"bond": {"members": NICS}}, lab_rails()[1])
+    assert found == ["rdma_rails[0].bond.members has 0000:41:00.0, which belongs to rail1"]
+
+
+def test_bonds_that_are_taken() -> None:
+    assert bond_problems({"bond": {"members": NICS}}) == []
+    assert bond_problems({"bond": {"members": NICS, "mode": "active-backup"}, "vlan": {"id": 100}}) == []
