@@ -106,7 +106,7 @@ def parse_addresses(text: str) -> list[tuple[str, ...]]:
             if each.get("scope") == "global" and not each.get("dynamic") and not each.get("temporary"):
                 broadcast = ("brd", each["broadcast"]) if "broadcast" in each else ()
                 found.append((f"{each['local']}/{each['prefixlen']}", *broadcast))
-    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
         raise ParseError(f"not the JSON of `ip -json address show`: {exc!r} in {text[:200]!r}") from exc
     return found
 
@@ -122,11 +122,10 @@ def parse_own_routes(text: str) -> list[str]:
 
 
 def _route_words(line: str) -> list[str]:
-    words, kept = line.split(), []
-    while words:
-        word = words.pop(0)
+    words, kept = iter(line.split()), []
+    for word in words:
         if word in _STATE_PAIRS:
-            words = words[1:]
+            next(words, None)
         elif word not in _STATE_WORDS:
             kept.append(word)
     return kept

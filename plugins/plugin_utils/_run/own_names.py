@@ -39,6 +39,7 @@ ROLE_VARIABLES = (
     "pairs_qos_load_sources",
     "pcie_acs_write_allowed",
     "pcie_mrrs_allowed",
+    "planes_proof_allowed",
     "reboot_after",
     "reboot_allowed",
     "reboot_before",
@@ -54,6 +55,7 @@ ROLE_VARIABLES = (
     "subnet_manager_stop_allowed",
     "subnet_manager_takeover_allowed",
     "sysctl_replace_allowed",
+    "time_sync_ptp_allowed",
     "time_sync_restart_allowed",
 )
 #: The variables that the run may need for a host whose facts have one of our names: they are recorded with the intent.
