@@ -103,7 +103,7 @@ def test_a_second_run_changes_nothing(both: Site) -> None:
 def test_a_lost_address_and_a_foreign_one_are_named_and_the_lost_one_comes_back(lab: Lab, both: Site) -> None:
     for node in lab.plan.nodes:
         run(lab, node, f"ip address del {ip(0, node)}/64 dev $netdev; ip address add 2001:db8:101::99{node.index}/64 nodad dev $netdev")
-    named = [(line["host"], line["planned"]) for line in both.drift() if line["stage"] == "network"]
+    named = [(line["host"], line["should_be"]) for line in both.drift() if line["stage"] == "network"]
     for node in lab.plan.nodes:
         assert (node.name, f"address {ip(0, node)}/64") in named, named
     done = both.run("network")
