@@ -21,8 +21,11 @@ NETWORK = "/etc/systemd/network"
 ENVIRONMENT = "/etc/rdma-cluster/nccl.env"
 #: (host, stage, subject): what a line of drift.jsonl is known by.
 Line = tuple[str, str, str]
-#: Set in each command: the interface of one of the node's rails.
-NETDEV = "netdev=$(basename $(dirname $(grep -li {mac} /sys/class/net/*/address)))"
+#: Set in each command: the interface of one of the node's rails. A VLAN has the address of its NIC, and so have all members of a bond.
+NETDEV = (
+    "netdev=$(for each in /sys/class/net/*/device; do own=${{each%/device}}; of=$own/bonding_slave/perm_hwaddr;"
+    " test -e $of || of=$own/address; grep -qi {mac} $of && basename $own; done; true)"
+)
 RESET_SERVICE_LIMIT = (
     f"cp -a {MANAGER} /tmp/keep; sed -i s/^DefaultLimitMEMLOCK=.*/DefaultLimitMEMLOCK=64M/ {MANAGER}; systemctl daemon-reexec;"
     f" cat /tmp/keep > {MANAGER}"
