@@ -10,9 +10,8 @@ import time
 from lab import remote
 from lab.cluster import Lab
 from lab.plan import Node
+from tests.verify.drifts import NETDEV
 
-#: Shell: the interface of a rail, by its MAC.
-NETDEV = "netdev=$(basename $(dirname $(grep -li {mac} /sys/class/net/*/address)))"
 MODULES = ["ib_core", "ib_uverbs", "rdma_cm", "rdma_ucm", "rdma_rxe"]
 
 

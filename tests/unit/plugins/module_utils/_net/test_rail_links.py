@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
@@ -211,16 +210,34 @@ def test_networkmanager_gives_the_vlan_both_families_and_the_nic_none() -> None:
     assert "route3=2001:db8::/32,2001:db8:100::fe\n" in ipv6
 
 
+#: The end of the interface with the addresses of BOTH and DUAL.
+BOTH_IN_NETPLAN = """\
+      addresses:
+        - "2001:db8:100::1/64"
+        - 192.168.100.1/24
+      routing-policy:
+        - from: "2001:db8:100::1/128"
+          table: 1000
+          priority: 1000
+      routes:
+        - to: "2001:db8:100::/64"
+          scope: link
+          from: "2001:db8:100::1"
+          table: 1000
+        - to: "::/0"
+          via: "2001:db8:100::fe"
+          table: 1000
+        - to: "2001:db8::/32"
+          via: "2001:db8:100::fe"
+"""
+
+
 def test_netplan_gives_the_vlan_both_families_and_the_nic_none() -> None:
     found = texts("netplan", BOTH)
     assert "addresses:" not in found["90-rdma-rail0.yaml"]
-    vlan = yaml.safe_load(found["90-rdma-rail0@vlan.yaml"])["network"]["vlans"]["ens1.100"]
-    assert (vlan["id"], vlan["link"]) == (100, "rdma-rail0")
-    assert vlan["addresses"] == ["2001:db8:100::1/64", "192.168.100.1/24"]
-    assert vlan["routing-policy"] == [{"from": "2001:db8:100::1/128", "table": 1000, "priority": 1000}]
-    assert [(each["to"], each.get("via")) for each in vlan["routes"]] == [
-        ("2001:db8:100::/64", None), ("::/0", "2001:db8:100::fe"), ("2001:db8::/32", "2001:db8:100::fe"),
-    ]  # fmt: skip
+    vlan = found["90-rdma-rail0@vlan.yaml"]
+    assert "  vlans:\n    ens1.100:\n      renderer: networkd\n      id: 100\n      link: rdma-rail0\n" in vlan
+    assert vlan.endswith(BOTH_IN_NETPLAN)
 
 
 def test_a_new_vlan_gets_its_ipv6_address_with_ip(folder: Path, sys: SysRoot) -> None:
@@ -510,13 +527,10 @@ def test_netplan_gives_the_bond_both_families_and_its_members_none() -> None:
     found = texts("netplan", DUAL)
     for member in ("rail0", "rail0@1"):
         assert "addresses:" not in found[f"90-rdma-{member}.yaml"]
-    bond = yaml.safe_load(found["90-rdma-rail0@bond.yaml"])["network"]["bonds"]["bond-rail0"]
-    assert bond["interfaces"] == ["rdma-rail0", "rdma-rail0@1"]
-    assert bond["addresses"] == ["2001:db8:100::1/64", "192.168.100.1/24"]
-    assert bond["routing-policy"] == [{"from": "2001:db8:100::1/128", "table": 1000, "priority": 1000}]
-    assert [(each["to"], each.get("via")) for each in bond["routes"]] == [
-        ("2001:db8:100::/64", None), ("::/0", "2001:db8:100::fe"), ("2001:db8::/32", "2001:db8:100::fe"),
-    ]  # fmt: skip
+    bond = found["90-rdma-rail0@bond.yaml"]
+    assert "  bonds:\n    bond-rail0:\n" in bond
+    assert "      interfaces: [rdma-rail0, rdma-rail0@1]\n" in bond
+    assert bond.endswith(BOTH_IN_NETPLAN)
 
 
 class Bonding(FakeRunner):
