@@ -13,6 +13,7 @@ Where systemd-networkd runs as well, a file of ours makes it leave the rails alo
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -42,6 +43,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network imp
     Running,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import RECONFIGURES, Step
+
+#: A refusal of NetworkManager 1.42; 1.46 has new names for both settings.
+_MEMBERSHIP = re.compile(r"Can't reapply changes to 'connection\.(slave-type|master|port-type|controller)' setting")
 
 
 class NmChange(Change):
@@ -116,7 +120,16 @@ class NmChange(Change):
         if state == UNMANAGED:
             run_checked(self.runner, "nmcli", "device", "set", rail.netdev, "managed", "yes")
         elif active == known:
+            self._reapply(rail)
+
+    def _reapply(self, rail: NetworkRail) -> None:
+        """Apply a loaded profile to its interface. Only a new activation takes an interface into a bond, or out of it."""
+        try:
             run_checked(self.runner, "nmcli", "device", "reapply", rail.netdev)
+        except ApplyError as error:
+            if _MEMBERSHIP.search(str(error)) is None:
+                raise
+            run_checked(self.runner, "nmcli", "connection", "up", "uuid", uuid_of(rail.name), "ifname", rail.netdev)
 
     def _is_reapplied(self, rail: NetworkRail) -> bool:
         """Return whether loading the profile removes addresses of others from the rail's interface."""

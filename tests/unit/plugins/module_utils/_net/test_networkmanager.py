@@ -201,6 +201,27 @@ def test_a_changed_profile_is_reapplied_and_drift_is_changed_alone(folder: Path,
     assert result.live == {"eth1": [("MTU 1500 bytes", "MTU 9000 bytes")]}
 
 
+def test_a_profile_that_joins_a_bond_is_activated_anew(folder: Path, sys: SysRoot) -> None:
+    """NetworkManager 1.42 on a lab machine."""
+    install(folder, NetworkRail(**{**vars(RAIL), "mtu_bytes": 1500}))
+    drifted, good = show("192.168.101.1/24", mtu=1500), show("192.168.101.1/24")
+    planned = [units(), drifted, drifted, status(OURS), IDLE, status(OURS), IPV6]
+    words = "Error: Reapplying connection to device 'eth1' (/org/freedesktop/NetworkManager/Devices/3) failed: "
+    refused = (REAPPLY[0], 1, "", f"{words}Can't reapply changes to 'connection.slave-type' setting")
+    loads = [READ_CONF, load(folder), KNOWN, status(OURS), refused, UP]
+    ensure(
+        [RAIL],
+        ["rail0"],
+        runner=FakeRunner([*planned, *loads, drifted, status(OURS), SET_MTU, good, status(OURS)]),
+        sys=sys,
+        check_mode=False,
+    )
+    install(folder, NetworkRail(**{**vars(RAIL), "mtu_bytes": 1500}))
+    other = (REAPPLY[0], 1, "", f"{words}Can't reapply changes to 'connection.type' setting")
+    with pytest.raises(ApplyError, match=r"connection\.type"):
+        ensure([RAIL], ["rail0"], runner=FakeRunner([*planned, *loads[:-2], other]), sys=sys, check_mode=False)
+
+
 def test_an_address_of_others_puts_the_load_off_while_the_rail_is_in_use(folder: Path, sys: SysRoot) -> None:
     """`nmcli device reapply` would remove it. The file is for the next boot."""
     profile = install(folder)
