@@ -98,9 +98,13 @@ class NmChange(Change):
         if _reloads_networkd(changes, units, pending=pending):
             networkd.remove_rendered(changes)
             networkd.reload(self.runner)
-        for rail in networkd.affected_rails(self.rails, changes, pending=pending):
-            if rail.is_configured and rail.name not in self.held and Path(profile_path(rail.name)).exists():
-                self._load_profile(rail)
+        affected = networkd.affected_rails(self.rails, changes, pending=pending)
+        rails = [rail for rail in affected if rail.is_configured and rail.name not in self.held and Path(profile_path(rail.name)).exists()]
+        # A member of a bond can only be activated when NetworkManager knows the profile of the bond.
+        for rail in rails:
+            self._load_profile(rail)
+        for rail in rails:
+            self._apply_profile(rail)
 
     def hint(self, rail: NetworkRail) -> str:
         """Return a sentence on the profile that NetworkManager uses for a rail's interface instead of ours; "" if it uses ours."""
@@ -110,16 +114,19 @@ class NmChange(Change):
         return f" NetworkManager says {state} of it, and uses {active or 'no profile'} in the place of {profile_path(rail.name)}."
 
     def _load_profile(self, rail: NetworkRail) -> None:
-        """Make NetworkManager read a rail's profile, and apply it to an interface that uses it already."""
+        """Make NetworkManager read a rail's profile."""
         path, known = profile_path(rail.name), uuid_of(rail.name)
         run_checked(self.runner, "nmcli", "connection", "load", path)
         # nmcli ends with 0 for a file that NetworkManager refuses.
         if self.runner.run(["nmcli", "--get-values", "connection.uuid", "connection", "show", "uuid", known]).rc:
             raise ApplyError(f"NetworkManager does not read {path}: `journalctl --unit {NM_UNIT}` has the reason.")
+
+    def _apply_profile(self, rail: NetworkRail) -> None:
+        """Apply a rail's profile to an interface that uses it already."""
         state, active = self._profile(rail)
         if state == UNMANAGED:
             run_checked(self.runner, "nmcli", "device", "set", rail.netdev, "managed", "yes")
-        elif active == known:
+        elif active == uuid_of(rail.name):
             self._reapply(rail)
 
     def _reapply(self, rail: NetworkRail) -> None:
