@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import RUNS, UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice, networkd, networkmanager
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.nm_profiles import (
@@ -25,7 +27,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.nm_prof
     uuid_of,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import Child, Ipoib
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail, Running
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NETWORKD_UNIT, NM_UNIT, Loading, NetworkRail, Running
+from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session
 from tests.unit.builders.fakes import FakeRunner
 
 ensure = functools.partial(choice.ensure, "networkmanager")
@@ -220,6 +223,19 @@ def test_a_profile_that_joins_a_bond_is_activated_anew(folder: Path, sys: SysRoo
     other = (REAPPLY[0], 1, "", f"{words}Can't reapply changes to 'connection.type' setting")
     with pytest.raises(ApplyError, match=r"connection\.type"):
         ensure([RAIL], ["rail0"], runner=FakeRunner([*planned, *loads[:-2], other]), sys=sys, check_mode=False)
+
+
+def test_all_profiles_are_loaded_before_one_is_applied(folder: Path, sys: SysRoot) -> None:
+    """NetworkManager activates a member of a bond only if it knows the profile of the bond."""
+    bond = NetworkRail("rail0@bond", {"mac": MAC}, "bond-rail0", "192.168.101.1/24", 9000)
+    known = uuid_of("rail0@bond")
+    second = (["nmcli", "connection", "load", str(install(folder, bond))], 0, "", "")
+    shown = (["nmcli", "--get-values", "connection.uuid", "connection", "show", "uuid", known], 0, f"{known}\n", "")
+    changes = [FileChange(str(install(folder, rail)), "", "x") for rail in (RAIL, bond)]
+    runner = FakeRunner([READ_CONF, load(folder), KNOWN, second, shown, status(OURS), REAPPLY, status(OURS)])
+    change = networkmanager.NmChange([RAIL, bond], ["rail0"], runner, sys, allowed=True, session=Session(None, None), check_mode=False)
+    change.load(Loading(loads=True), changes, {NM_UNIT: RUNS, NETWORKD_UNIT: UnitState(active=False, enabled=False)}, pending=False)
+    runner.assert_done()
 
 
 def test_an_address_of_others_puts_the_load_off_while_the_rail_is_in_use(folder: Path, sys: SysRoot) -> None:
