@@ -189,5 +189,5 @@ def test_ethernet_was_captured_with_iproute2(name: str) -> None:
     status = load_json(name)["intf_status"]
     addresses = {interface: IpAddresses(max_mtu_bytes=None, ipv4=[]) for interface in ETHERNETS[name]}
     # The word "local" stands for the address; only the kernel's own output is ever read, so no address is checked.
-    addresses["front0"] = IpAddresses(max_mtu_bytes=None, ipv4=["local/27"])
+    addresses["front0"] = IpAddresses(max_mtu_bytes=None, ipv4=["local/27"], ipv6=["local/64"])
     assert parse_ip_address(json.dumps(status)) == addresses

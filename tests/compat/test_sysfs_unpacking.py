@@ -118,6 +118,8 @@ ETHERNET: dict[str, Any] = {
     "carrier_downs": None,
     "max_mtu_bytes": None,
     "ipv4": None,
+    "ipv6": None,
+    "dad_failed": None,
     "managers": None,
     "boot": None,
     "profile": None,
