@@ -39,7 +39,7 @@ BUSY = (QPS, 0, json.dumps([{"ifname": "rxe_rail0", "port": 1, "lqpn": 17, "type
 RELOAD = (["networkctl", "reload"], 0, "", "")
 NAMES = ["systemd-networkd.service", "NetworkManager.service"]
 STATES = "".join(
-    f"Id={name}\nActiveState={state}\nUnitFileState=enabled\n\n" for name, state in zip(NAMES, ("active", "inactive"), strict=True)
+    f"Id={name}\nActiveState={state}\nUnitFileState=enabled\n\n" for name, state in {NAMES[0]: "active", NAMES[1]: "inactive"}.items()
 )
 UNITS = (
     ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", *NAMES],
