@@ -304,7 +304,8 @@ def _mixed_families(spots: Sequence[Spot]) -> Iterator[Finding]:
     for family, group in by_family.items():
         if len(usual) == 1 and group is usual[0]:
             continue
-        other = next(each for each in (*usual, *by_family.values()) if each is not group)[0]
+        others = [each for each in (*usual, *by_family.values()) if each is not group]
+        other = others[0][0]
         for spot in group:
             yield Finding(
                 STAGE, "intent.address", spot.host, spot.subject, ERROR,
