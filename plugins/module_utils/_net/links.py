@@ -63,6 +63,14 @@ class Vlan:
         """Return kernel priority → PCP, as planned; empty if nothing is."""
         return {} if self.pcp is None else {str(each): self.pcp for each in PRIORITIES}
 
+    def is_that(self, seen: SeenVlan | LiveLink) -> bool:
+        """Return whether a VLAN of the host is this one: with the same number, on the same interface."""
+        return (seen.parent, seen.id) == (self.parent, self.id)
+
+    def egress_differs(self, egress: Mapping[str, int]) -> bool:
+        """Return whether a map that the kernel reports is another one than planned. The kernel omits priorities that have PCP 0."""
+        return self.pcp is not None and egress != {priority: pcp for priority, pcp in self.egress.items() if pcp}
+
     def add_command(self, name: str) -> tuple[str, ...]:
         """Return the command that creates its interface."""
         argv = ("ip", "link", "add", "link", self.parent, "name", name, "type", "vlan", "id", str(self.id))
@@ -175,40 +183,38 @@ def link_steps(name: str, link: Link, runner: Runner, *, planned: str) -> list[S
 
     Raises ApplyError if another interface has its name.
     """
-    vlan = link.vlan
     if not link.is_made:
         return []
     seen = read_link(name, runner)
     up = Step(name, f"{name} is down", f"{name} is up", ("ip", "link", "set", "dev", name, "up"))
-    if vlan is None or link.bond is not None:
-        # Its first member makes it.
-        return _bond_up(name, link, seen, up, planned)
+    if link.bond is not None:
+        return _bond_up(name, link.bond, seen, up, planned)
+    return _vlan_steps(name, link.vlan, seen, up, planned) if link.vlan is not None else []
+
+
+def _vlan_steps(name: str, vlan: Vlan, seen: LiveLink | None, up: Step, planned: str) -> list[Step]:
+    """Return the steps that create or correct a VLAN, and set it up. Raises ApplyError if another interface has its name."""
     if seen is None:
         return [Step(name, f"no {name}", f"{vlan.words}{planned}", vlan.add_command(name)), up]
-    if (seen.kind, seen.parent, seen.id) != ("vlan", vlan.parent, vlan.id):
+    if seen.kind != "vlan" or not vlan.is_that(seen):
         raise ApplyError(
             f"{name} exists, but it is not VLAN {vlan.id} on {vlan.parent}: `ip -d link show {name}` shows what it is. "
             f"1. Rename or remove it. 2. Run the network stage again."
         )
     found = []
-    if vlan.pcp is not None and seen.egress != wanted_egress(vlan):
+    if vlan.egress_differs(seen.egress):
         argv = ("ip", "link", "set", "dev", name, "type", "vlan", *_egress_words(vlan.egress))
         found.append(Step(name, egress_text(seen.egress), egress_text(vlan.egress), argv))
     return [*found, *([] if seen.up else [up])]
 
 
-def _bond_up(name: str, link: Link, seen: LiveLink | None, up: Step, planned: str) -> list[Step]:
-    """Return the step that sets a bond up. Raises ApplyError if another interface has its name."""
+def _bond_up(name: str, bond: Bond, seen: LiveLink | None, up: Step, planned: str) -> list[Step]:
+    """Return the step that sets a bond up: its first member makes it. Raises ApplyError if another interface has its name."""
     if seen is None:
-        return [replace(up, was=f"no {name}", planned=f"{link.bond.words if link.bond else name}{planned}")]
+        return [replace(up, was=f"no {name}", planned=f"{bond.words}{planned}")]
     if seen.kind != "bond":
         raise ApplyError(f"{name} exists, but it is not a bond. 1. Rename or remove it. 2. Run the network stage again.")
     return [] if seen.up else [up]
-
-
-def wanted_egress(vlan: Vlan) -> dict[str, int]:
-    """Return the planned map as the kernel reports it, without the priorities that have PCP 0."""
-    return {priority: pcp for priority, pcp in vlan.egress.items() if pcp}
 
 
 def egress_text(egress: Mapping[str, int]) -> str:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import Bond, SeenBond
-from ansible_collections.rdma.cluster.plugins.module_utils._net.links import Link, SeenVlan, Vlan, wanted_egress
+from ansible_collections.rdma.cluster.plugins.module_utils._net.links import Link, SeenVlan, Vlan
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail, make_rail
 
 #: The suffixes of the names: no rail has an @ in its name. netplan reads files in the order of their names, and refuses a name that it has
@@ -79,6 +79,4 @@ def link_differs(rail: NetworkRail, vlans: Mapping[str, SeenVlan] | None, *, is_
     if vlan is None:
         return False
     seen = (vlans or {}).get(rail.netdev)
-    if seen is None or not is_up or (seen.parent, seen.id) != (vlan.parent, vlan.id):
-        return True
-    return vlan.pcp is not None and seen.egress != wanted_egress(vlan)
+    return seen is None or not is_up or not vlan.is_that(seen) or vlan.egress_differs(seen.egress)

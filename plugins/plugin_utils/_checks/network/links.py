@@ -20,7 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import (
     bond_differences,
     bond_name,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._net.links import VLANS, SeenVlan, Vlan, egress_text, wanted_egress
+from ansible_collections.rdma.cluster.plugins.module_utils._net.links import VLANS, SeenVlan, Vlan, egress_text
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, nic_label, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import NO_NIC, Check, declare
@@ -83,11 +83,10 @@ def _fault(name: str, planned: Vlan, seen: SeenVlan | None, *, is_there: bool) -
     if seen is None:
         look = "1. On {host}, see what it is: `ip -d link show {name}`. 2. Rename or remove it."
         return (f"{name} is another interface, not a VLAN", look) if is_there else (f"no interface {name}", "")
-    if (seen.parent, seen.id) != (planned.parent, planned.id):
+    if not planned.is_that(seen):
         look = "1. On {host}, see what made it: `networkctl status {name}`. 2. Remove it there."
         return f"{name} is VLAN {seen.id} on {seen.parent}", look
-    differs = planned.pcp is not None and seen.egress != wanted_egress(planned)
-    return (f"{name} has {egress_text(seen.egress)}" if differs else ""), ""
+    return (f"{name} has {egress_text(seen.egress)}" if planned.egress_differs(seen.egress) else ""), ""
 
 
 def check_bonds(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
