@@ -88,16 +88,21 @@ def read_load(sys: SysRoot, runner: Runner | None = None) -> Load:
     Open files are read only if the NVIDIA driver exists. Without a process 1, as in a captured tree and under hidepid (proc(5)), others may
     be hidden. Raises OSError, with the path, if /proc cannot be read.
     """
-    pids = sorted(int(name) for name in sys.list_dir("/proc") if name.isdecimal())
-    processes = [Process(pid, name) for pid in pids if (name := _name(sys, pid))]
+    processes = read_processes(sys)
     gpu = _gpu_processes(sys, processes) if _has_gpu(sys) else []
     qps, qps_error = _read_qps(sys, runner)
     return Load(
-        gpu_processes=gpu or ([] if gpu is not None and 1 in pids else None),
+        gpu_processes=gpu or ([] if gpu is not None and "1" in sys.list_dir("/proc") else None),
         jobs=[process for process in processes if _is_job(sys, process)],
         qps=qps,
         qps_error=qps_error,
     )
+
+
+def read_processes(sys: SysRoot) -> list[Process]:
+    """Return the processes of a host by their numbers; one that ends meanwhile is omitted. Raises OSError, with the path."""
+    pids = sorted(int(name) for name in sys.list_dir("/proc") if name.isdecimal())
+    return [Process(pid, name) for pid in pids if (name := _name(sys, pid))]
 
 
 def _read_qps(sys: SysRoot, runner: Runner | None) -> tuple[list[QpUser] | None, str | None]:

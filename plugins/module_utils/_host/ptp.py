@@ -24,6 +24,7 @@ from pathlib import PurePosixPath
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import read_processes
 from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp_files import CONFIG
 
 #: The data sets that pmc requests, all in one process.
@@ -278,17 +279,7 @@ def read_programs(sys: SysRoot, nic_clocks: Mapping[str, str]) -> list[ClockProg
 
     Raises OSError, with the path, if /proc cannot be read.
     """
-    return [_program(sys, pid, name, nic_clocks) for pid, name in _running(sys)]
-
-
-def _running(sys: SysRoot) -> Iterator[tuple[int, str]]:
-    for pid in sorted(int(each) for each in sys.list_dir("/proc") if each.isdecimal()):
-        try:
-            name = PROGRAMS.get(sys.text(f"/proc/{pid}/comm") or "")
-        except ProcessLookupError:
-            continue
-        if name is not None:
-            yield pid, name
+    return [_program(sys, each.pid, PROGRAMS[each.name], nic_clocks) for each in read_processes(sys) if each.name in PROGRAMS]
 
 
 def _argv(sys: SysRoot, pid: int, name: str) -> list[str]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.module_utils._host.load import COMM_CHARS
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import COMM_CHARS, read_processes
 
 IPV4_LISTENERS, IPV6_LISTENERS = "/proc/net/tcp", "/proc/net/tcp6"
 IPV6_ADDRESSES = "/proc/net/if_inet6"
@@ -113,16 +113,15 @@ def read_listeners(sys: SysRoot, sockets: Sequence[Socket]) -> list[tuple[str, S
     by_inode = {each.inode: each for each in sockets if each.inode}
     found: set[tuple[str, Socket]] = set()
     try:
-        for pid in (name for name in sys.list_dir("/proc") if name.isdecimal()):
-            program = sys.text(f"/proc/{pid}/comm")
-            if program in PROGRAMS:
-                found.update((program, by_inode[inode]) for inode in _inodes(sys, pid) if inode in by_inode)
+        for each in read_processes(sys):
+            if each.name in PROGRAMS:
+                found.update((each.name, by_inode[inode]) for inode in _inodes(sys, each.pid) if inode in by_inode)
     except PermissionError:
         return None
     return sorted(found, key=lambda each: (each[0], each[1].port, each[1].address))
 
 
-def _inodes(sys: SysRoot, pid: str) -> Iterator[int]:
+def _inodes(sys: SysRoot, pid: int) -> Iterator[int]:
     """Yield the sockets of a process; nothing if it ends meanwhile."""
     folder = f"/proc/{pid}/fd"
     try:
