@@ -26,6 +26,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import (
     parse_routes,
     read_planes,
 )
+from tests.unit.builders.sockets import TCP, TCP6
 
 #: A machine of the lab; the columns are separated by tabs and end in blanks.
 ROUTES = """\
@@ -35,19 +36,6 @@ enp0s2\t0002000A\t00000000\t0001\t0\t0\t1024\t00FFFFFF\t0\t0\t0
 ens1\t0064A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0                                                                              
 ens1\t0000000A\t00000000\t0200\t0\t0\t0\t000000FF\t0\t0\t0                                                                              
 """  # noqa: W291
-TCP = """\
-  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 18210 1 0000000000000000 100 0 0 10 0
-   1: 0164A8C0:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 18211 1 0000000000000000 100 0 0 10 0
-   2: 0164A8C0:0016 0264A8C0:9C40 01 00000000:00000000 00:00000000 00000000     0        0 18212 1 0000000000000000 20 4 30 10 -1
-   3: 0100007F:0035 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 18213 1 0000000000000000 100 0 0 10 0
-"""
-TCP6 = """\
-  sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid
-   0: 00000000000000000000000000000000:0016 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0
-   2: 0000000000000000FFFF00000264A8C0:0016 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0
-   1: B80D0120000000000000000001000000:0016 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0
-"""
 
 
 def way(address: str) -> str | None:
