@@ -34,7 +34,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState, unit_states
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Load, host_users, rail_users, read_load
 from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import TAKES_DOWN, bond_steps, member_steps, read_bonds
-from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ipv4_of, ipv6_of, is_ipv6
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ip_of, ipv4_of, ipv6_of, is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import SUFFIXES, Ipoib, from_options, is_child_of, netdev_of
 from ansible_collections.rdma.cluster.plugins.module_utils._net.links import (
     MAKES,
@@ -551,7 +551,7 @@ def _glob(start: str, suffix: str) -> list[Path]:
 
 def _has_address(texts: Sequence[str], session: Session) -> bool:
     """Return whether our session uses one of these addresses, "192.168.100.1/24"."""
-    return session.address is not None and session.address in {text.partition("/")[0] for text in texts}
+    return session.address is not None and session.address in {ip_of(text) for text in texts}
 
 
 def _delete(name: str, runner: Runner) -> None:

@@ -179,7 +179,7 @@ class RailRouting:
     @property
     def source(self) -> str | None:
         """The rail's address without its prefix length."""
-        return None if self.address is None else self.address.partition("/")[0]
+        return None if self.address is None else ip_of(self.address)
 
 
 def routing_differences(rails: Sequence[RailRouting], seen: Routing) -> dict[str, list[tuple[str, str]]]:

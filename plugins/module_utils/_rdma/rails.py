@@ -13,6 +13,7 @@ from typing import Protocol
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import nearest
 from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import SeenBond, bond_name, find_bond
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ip_of
 from ansible_collections.rdma.cluster.plugins.module_utils._net.links import SeenVlan, find_vlan, vlan_name
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port, port_guid
@@ -96,7 +97,7 @@ def rail_nics(rail: Rail) -> list[dict[str, str]]:
 
 def rail_ip(rail: Rail) -> str | None:
     """Return a rail's planned address without its prefix length."""
-    return None if rail["address"] is None else str(rail["address"]).split("/", maxsplit=1)[0]
+    return None if rail["address"] is None else ip_of(rail["address"])
 
 
 def rail_addresses(rail: Rail) -> list[str]:

@@ -25,6 +25,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack_removal
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.swap import unload_order
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ip_of
 from ansible_collections.rdma.cluster.plugins.module_utils._net.links import interfaces_below
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.nics import OFED_DRIVERS, module_of
@@ -174,7 +175,7 @@ def _carried(name: str, netdev: Netdev, facts: Facts) -> Iterator[str]:
     """Yield the use of one interface. A bond or bridge is in the facts only if it is read."""
     what, master, netdevs = f"{name} ({_driver(netdev)})", netdev.master, facts.netdevs
     above = [other for other in netdevs if other == master or (other != name and name in _below(other, facts))]
-    addresses = [each.partition("/")[0] for other in (name, *above) for each in netdevs[other].addresses or ()]
+    addresses = [ip_of(each) for other in (name, *above) for each in netdevs[other].addresses or ()]
     if addresses:
         yield f"{what} carries {', '.join(addresses)}: storage or other services may use it"
     elif master is not None and master not in netdevs:

@@ -208,7 +208,7 @@ class _Holder:
 def _holders(host: Host) -> Iterator[_Holder]:
     planned = {ip_of(text): rail.name for rail in host.rails for text in rail_addresses(rail.rail)}
     rails = {name for rail in host.rails for name in rail.interfaces}
-    live = {text.split("/")[0]: name for name, each in (host.facts.interfaces or {}).items() for text in each.addresses or ()}
+    live = {ip_of(text): name for name, each in (host.facts.interfaces or {}).items() for text in each.addresses or ()}
     reached = _reached_at(host)
     for address, name in live.items():
         yield _Holder(host.name, address, planned.get(address), name, on_rail=name in rails, of_session=address == reached)

@@ -30,6 +30,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent, Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ip_of
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import (
     ResolvedRail,
     guid_ports,
@@ -359,7 +360,7 @@ def _names(intent: Intent) -> str:
 
 def _addresses(planned: Mapping[str, Any]) -> Iterator[Finding]:
     """Findings on addresses that two hosts have; the intent already refuses duplicates within one host."""
-    held = [(spot, text.partition("/")[0]) for spot in _spots(planned) for text in rail_addresses(spot.rail)]
+    held = [(spot, ip_of(text)) for spot in _spots(planned) for text in rail_addresses(spot.rail)]
     for address, group in group_by(held, lambda each: each[1]).items():
         if len(group) > 1:
             who = [f"{spot.rail['name']} of {spot.host}" for spot, _address in group]

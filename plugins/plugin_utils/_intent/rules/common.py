@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent, PtpIntent, Rail, TimeIntent
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import hint
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ip_of
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import ROCE_HEADERS_BYTES, rdma_mtu_bytes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import all_checks
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import ADDRESS, KEY, RAILS, VALUE, IntentProblem, where_of
@@ -190,7 +191,7 @@ class Rules:
                     self.add(f"{where}.addresses", message, ADDRESS, "an address", self.place(index, "addresses"))
                 continue
             for key, text in _keyed_addresses(rail):
-                address = text.split("/")[0]
+                address = ip_of(text)
                 if address in seen:
                     message = f"{'is' if key == 'address' else 'has'} {address}, like that of {seen[address]}"
                     self.add(f"{where}.{key}", message, ADDRESS, "a unique value", self.place(index, key))
