@@ -329,9 +329,9 @@ class Change(ABC):
         present = [str(path) for start, suffixes in places() for suffix in suffixes for path in _glob(start, suffix)]
         for path in present:
             owner = owner_of(path)
-            self.former_text[owner] = self.former_text.get(owner, "") + read_text(path)
-        self._routes = any(rail.routing.planned for rail in self.rails) or any(_TABLE.search(read_text(path)) for path in present)
-        targets = {rail.name: self._target(rail, present) for rail in self.rails}
+            self.former_text[owner] = f"{self.former_text.get(owner, '')}{read_text(path)}\n"
+        self._routes = any(rail.routing.planned for rail in self.rails) or any(map(_TABLE.search, self.former_text.values()))
+        targets = {rail.name: self._target(rail) for rail in self.rails}
         self._check_client()
         todo = {rail.name: self._steps(rail, targets[rail.name]) for rail in self.rails}
         held = {rail_of(rail.name) for rail in self.rails if self._is_held(rail, todo[rail.name])}
@@ -361,21 +361,22 @@ class Change(ABC):
         return NetworkResult(changes, live, loading.service, self.withheld, loading.loads)
 
     def users(self, rail: NetworkRail | None) -> str:
-        """Return the current users of a rail, or of the whole host; read once. Our own session counts even if changes are allowed."""
+        """Return the current users of a rail, or of the whole host. Our own session counts even if changes are allowed."""
         if rail is not None and rail_of(rail.name) in self.carries_session:
             return SESSION
         if self.allowed:
             return ""
-        if self._load is None:
-            self._load = read_load(self.sys, self.runner)
-        return host_users(self._load) if rail is None else rail_users(self._load, rail.device, rail.port)
+        return host_users(self._host_load()) if rail is None else rail_users(self._host_load(), rail.device, rail.port)
 
-    def _bond_users(self, rail: NetworkRail) -> str:
+    def _bond_users(self) -> str:
         """Return why NICs may not be made members of a bond: that needs an idle host and permission."""
+        return host_users(self._host_load()) or ("" if self.allowed else "network_change_allowed, which is not set")
+
+    def _host_load(self) -> Load:
+        """Return the users of the host; read once."""
         if self._load is None:
             self._load = read_load(self.sys, self.runner)
-        who = host_users(self._load) or rail_users(self._load, rail.device, rail.port)
-        return who or ("" if self.allowed else "network_change_allowed, which is not set")
+        return self._load
 
     def puts_off(self, affected: Sequence[NetworkRail], verb: str) -> bool:
         """Return whether loading the files of these rails must wait, because they are in use; record it."""
@@ -383,10 +384,10 @@ class Change(ABC):
         self.withheld += [Withheld(name, netdev, verb, who) for netdev, (name, who) in users.items()]
         return bool(users)
 
-    def _target(self, rail: NetworkRail, present: Sequence[str]) -> Target:
+    def _target(self, rail: NetworkRail) -> Target:
         """Return the target with the interface's other addresses: those from our files are removed, those of others stay."""
-        former = [text for path in present if owner_of(path) == rail.name for text in _ADDRESS.findall(read_text(path))]
-        target = Target(rail.netdev, rail.mtu_bytes, rail.address, former=frozenset(former), further=rail.addresses)
+        former = frozenset(_ADDRESS.findall(self.former_text.get(rail.name, "")))
+        target = Target(rail.netdev, rail.mtu_bytes, rail.address, former=former, further=rail.addresses)
         there = _shown(rail, target, self.runner)[1]
         if rail.netdev in self._session_netdevs or _has_address(there, self.session):
             self.carries_session.add(rail_of(rail.name))
@@ -454,7 +455,7 @@ class Change(ABC):
         harmful = [step.words for step in todo if step.harm]
         users = self.users(rail) if harmful else ""
         if not users and any(step.harm == TAKES_DOWN for step in todo):
-            users = self._bond_users(rail)
+            users = self._bond_users()
         if users:
             self.withheld.append(Withheld(rail_of(rail.name), rail.netdev, "; ".join(harmful), users))
         return bool(users)
