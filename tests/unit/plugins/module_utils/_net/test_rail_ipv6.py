@@ -15,7 +15,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
-from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice, netplan, networkd, nm_profiles
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import change, choice, netplan, networkd, nm_profiles
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.nm_boot import Profile, boot_profile
 from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import Card, boot_network, parse_network_settings
 from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import NetworkFile as File
@@ -104,12 +104,12 @@ RENDERERS: list[Callable[[NetworkRail], str]] = [networkd.render, netplan.render
 
 @pytest.mark.parametrize("render", RENDERERS)
 def test_the_addresses_in_our_files_are_known_again(render: Callable[[NetworkRail], str]) -> None:
-    found = rail_network._ADDRESS.findall(render(RAIL))
+    found = change._ADDRESS.findall(render(RAIL))
     assert sorted(found) == sorted(RAIL.planned)
     routed = NetworkRail("rail0", {"mac": MAC}, "v0", OLD, 9000, mac=MAC, table=1000, gateway="192.168.100.254", routes=("10.0.0.0/8",))
-    assert rail_network._ADDRESS.findall(render(routed)) == [OLD]
-    assert rail_network._TABLE.search(render(routed))
-    assert rail_network._TABLE.search(render(ROUTED))
+    assert change._ADDRESS.findall(render(routed)) == [OLD]
+    assert change._TABLE.search(render(routed))
+    assert change._TABLE.search(render(ROUTED))
 
 
 def test_the_files_for_the_next_boot_as_they_are_read_again() -> None:

@@ -17,9 +17,10 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import A
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice, netplan, networkd, nm_profiles
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.change import SESSION
 from ansible_collections.rdma.cluster.plugins.module_utils._net.links import SeenVlan
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_links import link_differs, make_rails
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import SESSION, NetworkRail, Running, make_rail
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail, Running, make_rail
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session
 from tests.unit.builders.fakes import FakeRunner
 
