@@ -10,9 +10,6 @@ Sources: ip-address(8).
 
 from __future__ import annotations
 
-import ipaddress
-import json
-import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -26,9 +23,16 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState, unit_states
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Load, host_users, rail_users, read_load
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.records import (
+    former_texts,
+    present_files,
+    read_text,
+    recorded_addresses,
+    recorded_routing,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import TAKES_DOWN, bond_steps, member_steps, read_bonds
-from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ip_of, ipv4_of, ipv6_of
-from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import netdev_of
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ip_of, is_ipv6, is_within
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import delete_child, netdev_of
 from ansible_collections.rdma.cluster.plugins.module_utils._net.links import (
     MAKES,
     interfaces_below,
@@ -46,26 +50,24 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network imp
     Withheld,
     is_of,
     owner_of,
-    places,
     rail_of,
     running_of,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import Routing, rail_steps, read_routing
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import (
-    RECONFIGURES,
-    Step,
-    Target,
-    keeping,
-    steps,
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import (
+    MAIN,
+    Recorded,
+    known_routing,
+    left_over,
+    rail_steps,
+    removal,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import RECONFIGURES, Step, Target, keeping, read_interface, steps
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session, read_client
 
 SESSION = "our SSH session"
 _PASSES = 5
-#: An address in a file of ours, for any of the managers.
-_ADDRESS = re.compile(r"^(?:Address=|address[0-9]+=|[ ]+- )\"?([0-9a-f.:]+/[0-9]+)\"?[ \t]*$", re.MULTILINE)
-#: A table of a rail in a file of ours.
-_TABLE = re.compile(r"[Tt]able(?:=|: )1[0-9]{3}\b")
+#: Errors of `ip` if what a step adds is there already, or the rule or route that it removes is gone.
+_DONE = ("RTNETLINK answers: File exists", "RTNETLINK answers: No such process", "RTNETLINK answers: No such file or directory")
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,8 @@ class Change(ABC):
         self.frozen: set[str] = set()
         #: Owner → the text of our files for it before the change.
         self.former_text: dict[str, str] = {}
+        #: Owner → the rules and routes in these.
+        self._recorded: dict[str, Recorded] = {}
 
     @staticmethod
     @abstractmethod
@@ -156,11 +160,12 @@ class Change(ABC):
         refusal = self.refusal(units) if any(rail.is_configured for rail in self.rails) else ""
         if refusal:
             raise ApplyError(refusal)
-        present = [str(path) for start, suffixes in places() for suffix in suffixes for path in _glob(start, suffix)]
-        for path in present:
-            owner = owner_of(path)
-            self.former_text[owner] = f"{self.former_text.get(owner, '')}{read_text(path)}\n"
-        self._routes = any(rail.routing.planned for rail in self.rails) or any(map(_TABLE.search, self.former_text.values()))
+        present = present_files()
+        self.former_text = former_texts(present)
+        self._recorded = {owner: recorded_routing(owner, text) for owner, text in self.former_text.items()}
+        self._routes = any(each.routing.planned for each in self.rails) or any(
+            each.rules or each.routes for each in self._recorded.values()
+        )
         targets = {rail.name: self._target(rail) for rail in self.rails}
         self._check_client()
         todo = {rail.name: self._steps(rail, targets[rail.name]) for rail in self.rails}
@@ -176,6 +181,7 @@ class Change(ABC):
         allowed = {name: [step for step in each if self._is_allowed(name, step, loading)] for name, each in todo.items()}
         shown = todo if self.check_mode else allowed
         live = {rail.netdev: [(step.was, step.planned) for step in shown[rail.name]] for rail in self.rails if shown[rail.name]}
+        live.update({owner: [(step.was, step.planned) for step in each] for owner, each in self._removed_routing(changes).items()})
         if not self.check_mode:
             self.load(loading, changes, units, pending=pending)
             if loading.put_off:
@@ -185,8 +191,10 @@ class Change(ABC):
             elif loading.loads:
                 Path(rail_network.PENDING).unlink(missing_ok=True)
             for name in [name for change in changes if change.after is None and (name := netdev_of(change))]:
-                _delete(name, self.runner)
+                delete_child(name, self.runner)
             self._remove_links(changes)
+            for step in [each for steps_of in self._removed_routing(changes).values() for each in steps_of]:
+                self._take(step)
             for rail in self.rails:
                 if allowed[rail.name] or loading.loads:
                     self._apply(rail, targets[rail.name], loading)
@@ -218,9 +226,9 @@ class Change(ABC):
 
     def _target(self, rail: NetworkRail) -> Target:
         """Return the target with the interface's other addresses: those from our files are removed, those of others stay."""
-        former = frozenset(_ADDRESS.findall(self.former_text.get(rail.name, "")))
+        former = frozenset(recorded_addresses(self.former_text.get(rail.name, "")))
         target = Target(rail.netdev, rail.mtu_bytes, rail.address, former=former, further=rail.addresses)
-        there = _shown(rail, target, self.runner)[1]
+        there = read_interface(target, self.runner, rail=rail.name, is_made=rail.link.is_made)[1]
         if rail.netdev in self._session_netdevs or _has_address(there, self.session):
             self.carries_session.add(rail_of(rail.name))
         kept = keeping(target, there)
@@ -229,7 +237,7 @@ class Change(ABC):
 
     def _steps(self, rail: NetworkRail, target: Target) -> list[Step]:
         links = self._link_steps(rail)
-        mtu_bytes, there = _shown(rail, target, self.runner)
+        mtu_bytes, there = read_interface(target, self.runner, rail=rail.name, is_made=rail.link.is_made)
         if mtu_bytes is None:
             # What is still missing on a new interface is read when it exists.
             return [*links, *self.profile_steps(rail)]
@@ -241,7 +249,7 @@ class Change(ABC):
         text = "".join(each for owner, each in self.former_text.items() if rail_of(owner) == rail.name)
         planned = {each.netdev for each in self.rails}
         former = [name for name in made_names(text) if name not in planned]
-        removals, stay = removal_steps(former, _ADDRESS.findall(text), self.runner)
+        removals, stay = removal_steps(former, recorded_addresses(text), self.runner)
         for name, others in stay.items():
             withheld = Withheld(rail_of(rail.name), name, f"removal of {name}", f"{', '.join(others)}, which no file of ours has")
             self.withheld += [] if withheld in self.withheld else [withheld]
@@ -263,17 +271,28 @@ class Change(ABC):
         planned = {rail.netdev for rail in self.rails}
         for change in changes:
             names = [name for name in made_names(change.before or "") if name not in planned] if change.after is None else []
-            for step in removal_steps(names, _ADDRESS.findall(self.former_text.get(owner_of(change.path), "")), self.runner)[0]:
+            for step in removal_steps(names, recorded_addresses(self.former_text.get(owner_of(change.path), "")), self.runner)[0]:
                 self._take(step)
 
     def _routing_steps(self, rail: NetworkRail, target: Target, there: Sequence[str]) -> list[Step]:
-        seen: Routing | None = read_routing(self.runner, (4, 6) if target.has_ipv6 else (4,))
-        if seen is None:
-            raise ApplyError("`ip -json rule show` or `ip -json route show` fails, so the routes of the rails are not known.")
-        return rail_steps(rail.routing, seen, former=target.former, live=rail.address in there)
+        recorded = self._recorded.get(rail.name, Recorded(rail.name, [], []))
+        seen = known_routing(self.runner, (4, 6) if target.has_ipv6 else (4,), [recorded])
+        left = left_over(recorded, seen, [each.routing for each in self.rails], rail.netdev)
+        return rail_steps(rail.routing, seen, former=target.former, live=rail.address in there, left=left)
+
+    def _removed_routing(self, changes: Sequence[FileChange]) -> dict[str, list[Step]]:
+        """Return the steps that remove the rules and tables of owners whose files go: owner → steps. It has them only on an idle host."""
+        gone = {owner_of(change.path) for change in changes if change.after is None} - {rail.name for rail in self.rails}
+        records = [each for owner, each in sorted(self._recorded.items()) if owner in gone and (each.rules or each.routes)]
+        if not records:
+            return {}
+        families = {6 if is_ipv6(each.source) else 4 for record in records for each in record.rules} | {4}
+        seen, planned = known_routing(self.runner, sorted(families), records), [each.routing for each in self.rails]
+        found = {each.owner: removal(each.owner, left_over(each, seen, planned, None)) for each in records}
+        return {owner: each for owner, each in found.items() if each}
 
     def _check_client(self) -> None:
-        """Refuse routes by which the answers to our own SSH session would leave through a rail."""
+        """Refuse routes by which the answers to our own SSH session would leave through a rail, and keep those by which they do."""
         client = read_client(self.sys) if self.session.address is not None else None
         wrong = [(rail, route) for rail in self.rails for route in rail.routes if client is not None and is_within(client, route)]
         for rail, route in wrong:
@@ -282,6 +301,9 @@ class Change(ABC):
                     f"{rail.name}: routes has {route}, which contains {client}, from where our SSH session comes: its answers would leave "
                     f"through {rail.netdev}. 1. In rdma_rails, give {rail.name} narrower routes. 2. Run the network stage again."
                 )
+        for owner, recorded in self._recorded.items():
+            if client is not None and any(route.table == MAIN and is_within(client, route.network) for route in recorded.routes):
+                self.carries_session.add(rail_of(owner))
 
     def _is_held(self, rail: NetworkRail, todo: Sequence[Step]) -> bool:
         harmful = [step.words for step in todo if step.harm]
@@ -300,7 +322,7 @@ class Change(ABC):
         kept = {file.path for file in every if is_of(owner_of(file.path), list(self.held))}
         gone = [file.path for file in every if file.content is None and file.path not in kept]
         users = self.users(None) if gone else ""
-        if any(_has_address(_ADDRESS.findall(read_text(path)), self.session) for path in gone):
+        if any(_has_address(recorded_addresses(read_text(path)), self.session) for path in gone):
             users = SESSION
         if users:
             change = f"removal of {', '.join(gone)} (the network manager removes the addresses that it has set)"
@@ -344,7 +366,7 @@ class Change(ABC):
     def _take(self, step: Step) -> None:
         """Run a step with `ip`. The manager, which works beside us, may have been faster; what is there is read next."""
         done = self.runner.run(list(step.argv))
-        if done.rc and "File exists" not in done.stderr:
+        if done.rc and not any(words in done.stderr for words in _DONE):
             raise ApplyError(f"`{' '.join(step.argv)}` failed: {done.stderr.strip() or f'exit status {done.rc}'}")
 
     def _failed(self, rail: NetworkRail, todo: Sequence[Step]) -> str:
@@ -353,42 +375,6 @@ class Change(ABC):
         return f"{rail.netdev} was configured, and still has {words}.{self.hint(rail)}{ipoib}"
 
 
-def is_within(address: str, subnet: str) -> bool:
-    """Return whether an address is in a subnet; one of IPv6 is in none of IPv4."""
-    return ipaddress.ip_address(address.partition("%")[0]) in ipaddress.ip_network(subnet)
-
-
-def read_text(path: str) -> str:
-    """Return the text of a file of ours; "" if it does not exist."""
-    return Path(path).read_text(encoding="utf-8", errors="replace") if Path(path).exists() else ""
-
-
-def _glob(start: str, suffix: str) -> list[Path]:
-    folder, _slash, prefix = start.rpartition("/")
-    return sorted(Path(folder).glob(f"{prefix}*{suffix}"))
-
-
 def _has_address(texts: Sequence[str], session: Session) -> bool:
     """Return whether our session uses one of these addresses, "192.168.100.1/24"."""
     return session.address is not None and session.address in {ip_of(text) for text in texts}
-
-
-def _delete(name: str, runner: Runner) -> None:
-    """Delete an interface: removing its file does not."""
-    if runner.run(["ip", "-j", "address", "show", "dev", name]).rc == 0:
-        run_checked(runner, "ip", "link", "delete", "dev", name)
-
-
-def _shown(rail: NetworkRail, target: Target, runner: Runner) -> tuple[int | None, list[str]]:
-    """Return the current MTU and addresses of a rail's interface; those of IPv6 only where the rail has or had one.
-
-    (None, []) for an interface that has still to be made.
-    """
-    done = runner.run(["ip", "-j", "address", "show", "dev", target.netdev])
-    if done.rc and rail.link.is_made:
-        return None, []
-    if done.rc:
-        raise ApplyError(f"There is no interface {target.netdev} for {rail.name}: {done.stderr.strip()}")
-    shown = json.loads(done.stdout)[0]
-    ipv6 = ipv6_of(shown["addr_info"], state="static") if target.has_ipv6 else []
-    return shown["mtu"], [*ipv4_of(shown["addr_info"]), *ipv6]
