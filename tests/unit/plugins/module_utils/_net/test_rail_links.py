@@ -108,6 +108,14 @@ def test_a_rail_without_vlan_is_one_interface() -> None:
     assert make_rails([{**PLAIN, "vlan": None}]) == [make_rail(PLAIN)]
 
 
+def test_two_rails_on_one_nic_are_refused() -> None:
+    """One is named by its PCI address, the other by its MAC: only the host knows that both are one NIC."""
+    other = {**GIVEN, "name": "rail1", "nic": {"mac": "02:00:00:00:00:01"}, "vlan": {"interface": "ens1.200", "id": 200, "pcp": None}}
+    with pytest.raises(ApplyError, match=r"rail0 and rail1 are both on ens1: a NIC has one rail, .* 1\. In rdma_rails, correct `nic`"):
+        make_rails([GIVEN, other])
+    assert len(make_rails([GIVEN, {**other, "netdev": "ens2", "vlan": {"interface": "ens2.100", "id": 100, "pcp": None}}])) == 4
+
+
 def test_the_nic_has_the_mtu_and_the_vlan_the_rest() -> None:
     nic, vlan = make_rails([GIVEN])
     assert (nic.name, nic.netdev, nic.address, nic.mtu_bytes, nic.routing.planned, nic.link.vlans) == (
