@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner, run_checked
@@ -195,7 +195,7 @@ class Change(ABC):
             self._remove_links(changes)
             for step in [each for steps_of in self._removed_routing(changes).values() for each in steps_of]:
                 self._take(step)
-            for rail in self.rails:
+            for rail in sorted(self.rails, key=self._keeps_routes):
                 if allowed[rail.name] or loading.loads:
                     self._apply(rail, targets[rail.name], loading)
         return NetworkResult(changes, live, loading.service, self.withheld, loading.loads)
@@ -279,6 +279,12 @@ class Change(ABC):
         seen = known_routing(self.runner, (4, 6) if target.has_ipv6 else (4,), [recorded])
         left = left_over(recorded, seen, [each.routing for each in self.rails], rail.netdev)
         return rail_steps(rail.routing, seen, former=target.former, live=rail.address in there, left=left)
+
+    def _keeps_routes(self, rail: NetworkRail) -> bool:
+        """Return whether a rail keeps all its former routes. The others come first: the main table has one route to a network."""
+        former = self._recorded[rail.name].routes if rail.name in self._recorded else []
+        planned = [replace(route, netdev="") for route in rail.routing.planned]
+        return all(route in planned for route in former)
 
     def _removed_routing(self, changes: Sequence[FileChange]) -> dict[str, list[Step]]:
         """Return the steps that remove the rules and tables of owners whose files go: owner → steps. It has them only on an idle host."""

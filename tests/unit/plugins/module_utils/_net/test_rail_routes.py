@@ -441,3 +441,30 @@ def test_on_a_host_in_use_a_former_rail_keeps_its_rule_and_its_file(folder: Path
     result = ensure([OTHER], ["rail1"], runner=runner, sys=sys, check_mode=False)
     assert (result.live, result.files) == ({}, [])
     assert result.withheld[0].change.startswith("removal of ")
+
+
+def test_a_route_that_moves_to_another_rail_leaves_its_rail_first(folder: Path) -> None:
+    """The main table has one route to a network, so the second `ip route add` would fail; rail1 comes first in the intent."""
+    taker = NetworkRail(
+        "rail1", {"mac": "02:00:00:00:09:02"}, "vb0", "192.168.101.1/24", None,
+        mac="02:00:00:00:09:02", table=1001, gateway="192.168.101.254", routes=("192.168.0.0/16",),
+    )  # fmt: skip
+    giver = NetworkRail(**{**vars(RAIL), "routes": ()})
+    install(folder, RAIL)
+    show = (SHOW_OTHER[0], 0, json.dumps([{"mtu": 1500, "addr_info": [{"family": "inet", "local": "192.168.101.1", "prefixlen": 24}]}]), "")
+    missing = rail_steps(taker.routing, GOOD)
+    without = json.dumps([each for each in json.loads(ROUTES) if each["dst"] != "192.168.0.0/16"])
+    third = [(RULES_COMMAND, 0, RULES, ""), (ROUTES_COMMAND, 0, without, "")]
+    own = json.loads(RULES)[-3] | {"src": "192.168.101.1", "priority": 1001, "table": "1001"}
+    done_routes = [
+        {"dst": "default", "gateway": "192.168.101.254", "dev": "vb0", "table": "1001", "protocol": "static"},
+        {"dst": "192.168.101.0/24", "dev": "vb0", "table": "1001", "protocol": "static", "prefsrc": "192.168.101.1"},
+        {"dst": "192.168.0.0/16", "gateway": "192.168.101.254", "dev": "vb0", "protocol": "static"},
+    ]
+    after = [(RULES_COMMAND, 0, json.dumps([own]), ""), (ROUTES_COMMAND, 0, json.dumps(done_routes), "")]
+    planning = [UNITS, show, SHOW, show, *KNOWN, SHOW, *KNOWN, IDLE, (["networkctl", "reload"], 0, "", "")]
+    first = [SHOW, *KNOWN, (DELETE[3].split(), 0, "", ""), SHOW, *third]
+    second = [show, *third, *((list(step.argv), 0, "", "") for step in missing), show, *after]
+    runner = FakeRunner([*planning, *first, *second])
+    result = ensure([taker, giver], ["rail1", "rail0"], runner=runner, sys=rdma_host(folder), check_mode=False)
+    assert result.live["va0"] == [("route to 192.168.0.0/16 by 192.168.100.254", "no such route")]
