@@ -30,6 +30,7 @@ description:
   - Creates the VLAN interface of a rail, and removes it if the rail no longer has it. It does not remove one that has an address which no
     file of the collection gave it.
   - Removes its own files of rails that are no longer O(planned).
+  - Removes rules and routes that are no longer planned, if its own files of the last run record them.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -209,7 +210,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 live:
-  description: The changes of each interface, as pairs of previous and planned value. In check mode, all differences.
+  description:
+    - The changes of each interface, as pairs of previous and planned value. In check mode, all differences.
+    - The rules and routes of a rail that is no longer planned are under its name.
   type: dict
   returned: always
   sample:

@@ -696,8 +696,10 @@ ansible_facts:
           description:
             - The C(rules) by source address, each with C(priority), C(source) and C(table). The C(routes) in the tables of rails
               and the static routes of the main table (254), each with C(network), C(gateway), C(netdev), C(table) and C(source).
-              Without a rule for a rail's table, C(routes) is empty. C(ipv6) is true if IPv6 was read too, which needs an RDMA port
-              with an IPv6 address. V(null) for a captured tree, or if C(ip) does not answer.
+              Without a rule for a rail's table, and without recorded routes, C(routes) is empty. C(ipv6) is true if IPv6 was read
+              too, which needs an RDMA port with an IPv6 address. V(null) for a captured tree, or if C(ip) does not answer.
+            - C(recorded) has the rules and routes that the collection's files for the network manager set, by the C(owner) of the
+              files; V(null) if they may not be read.
           type: dict
           returned: success
         firewall:

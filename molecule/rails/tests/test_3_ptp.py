@@ -93,7 +93,7 @@ def test_a_stopped_grandmaster_is_named(lab: Lab, timed: Site) -> None:
     found = findings(timed)
     assert found["node1"] == ("error", "ptp4l does not run")
     assert found["node2"] == ("error", f"no grandmaster in domain {DOMAIN}: the port is LISTENING")
-    # This run starts it again. Its gate may be earlier than the end of ptp4l's listening, and than the first answer that node2 gets.
+    # This run starts it again, and waits for node1's port. Its gate may be earlier than the first answer that node2 gets.
     timed.run("host", *ALLOWED)
     time.sleep(SETTLE_SECONDS)
     assert timed.run("host", *ALLOWED).returncode == 0

@@ -52,6 +52,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Loa
 from ansible_collections.rdma.cluster.plugins.module_utils._host.memory import Filesystem, Memory, read_filesystems, read_memory
 from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp_files import TEMPLATE as PTP_TEMPLATE
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.installed import MPI_PACKAGES, NcclHost, read_nccl_host
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.records import read_recorded
 from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import SeenBond, read_bonds
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import EthtoolPort
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool_ioctl import IoctlPort
@@ -277,7 +278,7 @@ def _host(
         "filesystems": read_filesystems(sys, runner),
         "memory": read_memory(sys),
         "session": session,
-        "routing": read_routing(runner, families) if runner is not None else None,
+        "routing": read_routing(runner, families, read_recorded(sys)) if runner is not None else None,
         "firewall": read_firewall(states, sys, runner) if runner is not None else None,
         "network_backend": read_backend(sys, session.netdev) if runner is not None else None,
         "planes": read_planes(sys, running=runner is not None, addresses=ipv4),

@@ -40,6 +40,7 @@ PORT_STATES = (
 #: The servos that only hand measurements to another program, such as chronyd. With them a port stays UNCALIBRATED, because ntpshm.c always
 #: reports SERVO_UNLOCKED.
 FEEDS = ("ntpshm", "refclock_sock")
+MASTER, SLAVE, UNCALIBRATED = "MASTER", "SLAVE", "UNCALIBRATED"
 SYSTEM_CLOCK = "the system clock"
 PTP4L, PHC2SYS, CHRONYD = "ptp4l", "phc2sys", "chronyd"
 #: The kernel's name of a program (comm, at most 15 characters) → its own name: those that may adjust a clock.
@@ -114,6 +115,13 @@ class Ptp4lOptions:
         """Whether it may adjust its clock: not as a grandmaster only, not for another program, and not if it runs free."""
         only_master = "1" in (self.get("masterOnly", "0"), self.get("serverOnly", "0"))
         return not only_master and self.get("free_running", "0") != "1" and self.get("clock_servo", "pi") not in FEEDS
+
+
+def working_states(*, is_grandmaster: bool, is_software: bool) -> tuple[str, ...]:
+    """Return the states of a port that does what is planned. is_software: software time stamps, see FEEDS."""
+    if is_grandmaster:
+        return (MASTER,)
+    return (SLAVE, UNCALIBRATED) if is_software else (SLAVE,)
 
 
 def parse_pmc(text: str) -> Ptp:

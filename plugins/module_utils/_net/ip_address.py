@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -85,3 +86,8 @@ def read_ip_addresses(runner: Runner) -> dict[str, IpAddresses] | None:
     except CommandError:
         return None
     return parse_ip_address(done.stdout) if done.rc == 0 else None
+
+
+def is_within(address: str, subnet: str) -> bool:
+    """Return whether an address is in a subnet; one of IPv6 is in none of IPv4."""
+    return ipaddress.ip_address(address.partition("%")[0]) in ipaddress.ip_network(subnet)

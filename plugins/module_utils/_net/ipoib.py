@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange
 
@@ -137,3 +137,9 @@ def parse_interface(text: str) -> dict[str, Any]:
         return {"mtu": shown["mtu"], "ipv4": ipv4, "mode": data.get("mode"), "key": data.get("key", data.get("pkey"))}
     except (ValueError, KeyError, TypeError, AttributeError, StopIteration, RecursionError) as exc:
         raise ParseError(f"ip -j -d address: not an interface: {text[:200]!r}") from exc
+
+
+def delete_child(name: str, runner: Runner) -> None:
+    """Delete the interface of a partition, if it exists: removing its file does not."""
+    if runner.run(["ip", "-j", "address", "show", "dev", name]).rc == 0:
+        run_checked(runner, "ip", "link", "delete", "dev", name)

@@ -15,9 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import Bond, SeenBond
 from ansible_collections.rdma.cluster.plugins.module_utils._net.links import Link, SeenVlan, Vlan
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail, make_rail
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail, make_rail, rail_of
 
 #: The suffixes of the names: no rail has an @ in its name. netplan reads files in the order of their names, and refuses a name that it has
 #: not read yet. So a NIC sorts before its bond, and that before its VLAN.
@@ -30,8 +31,22 @@ def owner_name(rail: str, *, on_vlan: bool, on_bond: bool = False) -> str:
 
 
 def make_rails(given: Sequence[Mapping[str, Any]]) -> list[NetworkRail]:
-    """Return the rails in a module's options, those below an interface before it. Raises ApplyError as make_rail does."""
-    return [rail for each in given for rail in _rails(each)]
+    """Return the rails in a module's options, those below an interface before it.
+
+    Raises ApplyError as make_rail does, and for two rails on one NIC: their files would match the same interface, and the manager would
+    use only one of them.
+    """
+    rails = [rail for each in given for rail in _rails(each)]
+    owners: dict[str, str] = {}
+    for rail in rails:
+        first = owners.setdefault(rail.netdev, rail_of(rail.name))
+        if first != rail_of(rail.name):
+            both = f"{first} and {rail_of(rail.name)} are both on {rail.netdev}"
+            raise ApplyError(
+                f"{both}: a NIC has one rail, also if the rails are on different VLANs. "
+                "1. In rdma_rails, correct `nic` of one of them, or remove it. 2. Run the network stage again."
+            )
+    return rails
 
 
 def _rails(given: Mapping[str, Any]) -> list[NetworkRail]:

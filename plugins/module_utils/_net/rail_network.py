@@ -2,61 +2,26 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rails' addresses and MTU, whatever manages the host's network: differences are changed with `ip`, one manager applies them at boot.
+"""A rail as the network managers see it, the places of our files for it, and the result of a change.
 
-A live rail is never reconfigured as a whole while it is in use. This file has what the managers share. In backends/, networkd.py,
-networkmanager.py and netplan.py write their files and make them load these, and choice.py chooses between them.
-Sources: ip-address(8).
+backends/ has the change itself: change.py is what all managers share; networkd.py, networkmanager.py and netplan.py write their files and
+make them load these; choice.py chooses between them.
 """
 
 from __future__ import annotations
 
-import ipaddress
-import json
-import re
-import time
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner, run_checked
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
-from ansible_collections.rdma.cluster.plugins.module_utils._base.files import (
-    FileChange,
-    ManagedFile,
-    ensure_files,
-    listed_diff,
-    setting_diff,
-)
-from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState, unit_states
-from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Load, host_users, rail_users, read_load
-from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import TAKES_DOWN, bond_steps, member_steps, read_bonds
-from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ip_of, ipv4_of, ipv6_of, is_ipv6
-from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import SUFFIXES, Ipoib, from_options, is_child_of, netdev_of
-from ansible_collections.rdma.cluster.plugins.module_utils._net.links import (
-    MAKES,
-    NO_LINK,
-    Link,
-    interfaces_below,
-    link_steps,
-    made_names,
-    read_vlans,
-    removal_steps,
-)
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import RailRouting, Routing, rail_steps, read_routing
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import (
-    RECONFIGURES,
-    Step,
-    Target,
-    keeping,
-    missing_addresses,
-    mtu_differs,
-    steps,
-)
-from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session, read_client
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange, listed_diff, setting_diff
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import is_ipv6
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import SUFFIXES, Ipoib, from_options, is_child_of
+from ansible_collections.rdma.cluster.plugins.module_utils._net.links import NO_LINK, Link
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import RailRouting
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import missing_addresses, mtu_differs
+from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session
 
 NETWORKD_UNIT, NM_UNIT = "systemd-networkd.service", "NetworkManager.service"
 #: Folders of our files, the prefix of their names, and their suffixes. networkd's prefix sorts before distributions' 70- and 80-, so that
@@ -72,12 +37,6 @@ PREFIX, NETPLAN_PREFIX = "60-rdma-", "90-rdma-"
 PENDING = "/run/rdma-cluster/network-reload"
 SETTLE_SECONDS = 20.0
 NO_SESSION = Session(None, None)
-SESSION = "our SSH session"
-_PASSES = 5
-#: An address in a file of ours, for any of the managers.
-_ADDRESS = re.compile(r"^(?:Address=|address[0-9]+=|[ ]+- )\"?([0-9a-f.:]+/[0-9]+)\"?[ \t]*$", re.MULTILINE)
-#: A table of a rail in a file of ours.
-_TABLE = re.compile(r"[Tt]able(?:=|: )1[0-9]{3}\b")
 
 
 def places() -> list[tuple[str, tuple[str, ...]]]:
@@ -222,15 +181,6 @@ class NetworkResult:
         return [*(file.to_diff() for file in self.files), *service, *live]
 
 
-@dataclass(frozen=True)
-class Loading:
-    """What a manager has to do about changed files. put_off: not now; loads: load them; service: the unit to start or enable."""
-
-    put_off: bool = False
-    loads: bool = False
-    service: str | None = None
-
-
 def make_rail(given: Mapping[str, Any]) -> NetworkRail:
     """Return the rail in a module's options. Raises ApplyError for a child whose name would be too long."""
     given = {**given, "routes": tuple(given.get("routes") or ()), "addresses": tuple(given.get("addresses") or ())}
@@ -247,280 +197,6 @@ def is_of(owner: str, names: Sequence[str]) -> bool:
     return owner in names or rail_of(owner) in names or is_child_of(f"{owner}.network", names)
 
 
-class Change(ABC):
-    """One call of `choice.ensure`: what all managers share. A manager's own part is in its subclass."""
-
-    def __init__(
-        self,
-        rails: Sequence[NetworkRail],
-        planned: Sequence[str],
-        runner: Runner,
-        sys: SysRoot,
-        *,
-        allowed: bool,
-        session: Session,
-        check_mode: bool,
-    ) -> None:
-        self.rails, self.planned, self.runner, self.sys, self.allowed = rails, planned, runner, sys, allowed
-        self.session, self.check_mode = session, check_mode
-        #: The rails, by their own names.
-        self.carries_session: set[str] = set()
-        #: The interface of our session, and those below it.
-        self._session_netdevs = interfaces_below(session.netdev, read_vlans(sys), read_bonds(sys)) if session.netdev is not None else []
-        self.withheld: list[Withheld] = []
-        #: Rail → the addresses of others on its interface, which stay.
-        self.keeps: dict[str, tuple[str, ...]] = {}
-        self._load: Load | None = None
-        self._routes = False
-        #: The rails whose changes are withheld.
-        self.held: set[str] = set()
-        #: Of these, the rails that get or lose an interface.
-        self.frozen: set[str] = set()
-        #: Owner → the text of our files for it before the change.
-        self.former_text: dict[str, str] = {}
-
-    @staticmethod
-    @abstractmethod
-    def rail_files(rail: NetworkRail, running: Running) -> list[ManagedFile]:
-        """Return the planned files of a rail."""
-
-    @classmethod
-    def files(cls, rails: Sequence[NetworkRail], present: Sequence[str], planned: Sequence[str], running: Running) -> list[ManagedFile]:
-        """Return the planned files of these rails, and the removal of the present ones that are not planned.
-
-        present: the files of ours on the host; planned: the names of all rails. The files of one whose NIC is missing now stay.
-        """
-        wanted = [file for rail in rails if rail.is_configured for file in cls.rail_files(rail, running)]
-        names = [rail.name for rail in rails]
-        absent = [name for name in planned if name not in names]
-        kept = {file.path for file in wanted}
-        gone = [path for path in sorted(present) if path not in kept and not is_of(owner_of(path), absent)]
-        return [*wanted, *(ManagedFile(path, None) for path in gone)]
-
-    @abstractmethod
-    def plan(self, changes: Sequence[FileChange], units: Mapping[str, UnitState], *, pending: bool) -> Loading:
-        """Decide how these changes are loaded, and record in self.withheld what is put off. Change nothing."""
-
-    @abstractmethod
-    def load(self, loading: Loading, changes: Sequence[FileChange], units: Mapping[str, UnitState], *, pending: bool) -> None:
-        """Do what was planned."""
-
-    def refusal(self, _units: Mapping[str, UnitState]) -> str:
-        """Return why the manager cannot be used, with the remedy; "" if it can."""
-        return ""
-
-    def profile_steps(self, _rail: NetworkRail) -> list[Step]:
-        """Return further steps of a rail's interface, which the manager takes."""
-        return []
-
-    def validate(self, wanted: Sequence[ManagedFile]) -> None:
-        """Check the planned files before any is written. Raises ApplyError."""
-        del wanted
-
-    def hint(self, _rail: NetworkRail) -> str:
-        """Return a sentence on what prevents the manager from configuring the rail; "" if nothing is known."""
-        return ""
-
-    def run(self) -> NetworkResult:
-        units = unit_states(self.runner, NETWORKD_UNIT, NM_UNIT)
-        refusal = self.refusal(units) if any(rail.is_configured for rail in self.rails) else ""
-        if refusal:
-            raise ApplyError(refusal)
-        present = [str(path) for start, suffixes in places() for suffix in suffixes for path in _glob(start, suffix)]
-        for path in present:
-            owner = owner_of(path)
-            self.former_text[owner] = f"{self.former_text.get(owner, '')}{read_text(path)}\n"
-        self._routes = any(rail.routing.planned for rail in self.rails) or any(map(_TABLE.search, self.former_text.values()))
-        targets = {rail.name: self._target(rail) for rail in self.rails}
-        self._check_client()
-        todo = {rail.name: self._steps(rail, targets[rail.name]) for rail in self.rails}
-        held = {rail_of(rail.name) for rail in self.rails if self._is_held(rail, todo[rail.name])}
-        self.held = {rail.name for rail in self.rails if rail_of(rail.name) in held}
-        wanted = self._wanted(self.files(self.rails, present, self.planned, running_of(units)))
-        makes = {name for name, each in todo.items() if any(step.argv[:3] in MAKES or step.harm == TAKES_DOWN for step in each)}
-        self.frozen = {rail_of(name) for name in self.held & makes}
-        self.validate(wanted)
-        changes = ensure_files(wanted, check_mode=self.check_mode)
-        pending = Path(PENDING).exists()
-        loading = self.plan(changes, units, pending=pending)
-        allowed = {name: [step for step in each if self._is_allowed(name, step, loading)] for name, each in todo.items()}
-        shown = todo if self.check_mode else allowed
-        live = {rail.netdev: [(step.was, step.planned) for step in shown[rail.name]] for rail in self.rails if shown[rail.name]}
-        if not self.check_mode:
-            self.load(loading, changes, units, pending=pending)
-            if loading.put_off:
-                ensure_files([ManagedFile(PENDING, "The network manager has not loaded the files of the rails.\n")], check_mode=False)
-            elif loading.loads:
-                Path(PENDING).unlink(missing_ok=True)
-            for name in [name for change in changes if change.after is None and (name := netdev_of(change))]:
-                _delete(name, self.runner)
-            self._remove_links(changes)
-            for rail in self.rails:
-                if allowed[rail.name] or loading.loads:
-                    self._apply(rail, targets[rail.name], loading)
-        return NetworkResult(changes, live, loading.service, self.withheld, loading.loads)
-
-    def users(self, rail: NetworkRail | None) -> str:
-        """Return the current users of a rail, or of the whole host. Our own session counts even if changes are allowed."""
-        if rail is not None and rail_of(rail.name) in self.carries_session:
-            return SESSION
-        if self.allowed:
-            return ""
-        return host_users(self._host_load()) if rail is None else rail_users(self._host_load(), rail.device, rail.port)
-
-    def _bond_users(self) -> str:
-        """Return why NICs may not be made members of a bond: that needs an idle host and permission."""
-        return host_users(self._host_load()) or ("" if self.allowed else "network_change_allowed, which is not set")
-
-    def _host_load(self) -> Load:
-        """Return the users of the host; read once."""
-        if self._load is None:
-            self._load = read_load(self.sys, self.runner)
-        return self._load
-
-    def puts_off(self, affected: Sequence[NetworkRail], verb: str) -> bool:
-        """Return whether loading the files of these rails must wait, because they are in use; record it."""
-        users = {rail.netdev: (rail_of(rail.name), who) for rail in affected if (who := self.users(rail))}
-        self.withheld += [Withheld(name, netdev, verb, who) for netdev, (name, who) in users.items()]
-        return bool(users)
-
-    def _target(self, rail: NetworkRail) -> Target:
-        """Return the target with the interface's other addresses: those from our files are removed, those of others stay."""
-        former = frozenset(_ADDRESS.findall(self.former_text.get(rail.name, "")))
-        target = Target(rail.netdev, rail.mtu_bytes, rail.address, former=former, further=rail.addresses)
-        there = _shown(rail, target, self.runner)[1]
-        if rail.netdev in self._session_netdevs or _has_address(there, self.session):
-            self.carries_session.add(rail_of(rail.name))
-        kept = keeping(target, there)
-        self.keeps[rail.name] = kept.keep
-        return kept
-
-    def _steps(self, rail: NetworkRail, target: Target) -> list[Step]:
-        links = self._link_steps(rail)
-        mtu_bytes, there = _shown(rail, target, self.runner)
-        if mtu_bytes is None:
-            # What is still missing on a new interface is read when it exists.
-            return [*links, *self.profile_steps(rail)]
-        routing = self._routing_steps(rail, target, there) if self._routes else []
-        return [*links, *steps(target, mtu_bytes, there), *routing, *self.profile_steps(rail)]
-
-    def _link_steps(self, rail: NetworkRail) -> list[Step]:
-        """Return the steps that remove interfaces which the rail no longer has, and create or correct the one that it has."""
-        text = "".join(each for owner, each in self.former_text.items() if rail_of(owner) == rail.name)
-        planned = {each.netdev for each in self.rails}
-        former = [name for name in made_names(text) if name not in planned]
-        removals, stay = removal_steps(former, _ADDRESS.findall(text), self.runner)
-        for name, others in stay.items():
-            withheld = Withheld(rail_of(rail.name), name, f"removal of {name}", f"{', '.join(others)}, which no file of ours has")
-            self.withheld += [] if withheld in self.withheld else [withheld]
-        bonding = self._bond_steps(rail)
-        later = [*([f"MTU {rail.mtu_bytes} bytes"] if rail.mtu_bytes else []), *(f"address {text}" for text in rail.planned)]
-        return [*removals, *bonding, *link_steps(rail.netdev, rail.link, self.runner, planned="".join(f", {each}" for each in later))]
-
-    def _bond_steps(self, rail: NetworkRail) -> list[Step]:
-        """Return the steps by which an interface joins its bond, and the bond is made before its first member joins."""
-        if rail.link.master is None:
-            return []
-        seen = (read_bonds(self.sys) or {}).get(rail.link.master)
-        bond = next(each.link.bond for each in self.rails if each.netdev == rail.link.master and each.link.bond is not None)
-        made = bond_steps(rail.link.master, bond, seen) if rail.name == rail_of(rail.name) else []
-        return [*made, *member_steps(rail.netdev, rail.link.master, seen)]
-
-    def _remove_links(self, changes: Sequence[FileChange]) -> None:
-        """Delete the interfaces that our removed files had made, unless other rails have them, or others gave them addresses."""
-        planned = {rail.netdev for rail in self.rails}
-        for change in changes:
-            names = [name for name in made_names(change.before or "") if name not in planned] if change.after is None else []
-            for step in removal_steps(names, _ADDRESS.findall(self.former_text.get(owner_of(change.path), "")), self.runner)[0]:
-                self._take(step)
-
-    def _routing_steps(self, rail: NetworkRail, target: Target, there: Sequence[str]) -> list[Step]:
-        seen: Routing | None = read_routing(self.runner, (4, 6) if target.has_ipv6 else (4,))
-        if seen is None:
-            raise ApplyError("`ip -json rule show` or `ip -json route show` fails, so the routes of the rails are not known.")
-        return rail_steps(rail.routing, seen, former=target.former, live=rail.address in there)
-
-    def _check_client(self) -> None:
-        """Refuse routes by which the answers to our own SSH session would leave through a rail."""
-        client = read_client(self.sys) if self.session.address is not None else None
-        wrong = [(rail, route) for rail in self.rails for route in rail.routes if client is not None and is_within(client, route)]
-        for rail, route in wrong:
-            if rail_of(rail.name) not in self.carries_session:
-                raise ApplyError(
-                    f"{rail.name}: routes has {route}, which contains {client}, from where our SSH session comes: its answers would leave "
-                    f"through {rail.netdev}. 1. In rdma_rails, give {rail.name} narrower routes. 2. Run the network stage again."
-                )
-
-    def _is_held(self, rail: NetworkRail, todo: Sequence[Step]) -> bool:
-        harmful = [step.words for step in todo if step.harm]
-        users = self.users(rail) if harmful else ""
-        if not users and any(step.harm == TAKES_DOWN for step in todo):
-            users = self._bond_users()
-        if users:
-            self.withheld.append(Withheld(rail_of(rail.name), rail.netdev, "; ".join(harmful), users))
-        return bool(users)
-
-    def _wanted(self, every: Sequence[ManagedFile]) -> list[ManagedFile]:
-        """Return the files, without those of rails that keep theirs, and those to be removed while anything on the host is in use.
-
-        A rail whose files of another manager cannot be removed now keeps all that it has: it must not have two managers.
-        """
-        kept = {file.path for file in every if is_of(owner_of(file.path), list(self.held))}
-        gone = [file.path for file in every if file.content is None and file.path not in kept]
-        users = self.users(None) if gone else ""
-        if any(_has_address(_ADDRESS.findall(read_text(path)), self.session) for path in gone):
-            users = SESSION
-        if users:
-            change = f"removal of {', '.join(gone)} (the network manager removes the addresses that it has set)"
-            owners = {owner_of(path) for path in gone}
-            names = [rail.name for rail in self.rails if rail.name in owners] or ["rails that are no longer planned"]
-            self.withheld.append(Withheld(", ".join(names), None, change, users))
-            kept |= set(gone) | {file.path for file in every if owner_of(file.path) in owners}
-            # A rail that keeps its VLAN keeps its address there.
-            linked = {rail_of(owner) for owner in owners if made_names(self.former_text.get(owner, ""))}
-            kept |= {file.path for file in every if rail_of(owner_of(file.path)) in linked}
-            self.held |= {rail.name for rail in self.rails if rail_of(rail.name) in linked}
-        return [file for file in every if file.path not in kept]
-
-    def _is_allowed(self, rail: str, step: Step, loading: Loading) -> bool:
-        """Return whether a step may be taken now. What reconfigures an interface needs files that are loaded.
-
-        A rail in use that gets or loses an interface keeps all that it has, since its files do not change either.
-        """
-        if rail_of(rail) in self.frozen:
-            return False
-        return not step.harm or (rail not in self.held and not (loading.put_off and step.harm == RECONFIGURES))
-
-    def _apply(self, rail: NetworkRail, target: Target, loading: Loading) -> None:
-        """Run the steps that are allowed, and read back. A step that reconfigures the interface is taken once."""
-        deadline, passes, reconfigured = time.monotonic() + SETTLE_SECONDS, 0, False
-        while todo := [step for step in self._steps(rail, target) if self._is_allowed(rail.name, step, loading)]:
-            if time.monotonic() > deadline or passes > _PASSES:
-                raise ApplyError(self._failed(rail, todo))
-            whole = [step for step in todo if step.harm == RECONFIGURES]
-            if whole and not reconfigured:
-                run_checked(self.runner, *whole[0].argv)
-                reconfigured = True
-            else:
-                for step in todo:
-                    if step.harm != RECONFIGURES:
-                        self._take(step)
-            passes += not reconfigured
-            if reconfigured:
-                time.sleep(0.3)
-
-    def _take(self, step: Step) -> None:
-        """Run a step with `ip`. The manager, which works beside us, may have been faster; what is there is read next."""
-        done = self.runner.run(list(step.argv))
-        if done.rc and "File exists" not in done.stderr:
-            raise ApplyError(f"`{' '.join(step.argv)}` failed: {done.stderr.strip() or f'exit status {done.rc}'}")
-
-    def _failed(self, rail: NetworkRail, todo: Sequence[Step]) -> str:
-        words = "; ".join(f"{step.was} instead of {step.planned}" for step in todo)
-        ipoib = f" {rail.ipoib.hint}" if rail.ipoib else ""
-        return f"{rail.netdev} was configured, and still has {words}.{self.hint(rail)}{ipoib}"
-
-
 def live_differences(rail: NetworkRail, mtu_bytes: int | None, there: Sequence[str]) -> list[tuple[str, str]]:
     """Return the differences of a live interface as texts (current, planned). there: its addresses, "192.168.100.1/24"."""
     found = []
@@ -530,47 +206,6 @@ def live_differences(rail: NetworkRail, mtu_bytes: int | None, there: Sequence[s
     return found
 
 
-def is_within(address: str, subnet: str) -> bool:
-    """Return whether an address is in a subnet; one of IPv6 is in none of IPv4."""
-    return ipaddress.ip_address(address.partition("%")[0]) in ipaddress.ip_network(subnet)
-
-
 def needs_service(rails: Sequence[NetworkRail]) -> bool:
     """Return whether the network manager must run: not if no rail has settings, because then it has no file of ours."""
     return not rails or any(rail.is_configured for rail in rails)
-
-
-def read_text(path: str) -> str:
-    """Return the text of a file of ours; "" if it does not exist."""
-    return Path(path).read_text(encoding="utf-8", errors="replace") if Path(path).exists() else ""
-
-
-def _glob(start: str, suffix: str) -> list[Path]:
-    folder, _slash, prefix = start.rpartition("/")
-    return sorted(Path(folder).glob(f"{prefix}*{suffix}"))
-
-
-def _has_address(texts: Sequence[str], session: Session) -> bool:
-    """Return whether our session uses one of these addresses, "192.168.100.1/24"."""
-    return session.address is not None and session.address in {ip_of(text) for text in texts}
-
-
-def _delete(name: str, runner: Runner) -> None:
-    """Delete an interface: removing its file does not."""
-    if runner.run(["ip", "-j", "address", "show", "dev", name]).rc == 0:
-        run_checked(runner, "ip", "link", "delete", "dev", name)
-
-
-def _shown(rail: NetworkRail, target: Target, runner: Runner) -> tuple[int | None, list[str]]:
-    """Return the current MTU and addresses of a rail's interface; those of IPv6 only where the rail has or had one.
-
-    (None, []) for an interface that has still to be made.
-    """
-    done = runner.run(["ip", "-j", "address", "show", "dev", target.netdev])
-    if done.rc and rail.link.is_made:
-        return None, []
-    if done.rc:
-        raise ApplyError(f"There is no interface {target.netdev} for {rail.name}: {done.stderr.strip()}")
-    shown = json.loads(done.stdout)[0]
-    ipv6 = ipv6_of(shown["addr_info"], state="static") if target.has_ipv6 else []
-    return shown["mtu"], [*ipv4_of(shown["addr_info"]), *ipv6]

@@ -15,11 +15,11 @@ from __future__ import annotations
 import ipaddress
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ip_of, is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import Step
 
@@ -61,15 +61,29 @@ class TableRoute:
 
 
 @dataclass(frozen=True)
-class Routing:
-    """The rules by source, and the static routes and those of the rails' tables; no routes if no rule leads to such a table.
+class Recorded:
+    """What the files of ours for one owner set: rules of rails' tables, and routes, whose netdev is "" because the files do not name it.
 
-    ipv6: whether those of IPv6 were read too.
+    owner: a rail, or "rail0@vlan" for its VLAN.
+    """
+
+    owner: str
+    rules: list[PolicyRule]
+    routes: list[TableRoute]
+
+
+@dataclass(frozen=True)
+class Routing:
+    """The rules by source, and the static routes and those of the rails' tables.
+
+    Without a rule that leads to such a table, and without recorded routes, no routes are read. ipv6: whether those of IPv6 were read too.
+    recorded: what the files of ours on the host set; None if they may not be read.
     """
 
     rules: list[PolicyRule]
     routes: list[TableRoute]
     ipv6: bool = False
+    recorded: list[Recorded] | None = field(default_factory=list)
 
 
 def parse_rules(text: str) -> list[PolicyRule]:
@@ -115,12 +129,13 @@ def _table(name: str) -> int:
     return _NAMES.get(name, int(name) if name.isdecimal() else -1)
 
 
-def read_routing(runner: Runner, families: Collection[int] = (4,)) -> Routing | None:
+def read_routing(runner: Runner, families: Collection[int] = (4,), recorded: Sequence[Recorded] | None = ()) -> Routing | None:
     """Query the running system; None without an iproute2 that answers in the known form. families: 4, and 6 if IPv6 matters.
 
-    Without a rule for a rail's table, the routes of that family are not read.
+    The routes of a family are read if a rule leads to a rail's table, or files of ours record routes of this family.
     """
-    found = Routing([], [], ipv6=6 in families)
+    found = Routing([], [], ipv6=6 in families, recorded=None if recorded is None else list(recorded))
+    known = {6 if is_ipv6(route.network) else 4 for each in recorded or () for route in each.routes}
     try:
         for family in families:
             rules_command, routes_command = _COMMANDS[family]
@@ -129,7 +144,7 @@ def read_routing(runner: Runner, families: Collection[int] = (4,)) -> Routing | 
                 return None
             rules = parse_rules(done.stdout)
             found.rules.extend(rules)
-            if any(rule.table in TABLES for rule in rules):
+            if family in known or any(rule.table in TABLES for rule in rules):
                 done = runner.run(routes_command)
                 if done.rc:
                     return None
@@ -137,6 +152,14 @@ def read_routing(runner: Runner, families: Collection[int] = (4,)) -> Routing | 
     except (CommandError, ParseError):
         return None
     return found
+
+
+def known_routing(runner: Runner, families: Collection[int], recorded: Sequence[Recorded]) -> Routing:
+    """Return the rules and routes as `read_routing` does. Raises ApplyError if they cannot be read."""
+    seen = read_routing(runner, families, recorded)
+    if seen is None:
+        raise ApplyError("`ip -json rule show` or `ip -json route show` fails, so the routes of the rails are not known.")
+    return seen
 
 
 @dataclass(frozen=True)
@@ -188,12 +211,44 @@ def routing_differences(rails: Sequence[RailRouting], seen: Routing) -> dict[str
     return {netdev: each for netdev, each in found.items() if each}
 
 
-def rail_steps(rail: RailRouting, seen: Routing, *, former: Collection[str] = (), live: bool = False) -> list[Step]:
+def left_over(recorded: Recorded, seen: Routing, planned: Sequence[RailRouting], netdev: str | None) -> Routing:
+    """Return the live rules and routes which our files record, and which no rail needs any more.
+
+    Only what is recorded is ours: rules and routes of others stay, whatever their number. planned: all rails of the host. netdev: the
+    interface of the owner; None if it is no longer planned. Of such an owner, only the routes of its own table are known to be its own.
+    """
+    rules = {rule for rail in planned for rule in rail.rules}
+    # `ip route replace` replaces the former route to the same network.
+    replaced = {(route.network, route.netdev, route.table) for rail in planned for route in rail.planned}
+    routes = [
+        route
+        for route in seen.routes
+        if (route.table in TABLES if netdev is None else route.netdev == netdev)
+        and replace(route, netdev="") in recorded.routes
+        and (route.network, route.netdev, route.table) not in replaced
+    ]
+    return Routing([rule for rule in seen.rules if rule in recorded.rules and rule not in rules], routes)
+
+
+def removal(netdev: str, left: Routing) -> list[Step]:
+    """Return the steps that remove what is left over. The rule goes first, so that its table is not used while it loses its routes."""
+    rules = [Step(netdev, _rule_words(rule), "no such rule", _rule("del", rule), PATH_CHANGES) for rule in left.rules]
+    return [*rules, *(Step(netdev, f"route to {_words(route)}", "no such route", _delete(route), PATH_CHANGES) for route in left.routes)]
+
+
+def left_words(left: Routing) -> list[str]:
+    """Return what is left over, in words."""
+    return [*map(_rule_words, left.rules), *(f"route to {_words(route)}" for route in left.routes)]
+
+
+def rail_steps(
+    rail: RailRouting, seen: Routing, *, former: Collection[str] = (), live: bool = False, left: Routing | None = None
+) -> list[Step]:
     """Return the steps that bring a rail's rule and routes to the plan. What is missing is added before what is outdated goes.
 
     A rule is outdated if it has the number of a rail's table, its source is the rail's address or a former one, and it is not planned.
     Rules of others stay, whatever their number. former: addresses that our files gave the rail before, "192.168.100.9/24". live: whether
-    the interface has the rail's address already, so that packets may be under way.
+    the interface has the rail's address already, so that packets may be under way. left: what is left over of the rail's former plan.
     """
     harm = PATH_CHANGES if live else ""
     missing = rail.missing(seen)
@@ -207,7 +262,8 @@ def rail_steps(rail: RailRouting, seen: Routing, *, former: Collection[str] = ()
         for rule in seen.rules
         if rule.table in TABLES and rule.priority == rule.table and rule.source in sources and rule not in rail.rules
     ]
-    return [*steps, *(Step(rail.netdev, _rule_words(rule), "no such rule", _rule("del", rule), PATH_CHANGES) for rule in outdated)]
+    left = left or Routing([], [])
+    return [*steps, *removal(rail.netdev, Routing([*outdated, *(rule for rule in left.rules if rule not in outdated)], left.routes))]
 
 
 def _host_network(address: str) -> str:
@@ -233,6 +289,13 @@ def _set(route: TableRoute, seen: Routing) -> tuple[str, ...]:
     source = ("src", route.source) if route.source else ()
     table = () if route.table == MAIN else ("table", str(route.table))
     return (*_ip_command(route.network), "route", verb, route.network, *via, "dev", route.netdev, *source, *table, "proto", STATIC)
+
+
+def _delete(route: TableRoute) -> tuple[str, ...]:
+    """Return the command that removes a route, and no other one to the same network."""
+    via = ("via", route.gateway) if route.gateway else ()
+    table = () if route.table == MAIN else ("table", str(route.table))
+    return (*_ip_command(route.network), "route", "del", route.network, *via, "dev", route.netdev, *table, "proto", STATIC)
 
 
 def _rule(verb: str, rule: PolicyRule) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ Sources: ip-address(8), ip-link(8); net/ipv4/devinet.c, net/ipv6/addrconf.c and 
 from __future__ import annotations
 
 import ipaddress
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from dataclasses import dataclass, replace
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ip_of, is_ipv6
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ip_of, ipv4_of, ipv6_of, is_ipv6
 
 ADDRESS_GOES = "removes an address and its GID"
 #: Also if it is raised: mlx5, bnxt_en and ice close and reopen their queues.
@@ -127,6 +128,22 @@ def _options(text: str) -> tuple[str, ...]:
     if is_ipv6(text):
         return ("nodad",)
     return ("brd", "+") if ipaddress.IPv4Interface(text).network.prefixlen <= 30 else ()
+
+
+def read_interface(target: Target, runner: Runner, *, rail: str, is_made: bool) -> tuple[int | None, list[str]]:
+    """Return the current MTU and addresses of a rail's interface; those of IPv6 only where the rail has or had one.
+
+    rail: its name. is_made: a manager, or we, make the interface; if it has still to be made, the answer is (None, []). Raises ApplyError
+    if the interface of a NIC does not exist.
+    """
+    done = runner.run(["ip", "-j", "address", "show", "dev", target.netdev])
+    if done.rc and is_made:
+        return None, []
+    if done.rc:
+        raise ApplyError(f"There is no interface {target.netdev} for {rail}: {done.stderr.strip()}")
+    shown = json.loads(done.stdout)[0]
+    ipv6 = ipv6_of(shown["addr_info"], state="static") if target.has_ipv6 else []
+    return shown["mtu"], [*ipv4_of(shown["addr_info"]), *ipv6]
 
 
 #: linux/if.h

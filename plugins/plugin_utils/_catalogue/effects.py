@@ -137,7 +137,8 @@ EFFECTS = (
     ),
     Effect(
         "network",
-        "changes the MTU, removes an address or a rule, makes the network manager load files, or takes the interface over from another one",
+        "changes the MTU, removes an address, a rule or a route of its former plan, makes the network manager load files, or takes the "
+        "interface over from another one",
         ("rdma.cluster.rail_network",),
         IDLE,
         "network_change_allowed",

@@ -69,7 +69,7 @@ declare(
         ),
         "intent.nic": Check(
             "preflight",
-            "each planned NIC",
+            "each planned NIC, and that no other rail has it",
             "`/sys/class/net`",
             "correct `nic`; the finding lists the NICs of the host",
             sources=(reads.folder("/sys/class/net", absent_means="the interfaces are missing: the driver may not be installed yet"),),
@@ -494,6 +494,7 @@ def _hardware(host: str, rails: Sequence[Rail], facts: Facts | None) -> list[Fin
         ]
     resolved = resolve(rails, facts)
     nics = [_no_nic(host, rail, facts) for rail in resolved if rail.netdev is None and rail.device is None]
+    nics += _shared_nics(host, resolved)
     mtus = [finding for rail in resolved if (finding := _mtu(host, rail, facts)) is not None]
     every = f"{len(rails)} {'NIC' if len(rails) == 1 else 'NICs'}"
     return [
@@ -514,6 +515,20 @@ def _no_nic(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
         return Finding(STAGE, "intent.nic", host, rail.subject, WARNING, f"{observed}; {driver} is not loaded", "present", remedy)
     remedy = f"1. Correct `nic` of {rail.name} in rdma_rails of {host}. 2. If it is right, check the card: run `lspci` on {host}."
     return Finding(STAGE, "intent.nic", host, rail.subject, ERROR, observed, "present", remedy)
+
+
+def _shared_nics(host: str, rails: Sequence[ResolvedRail]) -> list[Finding]:
+    """Findings `intent.nic` of rails whose NIC is also another rail's, which the intent names by its address and by its MAC."""
+    found: list[Finding] = []
+    taken: dict[str, ResolvedRail] = {}
+    for rail in rails:
+        for netdev in rail.netdevs:
+            first = taken.setdefault(netdev, rail)
+            if first is not rail:
+                observed = f"{rail.nic} is {netdev}, like {first.nic} of {first.name}"
+                remedy = f"In rdma_rails of {host}, set `nic` of {rail.name} to another NIC, or remove it: a NIC has one rail, on one VLAN."
+                found.append(Finding(STAGE, "intent.nic", host, rail.subject, ERROR, observed, "a NIC of its own", remedy))
+    return found
 
 
 def _mtu(host: str, rail: ResolvedRail, facts: Facts) -> Finding | None:

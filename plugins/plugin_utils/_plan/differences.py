@@ -161,10 +161,10 @@ def live_rails(intent: Intent, facts: Facts) -> str:
 def network_differs(intent: Intent, facts: Facts) -> bool:
     """Whether a rail's file, its live address or MTU, or the network manager differs from the plan."""
     given = network_rails(intent, facts)
-    if any(rail["ipoib"] is not None for rail in given):
-        # The facts do not contain mode and partition of an interface.
+    rails = _make(given)
+    if rails is None or any(rail["ipoib"] is not None for rail in given):
+        # The module reports what it cannot make. The facts do not contain mode and partition of an interface.
         return True
-    rails = make_rails(given)
     units = facts.units or {}
     if rail_network.PENDING in (facts.files or ()):
         return True
@@ -190,6 +190,14 @@ def network_differs(intent: Intent, facts: Facts) -> bool:
     ):
         return True
     return any(rail_network.live_differences(rail, seen[rail.netdev].mtu_bytes, seen[rail.netdev].addresses or ()) for rail in rails)
+
+
+def _make(given: list[dict[str, Any]]) -> list[NetworkRail] | None:
+    """Return the rails as the module makes them; None if it refuses them, as two on one NIC."""
+    try:
+        return make_rails(given)
+    except ApplyError:
+        return None
 
 
 def _routing_differs(rails: Sequence[NetworkRail], facts: Facts) -> bool:

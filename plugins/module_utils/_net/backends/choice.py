@@ -12,12 +12,12 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.command import 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import netplan, networkd, networkmanager, nm_profiles
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.change import Change
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import NETPLAN, NETWORKD_BACKEND, NM_BACKEND
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import (
     NETWORKD_UNIT,
     NM_UNIT,
     NO_SESSION,
-    Change,
     NetworkRail,
     NetworkResult,
     Running,

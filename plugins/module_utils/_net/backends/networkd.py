@@ -26,6 +26,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState, unit_state
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import nm_profiles
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.change import Change, Loading
 from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import LACP, MONITOR_MS, Bond
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import child_files, ipoib_differences, parent_lines
@@ -36,8 +37,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network imp
     NETPLAN_PREFIX,
     NETWORKD_UNIT,
     PREFIX,
-    Change,
-    Loading,
     NetworkRail,
     Running,
     Withheld,

@@ -23,6 +23,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import Fi
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import networkd
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.change import Change, Loading
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.nm_profiles import (
     UNMANAGED,
     conf_path,
@@ -34,14 +35,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.nm_prof
     render_profile,
     uuid_of,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import (
-    NETWORKD_UNIT,
-    NM_UNIT,
-    Change,
-    Loading,
-    NetworkRail,
-    Running,
-)
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NETWORKD_UNIT, NM_UNIT, NetworkRail, Running
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import RECONFIGURES, Step
 
 #: A refusal of NetworkManager 1.42; 1.46 has new names for both settings.

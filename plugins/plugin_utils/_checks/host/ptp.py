@@ -6,13 +6,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent, PtpIntent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.host_state import Time
-from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp import PHC2SYS, PTP4L, SYSTEM_CLOCK, Ptp, conflicts
+from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp import (
+    PHC2SYS,
+    PTP4L,
+    SYSTEM_CLOCK,
+    Ptp,
+    conflicts,
+    working_states,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp_files import REFID
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
@@ -136,21 +143,18 @@ def _unfit(ptp: PtpIntent, facts: Facts, netdev: str) -> tuple[str, str] | None:
 
 def _grandmaster(finding: Make, host: str, ptp: Ptp) -> Finding:
     states = sorted(set(ptp.ports.values()))
-    if states == ["MASTER"]:
+    if _works(states, is_grandmaster=True):
         return finding(OK, f"grandmaster {ptp.identity} in domain {ptp.domain}", "")
     remedy = f"1. Wait 10 s after a start of ptp4l. 2. On {host}, check `journalctl -u 'rdma-ptp@*'` and the link of its interface."
     return finding(ERROR, f"the port is {', '.join(states)}, not MASTER", remedy)
 
 
 def _follower(finding: Make, host: str, ptp: PtpIntent, seen: Ptp) -> Finding | None:
-    """The finding of a host that has no usable grandmaster; None if it has one.
-
-    With software time stamps a port that works stays UNCALIBRATED (ptp.FEEDS).
-    """
+    """The finding of a host that has no usable grandmaster; None if it has one."""
     software = ptp["timestamping"] == "software"
     states = sorted(set(seen.ports.values()))
     source = f"host {ptp['grandmaster']}" if ptp["grandmaster"] else "the grandmaster"
-    if states not in (["SLAVE"], ["UNCALIBRATED"] if software else ["SLAVE"]) or not seen.present:
+    if not _works(states, is_software=software) or not seen.present:
         remedy = (
             f"1. Check {source}: ptp4l must run there in domain {ptp['domain']}, by {ptp['transport']}. "
             f"2. Let the switch forward PTP (UDP ports 319 and 320, or Ethernet type 0x88f7) on the port of {host}. "
@@ -163,6 +167,11 @@ def _follower(finding: Make, host: str, ptp: PtpIntent, seen: Ptp) -> Finding | 
         remedy = f"Set the grandmaster to PTP's time scale (TAI): chrony on {host} subtracts the leap seconds, 37 s, from its time."
         return finding(ERROR, f"{seen.grandmaster} does not use PTP's time scale", remedy)
     return None
+
+
+def _works(states: Sequence[str], *, is_grandmaster: bool = False, is_software: bool = False) -> bool:
+    """Return whether all ports have one state, in which they do what is planned."""
+    return len(states) == 1 and states[0] in working_states(is_grandmaster=is_grandmaster, is_software=is_software)
 
 
 def _chrony(finding: Make, host: str, time: Time, seen: Ptp, limit_ns: int) -> Finding:

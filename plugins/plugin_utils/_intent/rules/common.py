@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import all_checks
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import ADDRESS, KEY, RAILS, VALUE, IntentProblem, where_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.fabric import ipoib_problems, partition_problems, plane_problems
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.links import bond_problems, pcp_problems, vlan_problems
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.links import ONE_RAIL, bond_problems, pcp_problems, vlan_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.nccl import nccl_rail_problems, nccl_section_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.roce import nccl_problems, rail_problems, roce_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import SECTIONS
@@ -169,8 +169,10 @@ class Rules:
         for index, rail in enumerate(self.intent["rails"]):
             value = next(iter(rail["nic"].values())) if key == "nic" else rail["name"]
             if value in seen:
-                message = f"is {value}, like that of rdma_rails[{seen[value]}]"
-                self.add(f"rdma_rails[{index}].{key}", message, check, "a unique value", self.place(index, key))
+                message, expected = f"is {value}, like that of rdma_rails[{seen[value]}]", "a unique value"
+                if key == "nic" and (rail["vlan"] is not None or self.intent["rails"][seen[value]]["vlan"] is not None):
+                    message, expected = f"{message}: {ONE_RAIL}", "a NIC of its own, or one rail with further `addresses`"
+                self.add(f"rdma_rails[{index}].{key}", message, check, expected, self.place(index, key))
             seen.setdefault(value, index)
 
     def rails(self) -> None:

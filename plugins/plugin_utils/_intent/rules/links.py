@@ -15,6 +15,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.links import NAM
 Problem = tuple[str, str, str]
 """(key's path below the rail, what is wrong with it, what is expected)"""
 
+ONE_RAIL = "a NIC has one rail, also if the rails are on different VLANs"
+
 
 def vlan_problems(rail: Rail) -> Iterator[Problem]:
     """Yield the conflicts of a rail's VLAN with the rail itself."""

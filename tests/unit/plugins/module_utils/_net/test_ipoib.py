@@ -78,6 +78,14 @@ def test_a_child_has_two_files_that_come_before_the_rail_s() -> None:
     assert wanted[network].endswith("Address=172.16.8.1/24\n")
 
 
+def test_children_need_systemd_networkd_which_netplan_has_and_networkmanager_has_not() -> None:
+    rail = make_rail({**RAIL, "ipoib": GIVEN, "link_layer": "infiniband"})
+    alone = Running(networkd=True, networkmanager=False)
+    assert choice.files("netplan", [rail], [], ["rail0"], alone) == choice.files("networkd", [rail], [], ["rail0"], alone)
+    with pytest.raises(ApplyError, match="IP over InfiniBand on partitions is written for systemd-networkd only"):
+        choice.files("networkmanager", [rail], [], ["rail0"], Running(networkd=False, networkmanager=True))
+
+
 def test_files_of_children_that_are_not_planned_go_and_those_of_an_absent_nic_stay() -> None:
     there = [f"{FOLDER}/60-rdma-{name}" for name in ("rail0-8101.netdev", "rail0-8102.netdev", "rail1-8101.network", "rail1.network")]
     gone = [file.path for file in files([make_rail({**RAIL, "ipoib": GIVEN})], there, ["rail0", "rail1"]) if file.content is None]

@@ -19,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import RUNS, UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice, networkd, networkmanager
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.change import Loading
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.nm_profiles import (
     parse_status,
     render_conf,
@@ -27,7 +28,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.nm_prof
     uuid_of,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import Child, Ipoib
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NETWORKD_UNIT, NM_UNIT, Loading, NetworkRail, Running
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NETWORKD_UNIT, NM_UNIT, NetworkRail, Running
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session
 from tests.unit.builders.fakes import FakeRunner
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import 
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice, netplan, networkd, nm_profiles
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.nm_boot import Profile, boot_profile
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.records import recorded_addresses, recorded_routing
 from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import Card, boot_network, parse_network_settings
 from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import NetworkFile as File
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail, live_differences, make_rail
@@ -27,6 +29,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes impo
     RULES_COMMAND,
     PolicyRule,
     RailRouting,
+    Recorded,
     Routing,
     TableRoute,
     missing_routes,
@@ -104,12 +107,41 @@ RENDERERS: list[Callable[[NetworkRail], str]] = [networkd.render, netplan.render
 
 @pytest.mark.parametrize("render", RENDERERS)
 def test_the_addresses_in_our_files_are_known_again(render: Callable[[NetworkRail], str]) -> None:
-    found = rail_network._ADDRESS.findall(render(RAIL))
+    found = recorded_addresses(render(RAIL))
     assert sorted(found) == sorted(RAIL.planned)
     routed = NetworkRail("rail0", {"mac": MAC}, "v0", OLD, 9000, mac=MAC, table=1000, gateway="192.168.100.254", routes=("10.0.0.0/8",))
-    assert rail_network._ADDRESS.findall(render(routed)) == [OLD]
-    assert rail_network._TABLE.search(render(routed))
-    assert rail_network._TABLE.search(render(ROUTED))
+    assert recorded_addresses(render(routed)) == [OLD]
+
+
+@pytest.mark.parametrize("render", RENDERERS)
+@pytest.mark.parametrize("address", [OLD, ONE])
+@pytest.mark.parametrize("table", [None, 1000, 1063])
+def test_the_rules_and_routes_in_our_files_are_known_again(render: Callable[[NetworkRail], str], address: str, table: int | None) -> None:
+    gateway, behind = ("2001:db8:100::ff", "2001:db8::/32") if address == ONE else ("192.168.100.254", "10.0.0.0/8")
+    rail = NetworkRail("rail0", {"mac": MAC}, "v0", address, 9000, mac=MAC, table=table, gateway=gateway, routes=(behind,))
+    routes = [replace(route, netdev="") for route in rail.routing.planned]
+    assert len(routes) == (1 if table is None else 3)
+    assert recorded_routing("rail0", f"{render(rail)}\n{render(RAIL)}") == Recorded("rail0", rail.routing.rules, routes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[Route]\nDestination=10.0.0.0/8\nGateway=192.168.100.254\nMetric=7\nTable=1000\n",
+        "[RoutingPolicyRule]\nFrom=192.168.100.1/32\nTable=1000\nPriority=1000\nIncomingInterface=eth0\n",
+        "[RoutingPolicyRule]\nFrom=192.168.100.1/32\nTable=1000\nPriority=77\n",
+        "[RoutingPolicyRule]\nFrom=192.168.100.1/32\nTable=77\nPriority=77\n",
+        "[RoutingPolicyRule]\nFrom=nobody\nTable=1000\nPriority=1000\n",
+        "route1=10.0.0.0/8,192.168.100.254\nroute1_options=metric=7,table=1000\n",
+        "route1=10.0.0.0/8\n",
+        "        - to: 10.0.0.0/8\n          via: 192.168.100.254\n          metric: 7\n          table: 1000\n",
+        "        - from: 192.168.100.1/32\n          table: 1000\n          priority: 1000\n          mark: 7\n",
+        "[Route]\nDestination=10.0.0.0/8\nGateway=192.168.100.254\nTable=254\n\n[Route]\nDestination=10.9.0.0/16\nTable=7\n",
+    ],
+)
+def test_what_somebody_has_added_to_our_files_is_not_ours(text: str) -> None:
+    assert recorded_routing("rail0", text).rules == []
+    assert all(route.gateway and route.table == 254 and "Table=254" in text for route in recorded_routing("rail0", text).routes)
 
 
 def test_the_files_for_the_next_boot_as_they_are_read_again() -> None:

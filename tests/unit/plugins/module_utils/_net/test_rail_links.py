@@ -17,9 +17,10 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import A
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice, netplan, networkd, nm_profiles
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.change import SESSION
 from ansible_collections.rdma.cluster.plugins.module_utils._net.links import SeenVlan
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_links import link_differs, make_rails
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import SESSION, NetworkRail, Running, make_rail
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail, Running, make_rail
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session
 from tests.unit.builders.fakes import FakeRunner
 
@@ -105,6 +106,14 @@ def run(script: list[tuple[list[str], int, str, str]], given: dict[str, Any], sy
 def test_a_rail_without_vlan_is_one_interface() -> None:
     assert make_rails([PLAIN]) == [make_rail(PLAIN)]
     assert make_rails([{**PLAIN, "vlan": None}]) == [make_rail(PLAIN)]
+
+
+def test_two_rails_on_one_nic_are_refused() -> None:
+    """One is named by its PCI address, the other by its MAC: only the host knows that both are one NIC."""
+    other = {**GIVEN, "name": "rail1", "nic": {"mac": "02:00:00:00:00:01"}, "vlan": {"interface": "ens1.200", "id": 200, "pcp": None}}
+    with pytest.raises(ApplyError, match=r"rail0 and rail1 are both on ens1: a NIC has one rail, .* 1\. In rdma_rails, correct `nic`"):
+        make_rails([GIVEN, other])
+    assert len(make_rails([GIVEN, {**other, "netdev": "ens2", "vlan": {"interface": "ens2.100", "id": 100, "pcp": None}}])) == 4
 
 
 def test_the_nic_has_the_mtu_and_the_vlan_the_rest() -> None:

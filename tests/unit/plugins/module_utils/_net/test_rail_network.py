@@ -18,7 +18,7 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
-from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import choice, networkd
+from ansible_collections.rdma.cluster.plugins.module_utils._net.backends import change, choice, networkd
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.networkd import parse_network_file, render
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkRail, Withheld, live_differences
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session
@@ -531,7 +531,7 @@ def test_a_link_that_does_not_come_to_the_planned_state_is_an_error(folder: Path
     install(folder, RAIL)
     status = (["networkctl", "status", "ens1"], 0, STATUS.format(file=file.format(folder=folder)), "")
     drifted = report(mtu=1500)
-    fight = [drifted, SET_MTU] * (rail_network._PASSES + 1)
+    fight = [drifted, SET_MTU] * (change._PASSES + 1)
     runner = FakeRunner([SERVES, drifted, drifted, qps(), *fight, drifted, status])
     with pytest.raises(ApplyError, match=r"ens1.*MTU 1500") as caught:
         ensure([RAIL], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,13 +25,16 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes impo
     RULES_COMMAND,
     PolicyRule,
     RailRouting,
+    Recorded,
     Routing,
     TableRoute,
+    left_over,
     missing_routes,
     parse_rules,
     parse_table_routes,
     rail_steps,
     read_routing,
+    removal,
     routing_differences,
     tables_of,
 )
@@ -226,6 +230,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("NETWORKD_FOLDER", "PROFILES", "CONF", "NETPLAN_FOLDER", "PENDING"):
         monkeypatch.setattr(rail_network, name, str(tmp_path / name.lower()))
     monkeypatch.setattr(networkd, "RENDERED", str(tmp_path / "rendered"))
+    monkeypatch.setattr(networkd, "LOADED", str(tmp_path / "loaded"))
+    monkeypatch.setattr(networkd, "LOAD_SECONDS", 0.0)
     (tmp_path / "networkd_folder").mkdir()
     return tmp_path
 
@@ -237,7 +243,7 @@ def install(folder: Path, rail: NetworkRail) -> None:
 
 
 IDLE = (["rdma", "-j", "resource", "show", "qp"], 0, "[]", "")
-LOST = [(RULES_COMMAND, 0, "[]", "")]
+LOST = [(RULES_COMMAND, 0, "[]", ""), (ROUTES_COMMAND, 0, "[]", "")]
 
 
 def rdma_host(folder: Path) -> SysRoot:
@@ -282,7 +288,7 @@ def test_the_rule_of_a_former_plan_is_found_by_the_file(folder: Path) -> None:
     known = [(RULES_COMMAND, 0, RULES, ""), (ROUTES_COMMAND, 0, ROUTES, "")]
     runner = FakeRunner([UNITS, SHOW, SHOW, *known, IDLE])
     result = ensure([bare], ["rail0"], runner=runner, sys=rdma_host(folder), check_mode=True)
-    assert result.live == {"va0": [("rule: from 192.168.100.1/32 by table 1000", "no such rule")]}
+    assert result.live["va0"][0] == ("rule: from 192.168.100.1/32 by table 1000", "no such rule")
 
 
 def test_rules_that_cannot_be_read_are_an_error(folder: Path) -> None:
@@ -290,3 +296,175 @@ def test_rules_that_cannot_be_read_are_an_error(folder: Path) -> None:
     runner = FakeRunner([UNITS, SHOW, SHOW, (RULES_COMMAND, 255, "", "")])
     with pytest.raises(ApplyError, match="the routes of the rails are not known"):
         ensure([RAIL], ["rail0"], runner=runner, sys=SysRoot(str(folder / "host")), check_mode=True)
+
+
+RECORD = Recorded("rail0", [RULE], [replace(each, netdev="") for each in (SUBNET, DEFAULT, BEHIND)])
+BARE = NetworkRail(**{**vars(RAIL), "table": None, "gateway": None, "routes": ()})
+DELETE = [
+    "ip rule del from 192.168.100.1/32 lookup 1000 priority 1000",
+    "ip route del 0.0.0.0/0 via 192.168.100.254 dev va0 table 1000 proto static",
+    "ip route del 192.168.100.0/24 dev va0 table 1000 proto static",
+    "ip route del 192.168.0.0/16 via 192.168.100.254 dev va0 proto static",
+]
+KNOWN = [(RULES_COMMAND, 0, RULES, ""), (ROUTES_COMMAND, 0, ROUTES, "")]
+
+
+def test_what_is_recorded_and_no_longer_planned_is_left_over() -> None:
+    assert left_over(RECORD, GOOD, [OWN], "va0") == NOTHING
+    left = left_over(RECORD, Routing(parse_rules(RULES), parse_table_routes(ROUTES)), [BARE.routing], "va0")
+    assert left == Routing([RULE], [DEFAULT, SUBNET, BEHIND])
+    assert [" ".join(step.argv) for step in removal("va0", left)] == DELETE
+    assert all(step.harm for step in removal("va0", GOOD))
+    fewer = replace(OWN, routes=())
+    assert left_over(RECORD, GOOD, [fewer], "va0") == Routing([], [BEHIND])
+
+
+@pytest.mark.parametrize(
+    ("rule", "route"),
+    [
+        pytest.param(PolicyRule(1000, "192.168.100.7/32", 1000), TableRoute("192.168.0.0/16", "192.168.100.254", "va9", 254), id="others'"),
+        pytest.param(
+            PolicyRule(1001, "192.168.100.1/32", 1001), TableRoute("192.168.0.0/16", "192.168.100.9", "va0", 254), id="another router"
+        ),
+        pytest.param(
+            PolicyRule(1001, "10.0.0.1/32", 1001), TableRoute("172.16.0.0/12", "192.168.100.254", "va0", 254), id="another network"
+        ),
+    ],
+)
+def test_rules_and_routes_that_no_file_of_ours_records_stay(rule: PolicyRule, route: TableRoute) -> None:
+    assert left_over(RECORD, Routing([rule], [route]), [BARE.routing], "va0") == NOTHING
+    assert left_over(RECORD, Routing([rule], [route]), [], None) == NOTHING
+
+
+def test_of_a_rail_that_is_no_longer_planned_only_its_own_table_is_known() -> None:
+    """Its interface is not known, and a route of the main table may by now be that of another interface."""
+    assert left_over(RECORD, GOOD, [], None) == Routing([RULE], [SUBNET, DEFAULT])
+
+
+def test_what_another_rail_has_taken_over_stays() -> None:
+    """The rails of the host were named anew."""
+    assert left_over(replace(RECORD, owner="old"), GOOD, [OWN], None) == NOTHING
+
+
+def test_a_route_with_a_new_router_is_replaced_and_not_removed() -> None:
+    moved = replace(OWN, gateway="192.168.100.253")
+    left = left_over(RECORD, GOOD, [moved], "va0")
+    assert left == NOTHING
+    steps = [" ".join(step.argv) for step in rail_steps(moved, GOOD, left=left)]
+    assert [step.split()[2] for step in steps] == ["replace", "replace"]
+
+
+def test_recorded_routes_are_read_without_a_rule() -> None:
+    seen = read_routing(FakeRunner([(RULES_COMMAND, 0, "[]", ""), KNOWN[1]]), (4,), [RECORD])
+    assert seen == Routing([], [DEFAULT, SUBNET, BEHIND], recorded=[RECORD])
+
+
+def test_routes_that_left_the_intent_go_on_an_idle_host(folder: Path) -> None:
+    install(folder, RAIL)
+    sys = rdma_host(folder)
+    deleted = [(line.split(), 0, "", "") for line in DELETE]
+    reload = [(["networkctl", "reload"], 0, "", "")]
+    again = [SHOW, (RULES_COMMAND, 0, "[]", ""), (ROUTES_COMMAND, 0, "[]", "")]
+    runner = FakeRunner([UNITS, SHOW, SHOW, *KNOWN, IDLE, *reload, SHOW, *KNOWN, *deleted, *again])
+    result = ensure([BARE], ["rail0"], runner=runner, sys=sys, check_mode=False)
+    assert result.withheld == []
+    assert result.live == {
+        "va0": [
+            ("rule: from 192.168.100.1/32 by table 1000", "no such rule"),
+            ("route to 0.0.0.0/0 by 192.168.100.254 in table 1000", "no such route"),
+            ("route to 192.168.100.0/24 in table 1000", "no such route"),
+            ("route to 192.168.0.0/16 by 192.168.100.254", "no such route"),
+        ]
+    }
+
+
+def test_check_mode_shows_the_routes_that_would_go(folder: Path) -> None:
+    install(folder, RAIL)
+    runner = FakeRunner([UNITS, SHOW, SHOW, *KNOWN, IDLE])
+    result = ensure([BARE], ["rail0"], runner=runner, sys=rdma_host(folder), check_mode=True)
+    assert [words for words, _planned in result.live["va0"]][3] == "route to 192.168.0.0/16 by 192.168.100.254"
+    assert any("route to 192.168.0.0/16 by 192.168.100.254" in each["before"] for each in result.diffs)
+
+
+def test_on_a_rail_in_use_former_routes_stay_with_their_file(folder: Path) -> None:
+    install(folder, RAIL)
+    sys = rdma_host(folder)
+    (folder / "host/proc/812").mkdir()
+    (folder / "host/proc/812/comm").write_text("slurmstepd\n")
+    runner = FakeRunner([UNITS, SHOW, SHOW, *KNOWN, IDLE])
+    result = ensure([BARE], ["rail0"], runner=runner, sys=sys, check_mode=False)
+    assert (result.live, result.files) == ({}, [])
+    assert "route to 192.168.0.0/16 by 192.168.100.254 → no such route" in result.withheld[0].change
+
+
+def test_a_former_route_to_our_own_client_stays(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answers to our session leave by it, whatever may be changed."""
+    monkeypatch.setenv("SSH_CONNECTION", "192.168.7.7 50022 10.0.0.1 22")
+    install(folder, RAIL)
+    runner = FakeRunner([UNITS, SHOW, SHOW, *KNOWN])
+    session = Session("10.0.0.1", "eth0")
+    result = ensure([BARE], ["rail0"], runner=runner, sys=rdma_host(folder), check_mode=False, session=session, change_allowed=True)
+    assert (result.live, result.files) == ({}, [])
+    assert [each.users for each in result.withheld] == ["our SSH session"]
+
+
+OTHER = NetworkRail("rail1", {"mac": "02:00:00:00:09:02"}, "vb0", None, None, mac="02:00:00:00:09:02")
+SHOW_OTHER = (["ip", "-j", "address", "show", "dev", "vb0"], 0, json.dumps([{"mtu": 1500, "addr_info": []}]), "")
+
+
+@pytest.mark.parametrize("check_mode", [True, False])
+def test_the_rule_and_table_of_a_rail_that_left_the_intent_go(folder: Path, check_mode: bool) -> None:
+    """rail0 was removed from the intent, and its file goes; rail1 is planned, and has nothing."""
+    install(folder, RAIL)
+    reload = [(["networkctl", "reload"], 0, "", "")]
+    late = (DELETE[2].split(), 2, "", "RTNETLINK answers: No such process\n")
+    changed = [*reload, *KNOWN, *((line.split(), 0, "", "") for line in DELETE[:2]), late]
+    tail = [SHOW_OTHER, (RULES_COMMAND, 0, "[]", "")]
+    runner = FakeRunner([UNITS, SHOW_OTHER, SHOW_OTHER, *KNOWN, IDLE, *KNOWN, *([] if check_mode else [*changed, *tail])])
+    result = ensure([OTHER], ["rail1"], runner=runner, sys=rdma_host(folder), check_mode=check_mode)
+    assert result.withheld == []
+    assert result.live == {
+        "rail0": [
+            ("rule: from 192.168.100.1/32 by table 1000", "no such rule"),
+            ("route to 0.0.0.0/0 by 192.168.100.254 in table 1000", "no such route"),
+            ("route to 192.168.100.0/24 in table 1000", "no such route"),
+        ]
+    }
+
+
+def test_on_a_host_in_use_a_former_rail_keeps_its_rule_and_its_file(folder: Path) -> None:
+    install(folder, RAIL)
+    sys = rdma_host(folder)
+    (folder / "host/proc/812").mkdir()
+    (folder / "host/proc/812/comm").write_text("slurmstepd\n")
+    runner = FakeRunner([UNITS, SHOW_OTHER, SHOW_OTHER, *KNOWN, IDLE])
+    result = ensure([OTHER], ["rail1"], runner=runner, sys=sys, check_mode=False)
+    assert (result.live, result.files) == ({}, [])
+    assert result.withheld[0].change.startswith("removal of ")
+
+
+def test_a_route_that_moves_to_another_rail_leaves_its_rail_first(folder: Path) -> None:
+    """The main table has one route to a network, so the second `ip route add` would fail; rail1 comes first in the intent."""
+    taker = NetworkRail(
+        "rail1", {"mac": "02:00:00:00:09:02"}, "vb0", "192.168.101.1/24", None,
+        mac="02:00:00:00:09:02", table=1001, gateway="192.168.101.254", routes=("192.168.0.0/16",),
+    )  # fmt: skip
+    giver = NetworkRail(**{**vars(RAIL), "routes": ()})
+    install(folder, RAIL)
+    show = (SHOW_OTHER[0], 0, json.dumps([{"mtu": 1500, "addr_info": [{"family": "inet", "local": "192.168.101.1", "prefixlen": 24}]}]), "")
+    missing = rail_steps(taker.routing, GOOD)
+    without = json.dumps([each for each in json.loads(ROUTES) if each["dst"] != "192.168.0.0/16"])
+    third = [(RULES_COMMAND, 0, RULES, ""), (ROUTES_COMMAND, 0, without, "")]
+    own = json.loads(RULES)[-3] | {"src": "192.168.101.1", "priority": 1001, "table": "1001"}
+    done_routes = [
+        {"dst": "default", "gateway": "192.168.101.254", "dev": "vb0", "table": "1001", "protocol": "static"},
+        {"dst": "192.168.101.0/24", "dev": "vb0", "table": "1001", "protocol": "static", "prefsrc": "192.168.101.1"},
+        {"dst": "192.168.0.0/16", "gateway": "192.168.101.254", "dev": "vb0", "protocol": "static"},
+    ]
+    after = [(RULES_COMMAND, 0, json.dumps([own]), ""), (ROUTES_COMMAND, 0, json.dumps(done_routes), "")]
+    planning = [UNITS, show, SHOW, show, *KNOWN, SHOW, *KNOWN, IDLE, (["networkctl", "reload"], 0, "", "")]
+    first = [SHOW, *KNOWN, (DELETE[3].split(), 0, "", ""), SHOW, *third]
+    second = [show, *third, *((list(step.argv), 0, "", "") for step in missing), show, *after]
+    runner = FakeRunner([*planning, *first, *second])
+    result = ensure([taker, giver], ["rail1", "rail0"], runner=runner, sys=rdma_host(folder), check_mode=False)
+    assert result.live["va0"] == [("route to 192.168.0.0/16 by 192.168.100.254", "no such route")]

@@ -293,6 +293,17 @@ def test_a_nic_that_is_not_there_names_those_that_are() -> None:
     ]
 
 
+@pytest.mark.parametrize("vlans", [{}, {"vlan": {"id": 100, "pcp": None}}])
+def test_two_rails_on_one_nic_by_its_address_and_by_its_mac(vlans: dict[str, Any]) -> None:
+    """The intent alone cannot know that both are one NIC."""
+    hosts = fleet(2)
+    mac = hosts["node2"]["facts"]["netdevs"]["ens1"]["mac"]
+    rails(hosts, "node2")[1].update(nic={"mac": mac}, **vlans)
+    [finding] = [each for each in bad(hosts)["node2"] if each.check == "intent.nic"]
+    assert (finding.status, finding.observed) == (ERROR, f"{mac} is ens1, like 0000:21:00.0 of rail0")
+    assert "a NIC has one rail, on one VLAN" in finding.remedy
+
+
 def test_the_guid_of_a_card_with_two_ports_is_an_error_whatever_driver_is_loaded() -> None:
     hosts = fleet(2)
     facts = hosts["node2"]["facts"]

@@ -250,6 +250,13 @@ def test_a_missing_further_address_makes_the_network_role_run() -> None:
     assert not network_differs(intent, from_dict(facts))
 
 
+def test_two_rails_on_one_nic_make_the_network_role_run_which_refuses_them() -> None:
+    intent, facts = lab_intent(), lab_facts()
+    intent["rails"][1]["nic"] = {"mac": facts["netdevs"]["ens1"]["mac"]}
+    assert [rail["netdev"] for rail in network_rails(intent, from_dict(facts))] == ["ens1", "ens1"]
+    assert network_differs(intent, from_dict(facts))
+
+
 def test_a_rail_without_address_asks_for_none() -> None:
     rails = [{**rail, "address": None, "link_layer": "infiniband", "soft": False, "mtu_bytes": 2044} for rail in lab_rails()]
     intent, facts = normalize({"rdma_rails": rails}), lab_facts()

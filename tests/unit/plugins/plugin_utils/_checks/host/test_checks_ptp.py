@@ -178,6 +178,21 @@ def test_what_differs_is_work() -> None:
 
 
 @pytest.mark.parametrize(
+    ("ptp", "states"),
+    [
+        ({}, ["SLAVE", "UNCALIBRATED"]),
+        ({"timestamping": "hardware"}, ["SLAVE"]),
+        ({"grandmaster": "node2"}, ["MASTER"]),
+        ({"grandmaster": "node1"}, ["SLAVE", "UNCALIBRATED"]),
+    ],
+)
+def test_the_state_that_the_role_waits_for(ptp: dict[str, Any], states: list[str]) -> None:
+    settings = ptp_settings("node2", intent(**ptp), from_dict(facts(None, hardware=True)))
+    assert settings["working"] == states
+    assert settings["asks"][:7] == ["pmc", "-u", "-b", "0", "-d", "24", "-t"]
+
+
+@pytest.mark.parametrize(
     ("others", "words"),
     [
         ([program("phc2sys", pid=9)], "phc2sys (pid 9)"),

@@ -21,6 +21,7 @@ ROUTES = [
     {"network": "0.0.0.0/0", "gateway": "192.168.100.254", "netdev": "ens1", "table": 1000, "source": None},
     {"network": "192.168.0.0/16", "gateway": "192.168.100.254", "netdev": "ens1", "table": 254, "source": None},
 ]
+RECORD = {"owner": "rail0", "rules": RULES, "routes": [{**each, "netdev": ""} for each in ROUTES]}
 
 
 def found(routing: Any, *, shared_subnet: bool = False, gateway: bool = True) -> list[tuple[str, str, str, str]]:
@@ -34,7 +35,7 @@ def found(routing: Any, *, shared_subnet: bool = False, gateway: bool = True) ->
 
 
 def test_a_rail_with_its_rule_and_routes() -> None:
-    assert found({"rules": RULES, "routes": ROUTES}) == [("rail 0", "ok", "rule and 3 routes as planned", "")]
+    assert found({"rules": RULES, "routes": ROUTES, "recorded": [RECORD]}) == [("rail 0", "ok", "rule and 3 routes as planned", "")]
 
 
 def test_rails_that_need_no_table_have_no_finding() -> None:
@@ -73,6 +74,45 @@ def test_what_was_not_read_is_unknown() -> None:
     assert "ip -4 route show table 1000" in remedy
 
 
+OLD_RULE = {"priority": 1000, "source": "192.168.100.9/32", "table": 1000}
+
+
+def test_what_is_left_of_a_former_plan_is_named() -> None:
+    """The rail was in use when its router left the intent: its file, its rule and its routes have stayed."""
+    [(subject, status, seen, remedy)] = found({"rules": RULES, "routes": ROUTES, "recorded": [RECORD]}, gateway=False)
+    assert (subject, status) == ("rail 0", "warning")
+    assert seen == (
+        "left of a former plan: rule: from 192.168.100.1/32 by table 1000; route to 192.168.100.0/24 in table 1000; "
+        "route to 0.0.0.0/0 by 192.168.100.254 in table 1000; route to 192.168.0.0/16 by 192.168.100.254"
+    )
+    assert remedy.startswith("1. Wait until no job uses node1. 2. Run `ansible-playbook rdma.cluster.network --limit node1`")
+
+
+def test_a_former_address_beside_the_planned_one() -> None:
+    old = {**RECORD, "rules": [OLD_RULE]}
+    [(_subject, status, seen, _remedy)] = found({"rules": [*RULES, OLD_RULE], "routes": ROUTES, "recorded": [old]})
+    assert (status, seen) == ("warning", "left of a former plan: rule: from 192.168.100.9/32 by table 1000")
+    [(_subject, status, _seen, _remedy)] = found({"rules": [OLD_RULE], "routes": ROUTES, "recorded": [old]})
+    assert status == "error"
+
+
+def test_a_rail_that_is_no_longer_planned() -> None:
+    gone = {"owner": "rail9", "rules": [{**OLD_RULE, "priority": 1009, "table": 1009}], "routes": []}
+    seen = found({"rules": [*RULES, *gone["rules"]], "routes": ROUTES, "recorded": [RECORD, gone]})
+    assert [each[:2] for each in seen] == [("rail 0", "ok"), ("rail9, no longer planned", "warning")]
+
+
+def test_rules_that_no_file_of_ours_records_are_not_judged() -> None:
+    seen = found({"rules": [*RULES, OLD_RULE], "routes": ROUTES, "recorded": [RECORD]})
+    assert [each[1] for each in seen] == ["ok"]
+
+
+def test_files_that_were_not_read_are_unknown() -> None:
+    [(_subject, status, _seen, remedy)] = found({"rules": RULES, "routes": ROUTES, "recorded": None})
+    assert status == "unknown"
+    assert "as root" in remedy
+
+
 def test_a_rail_of_ipv6() -> None:
     rails = normalize({"rdma_rails": [{**lab_rails()[0], "address": "2001:db8:100::1/64", "gateway": "fe80::1"}]})["rails"]
     facts = lab_facts()
@@ -85,7 +125,7 @@ def test_a_rail_of_ipv6() -> None:
         [found] = check_routes("node1", rails, from_dict(facts), shared_subnet=False)
         return found.status, found.observed, found.remedy
 
-    assert of({"rules": [rule], "routes": [subnet, default], "ipv6": True})[:2] == ("ok", "rule and 2 routes as planned")
+    assert of({"rules": [rule], "routes": [subnet, default], "ipv6": True, "recorded": []})[:2] == ("ok", "rule and 2 routes as planned")
     assert of({"rules": [], "routes": [], "ipv6": True})[:2] == (
         "error",
         "no rule from 2001:db8:100::1/128 to table 1000; no route to 2001:db8:100::/64 in table 1000; "

@@ -28,7 +28,11 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         {"rdma_roce": {}},
         "rdma_rails[0].vlan.pcp is 4, but rdma_roce gives RDMA the priority 3: DSCP and the tag would disagree",
     ),
-    ({"vlan": {"id": 100}, "nic": lab_rails()[1]["nic"]}, {}, "rdma_rails[1].nic is 0000:41:00.0, like that of rdma_rails[0]"),
+    (
+        {"vlan": {"id": 100}, "nic": lab_rails()[1]["nic"]},
+        {},
+        "rdma_rails[1].nic is 0000:41:00.0, like that of rdma_rails[0]: a NIC has one rail, also if the rails are on different VLANs",
+    ),
 ]
 
 
@@ -59,6 +63,24 @@ def test_what_is_refused(changes: dict[str, Any], sections: dict[str, Any], expe
 )
 def test_what_is_taken(changes: dict[str, Any], sections: dict[str, Any]) -> None:
     assert problems(changes, sections) == []
+
+
+def test_two_vlans_of_one_nic_are_refused_at_the_nic() -> None:
+    """Two files would match the interface of the NIC, and the network manager would use one of them."""
+    one, other = lab_rails()
+    with pytest.raises(IntentError) as caught:
+        normalize({"rdma_rails": [{**one, "vlan": {"id": 100}}, {**other, "nic": one["nic"], "vlan": {"id": 200}}]})
+    [problem] = caught.value.problems
+    assert (problem.where, problem.check) == ("rdma_rails[1].nic", "intent.rails")
+    assert problem.message.endswith(": a NIC has one rail, also if the rails are on different VLANs")
+    assert problem.expected == "a NIC of its own, or one rail with further `addresses`"
+
+
+def test_two_rails_on_one_nic_without_vlans_are_told_nothing_of_vlans() -> None:
+    one, other = lab_rails()
+    with pytest.raises(IntentError) as caught:
+        normalize({"rdma_rails": [one, {**other, "nic": one["nic"]}]})
+    assert [problem.message for problem in caught.value.problems] == ["is 0000:21:00.0, like that of rdma_rails[0]"]
 
 
 def test_a_rail_without_vlan_has_none() -> None:
