@@ -130,6 +130,9 @@ def route(clos: Clos, texts: Mapping[str, str]) -> None:
         if switch not in clos.shape.switches:
             raise LabError(f"'{switch}' is not a switch of '{clos.name}'.")
         stop_daemons(clos, switch)
+        # zebra leaves the addresses of its file in the kernel.
+        for interface in ("lo", *(port for cable in clos.shape.cables for node, port in (cable.a, cable.b) if node == switch)):
+            _ip(clos, switch, "address", "flush", "dev", interface, "scope", "global")
         (clos.folder.node(switch) / "etc/frr.conf").write_text(text)
     for daemons in (DAEMONS[:1], DAEMONS[1:]):
         started = [_start_daemon(clos, switch, daemon) for switch in texts for daemon in daemons]
@@ -205,7 +208,7 @@ def _nodes(clos: Clos, nodes: Sequence[str]) -> None:
     for node in nodes:
         run(["ip", "netns", "add", namespace_of(clos.name, node)])
         _ip(clos, node, "link", "set", "lo", "up")
-        for part in ("etc", "run"):
+        for part in ("etc", "run", "sysctl"):
             (clos.folder.node(node) / part).mkdir(parents=True)
             # The daemons run as this user, as on a real switch.
             shutil.chown(clos.folder.node(node) / part, "frr", "frr")

@@ -80,7 +80,7 @@ def checked(name: str) -> str:
 
 
 def namespace_of(name: str, node: str) -> str:
-    """Return the network namespace of a node. The prefix tells the lab's namespaces from those of other programs."""
+    """Return the network namespace of a node. The prefix separates them from those of other programs."""
     return f"rdma-clos-{name}-{node}"
 
 

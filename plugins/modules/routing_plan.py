@@ -15,7 +15,7 @@ description:
   - Uses the intents that M(rdma.cluster.intent) has read in this run. It contacts no host and no switch, and changes nothing.
   - Fails if cables cannot be routed, as one between two leaves; if a pool is too small; if hosts have different settings for one plane; or
     if a rail does not have the address and the gateway that its port of the leaf needs.
-  - Writes C(plan/switch-NAME.frr.conf) and C(plan/switch-NAME.daemons) to the folder of this run. Call it once.
+  - Writes C(plan/switch-NAME.frr.conf), C(.daemons) and C(.sysctl) to the folder of this run. Call it once.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:

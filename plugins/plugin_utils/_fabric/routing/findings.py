@@ -186,12 +186,12 @@ def _leaks(judge: _Judge) -> None:
     grouped: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for prefix, names in (*origins.items(), *((prefix, names) for prefix, names in passed.items() if prefix not in origins)):
         grouped[tuple(names)].append(prefix)
-    for names, prefixes in grouped.items():
+    for switches, prefixes in grouped.items():
         verb = "announces" if any(prefix in origins for prefix in prefixes) else "has"
         words = some([f"{prefix}{_kind(judge, prefix)}" for prefix in prefixes])
         shown = f"`vtysh -c 'show bgp ipv4 unicast {prefixes[0]}'` shows where it comes from"
-        remedy = f"1. Apply the plan, whose route-maps deny it: {APPLY}. 2. On {names[0]}: {shown}."
-        judge.add(ERROR, some(list(names)), f"{verb} {words}", "leak", remedy)
+        remedy = f"1. Apply the plan, whose route-maps deny it: {APPLY}. 2. On {switches[0]}: {shown}."
+        judge.add(ERROR, some(list(switches)), f"{verb} {words}", "leak", remedy)
 
 
 def _kind(judge: _Judge, prefix: str) -> str:
@@ -225,8 +225,8 @@ def _routes(judge: _Judge) -> None:
     by_names: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
     for (other, prefix), names in missing.items():
         by_names[other, tuple(names)].append(prefix)
-    for (other, names), prefixes in by_names.items():
-        observed = f"{some(prefixes)} of {other} {'is' if len(prefixes) == 1 else 'are'} missing on {some(list(names))}"
+    for (other, lacking), prefixes in by_names.items():
+        observed = f"{some(prefixes)} of {other} {'is' if len(prefixes) == 1 else 'are'} missing on {some(list(lacking))}"
         remedy = f"1. On {other}: `vtysh -c 'show bgp ipv4 unicast {prefixes[0]}'` must show it as announced. 2. Apply the plan: {APPLY}."
         judge.add(ERROR, other, observed, "route", remedy)
 

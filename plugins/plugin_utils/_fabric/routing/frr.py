@@ -13,7 +13,9 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
+from ansible_collections.rdma.cluster.plugins.module_utils._routing.read import FORWARD, FORWARD6, HASH, LINKDOWN
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import LEAF, PORT_BITS, RoutedPlane, Router
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.routing import HASH_POLICIES
 
 PROFILE = "datacenter"
 GROUP = "FABRIC"
@@ -37,6 +39,12 @@ def render_daemons(plane: RoutedPlane) -> str:
     lines += ['zebra_options="  -A 127.0.0.1 -s 90000000"']
     lines += [f'{name}_options="  -A 127.0.0.1"' for name in ("staticd", *DAEMONS)]
     return "\n".join([*lines, f'frr_profile="{PROFILE}"', ""])
+
+
+def render_sysctls(plane: RoutedPlane) -> str:
+    """Return the kernel settings of a router as lines of sysctl.d, "name = value"; the same for all routers of a plane."""
+    values = {FORWARD: 1, FORWARD6: 1, HASH: HASH_POLICIES[plane.settings["hash_policy"]], LINKDOWN: 1}
+    return "".join(f"{name} = {value}\n" for name, value in values.items())
 
 
 def _lines(plane: RoutedPlane, router: Router) -> Iterator[str]:

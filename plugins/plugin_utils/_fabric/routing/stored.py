@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The answers of routers in the run folder: one file for each switch, untrusted until router_state has parsed it."""
+"""What the run folder has of routers: the planned files of each switch, and its answer, untrusted until router_state has parsed it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,22 @@ from ansible_collections.rdma.cluster.plugins.module_utils._routing.read import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.findings import State
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 
-FOLDER = "fabric/routers"
+FOLDER, PLAN = "fabric/routers", "plan"
+#: frr.conf, daemons, and the kernel settings.
+SUFFIXES = (".frr.conf", ".daemons", ".sysctl")
+
+
+def plan_file(switch: str, suffix: str) -> str:
+    return RunFolder.host_file(PLAN, f"switch-{switch}", suffix)
+
+
+def planned_texts(folder: RunFolder, switch: str) -> dict[str, Any] | None:
+    """Return {"conf", "daemons", "sysctls"} of a switch, None if this run has not planned it."""
+    files = [folder.path / plan_file(switch, suffix) for suffix in SUFFIXES]
+    if not all(file.exists() for file in files):
+        return None
+    conf, daemons, sysctls = (file.read_text(encoding="utf-8") for file in files)
+    return {"conf": conf, "daemons": daemons, "sysctls": dict(line.split(" = ") for line in sysctls.splitlines())}
 
 
 def stored_name(switch: str) -> str:

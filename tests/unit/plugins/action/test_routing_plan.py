@@ -44,7 +44,7 @@ def test_each_switch_gets_its_files(tmp_path: Path) -> None:
     folder = tmp_path / "artifacts/latest/plan"
     switches = ("leaf1", "leaf2", "spine1", "spine2")
     assert sorted(path.name for path in folder.iterdir()) == sorted(
-        f"switch-{name}.{end}" for name in switches for end in ("frr.conf", "daemons")
+        f"switch-{name}.{end}" for name in switches for end in ("frr.conf", "daemons", "sysctl")
     )
     assert "router bgp 4200000102\n" in (folder / "switch-leaf2.frr.conf").read_text()
     assert "host2 rail0: address 10.1.1.67/31, gateway 10.1.1.66 (leaf2 swp33)" in done.stdout
