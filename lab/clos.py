@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab import clos_plan, namespace, paths, preflight, process
-from lab.clos_plan import HOST_PORT, MTU_BYTES, Cable, ClosShape, checked, namespace_of
+from lab.clos_plan import MTU_BYTES, Cable, ClosShape, checked, namespace_of
 from lab.errors import LabError
 from lab.paths import ClosFolder
 from lab.shell import ENVIRONMENT, log, run
@@ -230,12 +230,6 @@ def _plug(clos: Clos, cables: Sequence[Cable]) -> None:
         ports = [end[1] for cable in cables for end in (cable.a, cable.b) if end[0] == node]
         text = "".join(f"link set {port} up\n" for port in ports)
         run(["ip", "-n", namespace_of(clos.name, node), "-batch", "-"], stdin=text)
-
-
-def give_address(clos: Clos, host: str, address: str, gateway: str) -> None:
-    """Give a host its address and the route to all other subnets by its leaf."""
-    _ip(clos, host, "address", "replace", address, "dev", HOST_PORT)
-    _ip(clos, host, "route", "replace", "default", "via", gateway)
 
 
 @dataclass(frozen=True)

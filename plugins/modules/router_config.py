@@ -62,6 +62,10 @@ changes:
   elements: str
   returned: always
   sample: ["write /etc/frr/frr.conf", "add: router bgp 4200000101"]
+installed:
+  description: Whether FRR was there before.
+  type: bool
+  returned: always
 refused:
   description: Why nothing was changed although there are differences. Empty otherwise.
   type: str
@@ -99,7 +103,9 @@ def main() -> None:
     except (ApplyError, CommandError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))
     refused = change.refusal if change.changed else ""
-    module.exit_json(changed=change.changed and not refused, changes=change.words, refused=refused, diff=change.diff)
+    module.exit_json(
+        changed=change.changed and not refused, changes=change.words, refused=refused, installed=change.installed, diff=change.diff
+    )
 
 
 if __name__ == "__main__":
