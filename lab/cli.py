@@ -11,7 +11,7 @@ import signal
 import sys
 from types import FrameType
 
-from lab import cluster, fabric, fabric_cli, fabric_state, namespace, preflight, remote
+from lab import clos_cli, cluster, fabric, fabric_cli, fabric_state, namespace, preflight, remote
 from lab.errors import LabError
 from lab.plan import KINDS
 
@@ -50,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
     cable.add_argument("--cut", action="store_true", default=None, help="no carrier")
     cable.add_argument("--restore", action="store_true", default=None, help="a good cable again")
     fabric_cli.add(commands)
+    clos_cli.add(commands)
     return top
 
 
@@ -57,8 +58,8 @@ def dispatch(arguments: argparse.Namespace) -> None:
     """Run one command."""
     name = arguments.name
     match arguments.command:
-        case "fabric":
-            fabric_cli.dispatch(arguments)
+        case "fabric" | "clos" as part:
+            {"fabric": fabric_cli, "clos": clos_cli}[part].dispatch(arguments)
         case "up":
             cluster.up(name, arguments.kind, arguments.nodes, arguments.port_base, arguments.kernel_args)
         case "down":

@@ -26,6 +26,10 @@ def fabrics() -> Path:
     return base() / "fabrics"
 
 
+def closes() -> Path:
+    return base() / "clos"
+
+
 @dataclass(frozen=True)
 class FabricFolder:
     """The folder of one simulated fabric; removed by `fabric down`."""
@@ -79,6 +83,30 @@ class FabricFolder:
     def manager(self, number: int) -> Path:
         """Return the folder of one subnet manager; the first has number 1."""
         return self.path / f"opensm{number}"
+
+
+@dataclass(frozen=True)
+class ClosFolder:
+    """The folder of one routed Clos network; removed by `clos down`."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, name: str) -> ClosFolder:
+        return cls(closes() / name)
+
+    @property
+    def state(self) -> Path:
+        """Written when the network is complete."""
+        return self.path / "clos.json"
+
+    @property
+    def cabling(self) -> Path:
+        return self.path / "cabling.yml"
+
+    def node(self, name: str) -> Path:
+        """Return the folder of a node: `etc` is its /etc/frr, `run` its /run/frr, `sysctl` its /etc/sysctl.d."""
+        return self.path / "nodes" / name
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,9 @@ COMMANDS = (
 FABRIC_PACKAGES = Path(__file__).parent / "fabric-packages.txt"
 FABRIC_COMMANDS = ("ibsim", "opensm", "ibnetdiscover", "ibportstate")
 
+CLOS_PACKAGES = Path(__file__).parent / "clos-packages.txt"
+CLOS_COMMANDS = ("vtysh", "ip", "nft")
+
 TUN = Path("/dev/net/tun")
 MEMINFO = Path("/proc/meminfo")
 #: The memory of a machine and its QEMU: docs/lab.md, What it needs.
@@ -54,6 +57,16 @@ def check_fabric() -> None:
     if missing := _missing(FABRIC_COMMANDS):
         names = " ".join(image.words(FABRIC_PACKAGES))
         raise LabError(f"Missing on this machine: {missing}. Install them with: systemctl mask opensm.service && apt-get install {names}")
+
+
+def check_clos() -> None:
+    """Raise LabError unless FRR and the tools of a routed Clos network are installed.
+
+    The remedy masks Debian's service, which would start routing daemons of this machine itself.
+    """
+    if missing := _missing(CLOS_COMMANDS):
+        names = " ".join(image.words(CLOS_PACKAGES))
+        raise LabError(f"Missing on this machine: {missing}. Install them with: systemctl mask frr.service && apt-get install {names}")
 
 
 def need_folder() -> None:

@@ -23,6 +23,6 @@ check antsibull-docs lint-collection-docs --plugin-docs --validate-collection-re
 check python -m tests.tools.prose
 pages=(README.md SECURITY.md CONTRIBUTING.md docs/*.md docs/*/*.md roles/*/README.md)
 check proselint --output-format compact check --config tests/tools/proselintrc.json "${pages[@]}"
-# British spellings too; ECT is ECN-capable transport.
-check codespell --builtin clear,rare,en-GB_to_en-US --ignore-words-list ect "${pages[@]}" roles playbooks changelogs/fragments inventories plugins/modules
+# British spellings too; ECT is ECN-capable transport, Clos a topology.
+check codespell --builtin clear,rare,en-GB_to_en-US --ignore-words-list ect,clos "${pages[@]}" roles playbooks changelogs/fragments inventories plugins/modules
 exit $status

@@ -58,7 +58,11 @@ def test_each_file_of_tasks_is_taken_in_somewhere(role: Path) -> None:
     assert {path.stem for path in role.glob("tasks/*.yml")} - {"main"} <= taken
 
 
-@pytest.mark.parametrize("role", ROLES, ids=lambda path: path.name)
+#: Roles for switches, which have no intent: their plan comes from the intents of the hosts, and its absence fails the first task.
+OF_SWITCHES = ("frr",)
+
+
+@pytest.mark.parametrize("role", [path for path in ROLES if path.name not in OF_SWITCHES], ids=lambda path: path.name)
 def test_a_role_requires_the_intent_before_anything_else(role: Path) -> None:
     """Once for all hosts: the intent of the first host is there or the play has not read any."""
     first = yaml.safe_load((role / "tasks/main.yml").read_text())[0]

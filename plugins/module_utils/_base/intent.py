@@ -86,10 +86,26 @@ class SubnetManager(TypedDict):
     sharp: bool
 
 
+class RoutingIntent(TypedDict):
+    """The key `routing` of a plane. loopbacks, host_subnets: IPv4 networks."""
+
+    kind: str
+    asn_base: int
+    spine_asn: str
+    loopbacks: str
+    host_subnets: str
+    leaf_prefix_length: int
+    port_prefix: str
+    bfd: bool
+    maximum_paths: int
+    hash_policy: str
+
+
 class Plane(TypedDict):
     subnet_manager: SubnetManager | None
     ratio: float | None
     plan: str | None
+    routing: RoutingIntent | None
 
 
 class FabricIntent(TypedDict):

@@ -192,6 +192,15 @@ EFFECTS = (
         "firewall_allowed",
         f"{QUEUE_PAIRS}; a second firewall that runs",
     ),
+    Effect(
+        "frr",
+        "installs FRR on a switch of the group `rdma_switches`, writes its configuration and kernel settings, and reloads or starts it",
+        ("ansible.builtin.package", "rdma.cluster.router_config"),
+        ALLOWED,
+        "frr_allowed",
+        f"{QUEUE_PAIRS}; hosts of the plane in use, if lines are removed; another ASN than that of the running sessions; a `frr.conf` of "
+        "others, unless `frr_replace_allowed`",
+    ),
     Effect("pcie", "disables ACS redirection of bridges", ("rdma.cluster.pcie_tuning",), ALLOWED, "pcie_acs_write_allowed", QUEUE_PAIRS),
     Effect(
         "subnet_manager",

@@ -35,6 +35,11 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings impo
     readings,
     refused_answers,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.findings import CHECK as ROUTING
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.findings import check_routers
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import RoutingError
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.planes import routed_planes
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.stored import stored_states
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, Expected, View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import MESH
@@ -152,6 +157,7 @@ class FabricGate:
             else:
                 self._read(name, plane, plane.graph, hosts, found)
         self._without_graph(found)
+        self._routed(found)
         for host, findings in refused_answers(self.folder, STAGE, CHECK, GRAPHS).items():
             found.hosts.setdefault(host, []).extend(findings)
         graphs = [plane.graph.to_dict() for plane in self.planes.values() if plane.graph is not None]
@@ -203,6 +209,31 @@ class FabricGate:
                 findings.append(Finding(STAGE, CHECK, f"{PLANE}{name}", DISCOVERY, UNKNOWN, observed, EXPECTED, remedy))
             if findings:
                 found.planes[name] = [*findings, *found.planes.get(name, [])]
+
+    def _routed(self, found: Found) -> None:
+        """Add the findings on the routers of planes with routing."""
+        intents = {host: known.intent for host, known in self.known.items() if known.intent}
+        wanted = sorted({name for intent in intents.values() for name, plane in intent["fabric"]["planes"].items() if plane.get("routing")})
+        if not wanted:
+            return
+        try:
+            planes = routed_planes(intents, self.read_plan)
+        except (RoutingError, ParseError) as error:
+            remedy = (
+                "Correct the routing, the cabling plan or the rails: `ansible-playbook rdma.cluster.plan --tags routing` shows all of it."
+            )
+            for name in wanted:
+                subject = f"rdma_fabric.planes.{name}.routing"
+                finding = Finding(STAGE, ROUTING, f"{PLANE}{name}", subject, UNKNOWN, str(error), "a plan of the routing", remedy)
+                found.planes.setdefault(name, []).append(finding)
+            return
+        subnets = {(intent["fabric"]["management"] or {}).get("subnet") for intent in intents.values()}
+        for plane in planes:
+            rails = (rail for intent in intents.values() for rail in intent["rails"] if rail["plane"] == plane.name)
+            mtu_bytes = max((rail["mtu_bytes"] or 0 for rail in rails), default=0) or None
+            states = stored_states(self.folder, plane.routers)
+            findings = check_routers(plane, states, mtu_bytes, sorted(each for each in subnets if each))
+            found.planes.setdefault(plane.name, []).extend(findings)
 
     def _required(self, name: str) -> str:
         """Return words for the intent's settings of a plane that cannot be checked without its graph; "" if there are none."""

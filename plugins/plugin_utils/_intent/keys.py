@@ -133,6 +133,14 @@ def parse_subnet(value: Any) -> str:
     return str(network)
 
 
+def parse_ipv4_subnet(value: Any) -> str:
+    """ "192.168.0.0/16": the same, of IPv4 alone."""
+    text = parse_subnet(value)
+    if ":" in text:
+        raise ValueError("not IPv4")
+    return text
+
+
 def parse_guid(value: Any) -> str:
     """Return "0x0c42a103007aca90" for it, or for "0c42:a103:007a:ca90" as sysfs and ibstat write it."""
     if not isinstance(value, str) or re.fullmatch(r"(0x)?[0-9a-fA-F]{16}|[0-9a-fA-F]{4}(:[0-9a-fA-F]{4}){3}", value, re.ASCII) is None:
@@ -174,6 +182,7 @@ ADDRESS = Form(
 IPV4_ADDRESS = Form("an IPv4 host address with prefix length (192.168.100.1/24)", parse_ipv4_address, "intent.address")
 ROUTER = Form("an IPv4 or IPv6 address without prefix length (192.168.100.254, fe80::1)", parse_router, "intent.address")
 SUBNET = Form("an IPv4 or IPv6 network with prefix length (192.168.0.0/16, 2001:db8::/32), of at least 8", parse_subnet, "intent.address")
+IPV4_SUBNET = Form("an IPv4 network with prefix length (10.1.0.0/16), of at least 8", parse_ipv4_subnet, "intent.address")
 DATE = Form("a date (2026-12-31)", parse_date)
 
 

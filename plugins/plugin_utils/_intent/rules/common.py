@@ -20,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.fabric 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.links import ONE_RAIL, bond_problems, pcp_problems, vlan_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.nccl import nccl_rail_problems, nccl_section_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.roce import nccl_problems, rail_problems, roce_problems
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.routing import routing_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import SECTIONS
 
 #: By stack: its required keys, as paths.
@@ -302,7 +303,8 @@ class Rules:
 
     def fabric(self) -> None:
         stack = self.intent["driver"]["stack"] if "rdma_driver" in self.sound else None
-        for path, message, expected in plane_problems(self.intent["fabric"]["planes"], stack):
+        fabric, rails = self.intent["fabric"], self.intent["rails"] if "rdma_rails" in self.sound else []
+        for path, message, expected in (*plane_problems(fabric["planes"], stack), *routing_problems(fabric, rails)):
             self.add(f"rdma_fabric.{path}", message, VALUE, expected, self.given.get("rdma_fabric"))
 
     def partitions(self) -> None:

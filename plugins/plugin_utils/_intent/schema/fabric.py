@@ -32,6 +32,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
     optional,
     text,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.routing import ROUTING
 
 #: The routing engines of opensm (osm_opensm.c of 3.3.24), and those with adaptive routing, which only NVIDIA's opensm has.
 ENGINES = ("minhop", "updn", "dnup", "ftree", "lash", "dor", "torus-2QoS", "nue", "dfsssp", "sssp")
@@ -110,6 +111,7 @@ SUBNET_MANAGER = optional(
 PLANE = keys(
     "A plane.",
     subnet_manager=SUBNET_MANAGER,
+    routing=ROUTING,
     ratio=number(
         "Planned oversubscription: bandwidth to the hosts divided by bandwidth to the spines. More is an error. Without "
         "it, oversubscription of a plane with compute rails is a warning.",

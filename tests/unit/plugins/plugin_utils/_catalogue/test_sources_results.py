@@ -9,6 +9,7 @@ Fabrics and measurements are made up, or were printed by the real tools over a s
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -36,7 +37,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.path_mtu impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.path_mtu import check_path_mtu
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import planned_meetings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
+from lab.clos_plan import ClosShape, cabling
 from tests.unit.builders.blind_hosts import FAILING, GARBAGE, GARBLED, MISSING, TIMEOUT, Damage, TableRunner
+from tests.unit.builders.clos import settings
 from tests.unit.builders.fabric_runs import FabricRun
 from tests.unit.builders.fabric_texts import fabric_text
 from tests.unit.builders.fabrics import leafspine
@@ -52,6 +55,7 @@ from tests.unit.plugins.plugin_utils._pairs.plan.test_pair_gpu import measured a
 from tests.unit.plugins.plugin_utils._pairs.test_path_mtu import fleet as lab_fleet
 from tests.unit.plugins.plugin_utils._pairs.test_path_mtu import probed
 
+FRR = Path(__file__).parents[3] / "fixtures/frr"
 TRUNCATED = "truncated"
 FILE_WAYS = (MISSING, GARBLED, TRUNCATED)
 TOOL_WAYS = (MISSING, TIMEOUT, FAILING, GARBLED)
@@ -254,12 +258,29 @@ class Brief:
     checks: frozenset[str] = frozenset(all_checks())
 
 
+def routers(source: str, way: str, folder: Path) -> list[Finding]:
+    """A routed plane as FRR printed it on each switch; the file of one is taken away."""
+    run = RunFolder(folder / RUNS[0])
+    run.path.mkdir()
+    shape = ClosShape()
+    for switch in shape.switches:
+        run.write_json(f"fabric/routers/{switch}.json", json.loads((FRR / f"8.4.4-{switch}.json").read_text()))
+    if source:
+        hurt(run.path / "fabric/routers/leaf2.json", way)
+    planes = {"fab": {"ratio": None, "plan": "cabling.yml", "subnet_manager": None, "routing": settings(spine_asn="own")}}
+    intent = {"rails": [], "fabric": {"topology": "switched", "planes": planes, "management": None}}
+    hosts = {"host1": {"intent": intent, "facts": {"netdevs": {}, "devices": {}}}}
+    brief = FabricGate(run, known_of(hosts), RUNS[0], lambda _file: cabling(shape)).judge()
+    return [each for of in (*brief.hosts.values(), *brief.planes.values()) for each in of]
+
+
 #: What only a fabric of more than two hosts can be well in.
 SHAPE = frozenset({"fabric.symmetry", "fabric.ratio", "fabric.bisection"})
 TOOLS = ("ibnetdiscover", "iblinkinfo", "ibqueryerrors")
 SCENES = (
     Brief(discovery, {**dict.fromkeys(TOOLS, TOOL_WAYS), "graph": FILE_WAYS}, frozenset(all_checks()) - SHAPE),
     Brief(leaves_and_spines, {"graph": FILE_WAYS}, SHAPE),
+    Brief(routers, {"routers": FILE_WAYS}, frozenset({"fabric.bgp"})),
     Brief(managers, dict.fromkeys(("sminfo", "saquery"), TOOL_WAYS)),
     Brief(sweep, dict.fromkeys(("sweep", "port counters"), FILE_WAYS)),
     Brief(sweep_from_gpus, {"sweep from GPUs": FILE_WAYS}),

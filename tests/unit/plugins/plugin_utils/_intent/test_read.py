@@ -163,8 +163,8 @@ def test_nested_keys_have_defaults_too() -> None:
     }
     intent = normalize(given)
     assert intent["fabric"]["planes"] == {
-        "a": {"subnet_manager": None, "ratio": None, "plan": None},
-        "b": {"subnet_manager": None, "ratio": 1.5, "plan": None},
+        "a": {"subnet_manager": None, "ratio": None, "plan": None, "routing": None},
+        "b": {"subnet_manager": None, "ratio": 1.5, "plan": None, "routing": None},
     }
     assert intent["partitions"] == {
         "a": {

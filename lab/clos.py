@@ -1,0 +1,292 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A routed Clos network: leaves, spines and hosts as network namespaces, joined by veth pairs, with the real FRR on the switches.
+
+The kernel that forwards and the routing daemons are real; only the switch hardware is missing. Nothing is visible on this machine's own
+network. Each switch has its own /etc/frr and /run/frr, so that plain commands such as `vtysh` work inside it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import json
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import clos_plan, namespace, paths, preflight, process
+from lab.clos_plan import MTU_BYTES, Cable, ClosShape, checked, namespace_of
+from lab.errors import LabError
+from lab.paths import ClosFolder
+from lab.shell import ENVIRONMENT, log, run
+
+ENTER = Path(__file__).parent / "clos_node"
+FRR = Path("/usr/lib/frr")
+#: In the order in which they start; zebra makes the socket that the others need.
+DAEMONS = ("zebra", "bgpd", "bfdd")
+#: The kernel settings of a switch that routes. The role frr sets the same on a real one.
+SWITCH_SYSCTLS = {
+    "net.ipv4.ip_forward": 1,
+    "net.ipv6.conf.all.forwarding": 1,
+    "net.ipv4.fib_multipath_hash_policy": 1,
+    "net.ipv4.conf.all.ignore_routes_with_linkdown": 1,
+}
+TABLE = "lab_silence"
+START_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Clos:
+    """A network that is up, as recorded in its state file."""
+
+    name: str
+    shape: ClosShape
+
+    @property
+    def folder(self) -> ClosFolder:
+        return ClosFolder.of(self.name)
+
+    def argv(self, node: str, words: Sequence[str | Path]) -> list[str]:
+        """Return the words that run a command inside a node. Raises LabError for a node that is not there."""
+        if node not in (*self.shape.switches, *self.shape.host_names):
+            raise LabError(f"'{node}' is not a node of '{self.name}': {', '.join((*self.shape.switches, *self.shape.host_names))}.")
+        return [str(ENTER), namespace_of(self.name, node), str(self.folder.node(node)), *map(str, words)]
+
+    def run(self, node: str, *words: str | Path, check: bool = True, stdin: str | None = None) -> str:
+        """Run a command inside a node and return its standard output."""
+        return run(self.argv(node, words), check=check, stdin=stdin)
+
+
+def up(name: str, shape: ClosShape, configurations: Path | None = None) -> Clos:
+    """Create the namespaces and cables, and start FRR if there are configurations. An `up` that fails leaves nothing behind.
+
+    configurations: a folder with SWITCH/frr.conf for each switch to start; None starts none.
+    """
+    clos = Clos(checked(name), shape)
+    preflight.check_clos()
+    preflight.need_root()
+    with locked(name):
+        if clos.folder.state.exists():
+            log(f"Clos network '{name}' is up already. (lab clos down)")
+            return load(name)
+        started = time.monotonic()
+        try:
+            _create(clos)
+            if configurations is not None:
+                route(clos, texts_of(configurations))
+            clos.folder.state.write_text(json.dumps(dataclasses.asdict(shape)) + "\n")
+        except BaseException:
+            _tear_down(name)
+            raise
+        words = f"{shape.leaves} leaves, {shape.spines} spines, {len(shape.host_names)} hosts"
+        log(f"clos      '{name}' is up after {time.monotonic() - started:.1f} s: {words}; planned cabling: {clos.folder.cabling}")
+    return clos
+
+
+def load(name: str) -> Clos:
+    """Return the network of this name. Raises LabError if there is none."""
+    try:
+        shape = ClosShape(**json.loads(ClosFolder.of(checked(name)).state.read_text()))
+    except FileNotFoundError:
+        raise LabError(f"There is no Clos network '{name}'. Make one with: lab clos up --name {name}") from None
+    return Clos(name, shape)
+
+
+def down(name: str) -> None:
+    """End the daemons of a network, and remove its namespaces and files."""
+    preflight.need_root()
+    with locked(checked(name)):
+        there = _tear_down(name)
+        log(f"Clos network '{name}' is down." if there else f"There is no Clos network '{name}': nothing to do.")
+    (paths.closes() / f".{name}.lock").unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(name: str) -> Iterator[None]:
+    """Hold the lock of a network: one `up` or `down` at a time."""
+    paths.closes().mkdir(parents=True, exist_ok=True)
+    with (paths.closes() / f".{name}.lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def texts_of(folder: Path) -> dict[str, str]:
+    """Return switch → text of its frr.conf, from a folder with SWITCH/frr.conf."""
+    found = {path.parent.name: path.read_text() for path in sorted(folder.glob("*/frr.conf"))}
+    if not found:
+        raise LabError(f"{folder} has no SWITCH/frr.conf.")
+    return found
+
+
+def route(clos: Clos, texts: Mapping[str, str]) -> None:
+    """Write each text as frr.conf of its switch, and start the switch's daemons again with it."""
+    for switch, text in texts.items():
+        if switch not in clos.shape.switches:
+            raise LabError(f"'{switch}' is not a switch of '{clos.name}'.")
+        stop_daemons(clos, switch)
+        # zebra leaves the addresses of its file in the kernel.
+        for interface in ("lo", *(port for cable in clos.shape.cables for node, port in (cable.a, cable.b) if node == switch)):
+            _ip(clos, switch, "address", "flush", "dev", interface, "scope", "global")
+        (clos.folder.node(switch) / "etc/frr.conf").write_text(text)
+    for daemons in (DAEMONS[:1], DAEMONS[1:]):
+        started = [_start_daemon(clos, switch, daemon) for switch in texts for daemon in daemons]
+        for each in started:
+            _await(each)
+    # FRR's own service gives the file to its daemons in this way too.
+    _together([clos.argv(switch, ["vtysh", "-b"]) for switch in texts])
+
+
+def stop_daemons(clos: Clos, switch: str, only: Sequence[str] = DAEMONS, *, grace_seconds: float = 10.0) -> None:
+    """End the daemons of a switch that this lab started."""
+    for daemon in reversed(DAEMONS):
+        if daemon in only:
+            process.end(clos.folder.node(switch) / f"run/{daemon}.pid", f"{FRR}/{daemon}", grace_seconds=grace_seconds)
+
+
+def cut(clos: Clos, link: str) -> None:
+    """Take the carrier from both ends of a cable. The far end is set down, so the near one keeps its settings."""
+    cable = clos.shape.cable(link)
+    _ip(clos, cable.b[0], "link", "set", cable.b[1], "down")
+
+
+def silence(clos: Clos, link: str) -> None:
+    """Drop everything on a cable in both directions, and keep its carrier: like a bad transceiver between two switches."""
+    node, interface = clos.shape.cable(link).a
+    rules = [f"add table inet {TABLE}"]
+    for hook, side in (("input", "iifname"), ("output", "oifname"), ("forward", "iifname")):
+        chain = f"inet {TABLE} {hook}"
+        rules.append(f"add chain {chain} {{ type filter hook {hook} priority -300 ; }}")
+        rules.append(f'add rule {chain} {side} "{interface}" drop')
+    rules.append(f'add rule inet {TABLE} forward oifname "{interface}" drop')
+    clos.run(node, "nft", "-f", "-", stdin="\n".join(rules) + "\n")
+
+
+def set_mtu(clos: Clos, link: str, mtu_bytes: int) -> None:
+    """Set the MTU of the interface at the named end of a cable."""
+    node, interface = clos.shape.cable(link).a
+    _ip(clos, node, "link", "set", interface, "mtu", str(mtu_bytes))
+
+
+def restore(clos: Clos, link: str) -> None:
+    """Restore carrier, MTU and traffic of a cable. A silence at the other cables of the named switch ends too."""
+    cable = clos.shape.cable(link)
+    for node, interface in (cable.a, cable.b):
+        clos.run(node, "nft", "delete", "table", "inet", TABLE, check=False)
+        _ip(clos, node, "link", "set", interface, "mtu", str(MTU_BYTES), "up")
+
+
+def add_leaf(clos: Clos) -> Clos:
+    """Add one more leaf with its cables and hosts, without its daemons, and return the larger network."""
+    larger = Clos(clos.name, dataclasses.replace(clos.shape, leaves=clos.shape.leaves + 1))
+    known = set(clos.shape.cables)
+    _nodes(larger, [f"leaf{larger.shape.leaves}", *larger.shape.host_names[len(clos.shape.host_names) :]])
+    _plug(larger, [cable for cable in larger.shape.cables if cable not in known])
+    larger.folder.cabling.write_text(clos_plan.cabling(larger.shape))
+    larger.folder.state.write_text(json.dumps(dataclasses.asdict(larger.shape)) + "\n")
+    return larger
+
+
+def _ip(clos: Clos, node: str, *words: str) -> None:
+    namespace.ip(namespace_of(clos.name, node), *words)
+
+
+def _create(clos: Clos) -> None:
+    _tear_down(clos.name)
+    clos.folder.path.mkdir(parents=True)
+    clos.folder.cabling.write_text(clos_plan.cabling(clos.shape))
+    _nodes(clos, [*clos.shape.switches, *clos.shape.host_names])
+    _plug(clos, list(clos.shape.cables))
+
+
+def _nodes(clos: Clos, nodes: Sequence[str]) -> None:
+    for node in nodes:
+        run(["ip", "netns", "add", namespace_of(clos.name, node)])
+        _ip(clos, node, "link", "set", "lo", "up")
+        for part in ("etc", "run", "sysctl"):
+            (clos.folder.node(node) / part).mkdir(parents=True)
+            # The daemons run as this user, as on a real switch.
+            shutil.chown(clos.folder.node(node) / part, "frr", "frr")
+        if node in clos.shape.switches:
+            (clos.folder.node(node) / "etc/vtysh.conf").write_text("service integrated-vtysh-config\n")
+            settings = [f"{name}={value}" for name, value in SWITCH_SYSCTLS.items()]
+            run(["ip", "netns", "exec", namespace_of(clos.name, node), "sysctl", "-qw", *settings])
+
+
+def _plug(clos: Clos, cables: Sequence[Cable]) -> None:
+    """Make the veth pairs, with one process for all."""
+    lines = []
+    for cable in cables:
+        (a, port), (b, other) = cable.a, cable.b
+        ends = f"netns {namespace_of(clos.name, a)} mtu {MTU_BYTES} type veth peer name {other} netns {namespace_of(clos.name, b)}"
+        lines.append(f"link add name {port} {ends} mtu {MTU_BYTES}")
+    run(["ip", "-batch", "-"], stdin="\n".join(lines) + "\n")
+    for node in sorted({end[0] for cable in cables for end in (cable.a, cable.b)}):
+        ports = [end[1] for cable in cables for end in (cable.a, cable.b) if end[0] == node]
+        text = "".join(f"link set {port} up\n" for port in ports)
+        run(["ip", "-n", namespace_of(clos.name, node), "-batch", "-"], stdin=text)
+
+
+@dataclass(frozen=True)
+class _Started:
+    what: str
+    process: subprocess.Popen[bytes]
+    socket: Path
+    output: Path
+
+
+def _start_daemon(clos: Clos, switch: str, daemon: str) -> _Started:
+    """Start a daemon as a child (not -d), with the profile that frr.conf names: a running daemon does not change its profile."""
+    home = clos.folder.node(switch)
+    words: list[str | Path] = [FRR / daemon, "-P", "0", "--log", "file:/run/frr/log"]
+    text = (home / "etc/frr.conf").read_text()
+    if profile := next((line.split()[2] for line in text.splitlines() if line.startswith("frr defaults ")), ""):
+        words += ["-F", profile]
+    socket, printed = home / f"run/{daemon}.vty", home / f"run/{daemon}.out"
+    socket.unlink(missing_ok=True)
+    with printed.open("wb") as output:
+        started = subprocess.Popen(
+            clos.argv(switch, words), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, env=ENVIRONMENT
+        )
+    return _Started(f"{daemon} of {switch}", started, socket, printed)
+
+
+def _await(started: _Started) -> None:
+    """Wait until a daemon can be reached by vtysh. Raises LabError with its output."""
+    deadline = time.monotonic() + START_SECONDS
+    while not started.socket.exists():
+        if started.process.poll() is not None or time.monotonic() > deadline:
+            raise LabError(f"{started.what} did not start: {started.output.read_text(errors='replace')[-400:]}")
+        time.sleep(0.02)
+
+
+def _together(commands: Sequence[Sequence[str]]) -> None:
+    """Run commands side by side. Raises LabError for the first that fails."""
+    running = [
+        subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENVIRONMENT)
+        for words in commands
+    ]
+    for words, each in zip(commands, running, strict=True):
+        output, _none = each.communicate(timeout=60)
+        if each.returncode:
+            raise LabError(f"`{' '.join(words)}` failed with exit status {each.returncode}: {output[-400:]}")
+
+
+def _tear_down(name: str) -> bool:
+    folder = ClosFolder.of(name)
+    there = folder.path.exists()
+    for pid_file in sorted(folder.path.glob("nodes/*/run/*.pid")):
+        # Nothing of them stays, so they need not say goodbye to their neighbors, for which SIGTERM would wait.
+        process.end(pid_file, f"{FRR}/{pid_file.stem}", first=signal.SIGKILL)
+    prefix = namespace_of(name, "")
+    for each in sorted(Path("/run/netns").glob(f"{prefix}*")):
+        there = True
+        namespace.delete(each.name)
+    with suppress(FileNotFoundError):
+        shutil.rmtree(folder.path)
+    return there

@@ -1,0 +1,42 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Action plugin of rdma.cluster.routing_plan; documented in plugins/modules/routing_plan.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.frr import render, render_daemons, render_sysctls
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import RoutedPlane, RoutingError
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.planes import plan_text, routed_planes
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.stored import SUFFIXES, plan_file
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
+
+
+class ActionModule(RunAction):
+    _requires_connection = False
+
+    def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        hosts = self.variables["ansible_play_hosts"]
+        intents = {host: intent for host in hosts if (intent := self.intent_of(host)) is not None}
+        unread = [host for host in hosts if host not in intents]
+        if unread:
+            return {"failed": True, "msg": f"The intent was not read in this run: {', '.join(unread)}. Call rdma.cluster.intent before."}
+        try:
+            planes = routed_planes(intents, self.plan_text)
+        except (RoutingError, ParseError) as error:
+            return {"failed": True, "msg": str(error)}
+        return {"explained": plan_text(planes), "stored": [path for plane in planes for path in self._store(plane)]}
+
+    def _store(self, plane: RoutedPlane) -> list[str]:
+        """Write the files of each switch. Returns the paths."""
+        daemons, sysctls = render_daemons(plane), render_sysctls(plane)
+        return [
+            str(self.folder.write(plan_file(name, suffix), text))
+            for name, router in plane.routers.items()
+            for suffix, text in zip(SUFFIXES, (render(plane, router), daemons, sysctls), strict=True)
+        ]

@@ -1,0 +1,98 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Read a router: what FRR's vtysh prints, and the kernel settings that routing depends on. Changes nothing.
+
+The texts travel to the control node as they are, and are parsed there (router_state), so that one parser is the check of their form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._routing.vtysh import (
+    BgpNeighbor,
+    BgpRoute,
+    BgpSummary,
+    Interface,
+    Route,
+    parse_show_bfd_peers,
+    parse_show_bgp_ipv4_unicast,
+    parse_show_bgp_neighbors,
+    parse_show_bgp_summary,
+    parse_show_interface,
+    parse_show_ip_route,
+)
+
+SUMMARY, NEIGHBORS, TABLE = "show bgp summary json", "show bgp neighbors json", "show bgp ipv4 unicast json"
+ROUTES, BFD, INTERFACES = "show ip route json", "show bfd peers json", "show interface json"
+COMMANDS = (SUMMARY, NEIGHBORS, TABLE, ROUTES, BFD, INTERFACES)
+#: The kernel settings, by sysctl name (Linux, Documentation/networking/ip-sysctl.rst).
+FORWARD, FORWARD6, HASH = "net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding", "net.ipv4.fib_multipath_hash_policy"
+LINKDOWN = "net.ipv4.conf.all.ignore_routes_with_linkdown"
+SYSCTLS = (FORWARD, FORWARD6, HASH, LINKDOWN)
+#: The longest text of a command that is accepted, in characters: the table of 30,000 prefixes with 32 paths.
+LONGEST = 512 * 1024 * 1024
+#: FRR prints this if the daemon of a command does not run.
+NOT_RUNNING = ("is not running", "failed to connect to any daemons")
+
+
+@dataclass(frozen=True)
+class RouterState:
+    """What was read of a router. bfd: interface → status, None if bfdd does not run. sysctls: name → value, without unreadable ones."""
+
+    summary: BgpSummary
+    neighbors: dict[str, BgpNeighbor]
+    table: list[BgpRoute]
+    routes: list[Route]
+    bfd: dict[str, str] | None
+    interfaces: dict[str, Interface]
+    sysctls: dict[str, int]
+
+
+def read_router(sys: SysRoot, runner: Runner) -> dict[str, Any]:
+    """Return {"texts": command → its output, "sysctls": name → text, "problem": why FRR could not be read, None if it was}."""
+    texts: dict[str, str] = {}
+    problem = None
+    for command in COMMANDS:
+        try:
+            done = runner.run(["vtysh", "-c", command])
+        except CommandError as error:
+            problem = str(error)
+            break
+        words = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        if command != BFD and (done.rc or any(mark in done.stdout + done.stderr for mark in NOT_RUNNING)):
+            problem = f"`vtysh -c '{command}'`: {words[-1] if words else f'exit status {done.rc}'}"
+            break
+        texts[command] = done.stdout
+    sysctls = {name: sys.text(f"/proc/sys/{name.replace('.', '/')}") for name in SYSCTLS}
+    return {"texts": texts, "sysctls": {name: text for name, text in sysctls.items() if text is not None}, "problem": problem}
+
+
+def router_state(answer: Mapping[str, Any]) -> RouterState:
+    """Return the state in an answer of read_router, also in one from an untrusted router. Raises ParseError."""
+    texts, sysctls, problem = answer.get("texts"), answer.get("sysctls"), answer.get("problem")
+    if not isinstance(texts, dict) or not isinstance(sysctls, dict):
+        raise ParseError("not an answer of this collection's reader of routers: expected texts and sysctls")
+    if problem is not None:
+        raise ParseError(str(problem)[:500])
+    for command in COMMANDS:
+        text = texts.get(command)
+        if not isinstance(text, str) or len(text) > LONGEST:
+            raise ParseError(f"`{command}`: expected a text of at most {LONGEST} characters, got {str(text)[:40]!r}")
+    runs = not any(mark in texts[BFD] for mark in NOT_RUNNING) and texts[BFD].strip() != ""
+    return RouterState(
+        parse_show_bgp_summary(texts[SUMMARY]),
+        parse_show_bgp_neighbors(texts[NEIGHBORS]),
+        parse_show_bgp_ipv4_unicast(texts[TABLE]),
+        parse_show_ip_route(texts[ROUTES]),
+        parse_show_bfd_peers(texts[BFD]) if runs else None,
+        parse_show_interface(texts[INTERFACES]),
+        {name: int(text) for name, text in sysctls.items() if name in SYSCTLS and isinstance(text, str) and text in ("0", "1", "2", "3")},
+    )

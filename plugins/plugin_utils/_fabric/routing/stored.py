@@ -1,0 +1,57 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the run folder has of routers: the planned files of each switch, and its answer, untrusted until router_state has parsed it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
+from ansible_collections.rdma.cluster.plugins.module_utils._routing.read import router_state
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.findings import State
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
+
+FOLDER, PLAN = "fabric/routers", "plan"
+#: frr.conf, daemons, and the kernel settings.
+SUFFIXES = (".frr.conf", ".daemons", ".sysctl")
+
+
+def plan_file(switch: str, suffix: str) -> str:
+    return RunFolder.host_file(PLAN, f"switch-{switch}", suffix)
+
+
+def planned_texts(folder: RunFolder, switch: str) -> dict[str, Any] | None:
+    """Return {"conf", "daemons", "sysctls"} of a switch, None if this run has not planned it."""
+    files = [folder.path / plan_file(switch, suffix) for suffix in SUFFIXES]
+    if not all(file.exists() for file in files):
+        return None
+    conf, daemons, sysctls = (file.read_text(encoding="utf-8") for file in files)
+    return {"conf": conf, "daemons": daemons, "sysctls": dict(line.split(" = ") for line in sysctls.splitlines())}
+
+
+def stored_name(switch: str) -> str:
+    return RunFolder.host_file(FOLDER, switch)
+
+
+def stored_answer(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts of a module's answer that are stored. A module that failed is a router that was not read."""
+    if answer.get("failed"):
+        return {"texts": {}, "sysctls": {}, "problem": clean(str(answer.get("msg") or "router_facts failed"))}
+    return {key: answer.get(key) for key in ("texts", "sysctls", "problem")}
+
+
+def stored_states(folder: RunFolder, switches: Mapping[str, object]) -> dict[str, State]:
+    """Return switch → its state, or why there is none. Switches that were not read in this run are not in the result."""
+    found: dict[str, State] = {}
+    for switch in switches:
+        try:
+            answer = folder.read_if_there(stored_name(switch))
+            if answer is not None:
+                found[switch] = router_state(answer)
+        except (ParseError, AttributeError) as error:
+            found[switch] = str(error)
+    return found

@@ -1,0 +1,148 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""fabric.bgp over what FRR printed on a healthy network, and changes of it. molecule/routed makes the same faults by real means."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.module_utils._routing.read import FORWARD, HASH, RouterState, router_state
+from ansible_collections.rdma.cluster.plugins.module_utils._routing.vtysh import BgpRoute
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.findings import State, check_routers
+from tests.unit.builders.clos import routed
+
+FIXTURES = Path(__file__).parents[4] / "fixtures/frr"
+PLANE = routed(spine_asn="own")
+States = dict[str, State]
+Change = Callable[[RouterState], State]
+
+
+@cache
+def state(switch: str) -> RouterState:
+    return router_state(json.loads((FIXTURES / f"8.4.4-{switch}.json").read_text()))
+
+
+def healthy(**changes: Change) -> States:
+    return {name: changes[name](state(name)) if name in changes else state(name) for name in PLANE.routers}
+
+
+def brief(states: States, mtu_bytes: int | None = 9000) -> list[tuple[str, str, str]]:
+    return [(each.status, each.subject, each.observed) for each in check_routers(PLANE, states, mtu_bytes, ["172.31.0.0/16"])]
+
+
+def peer(port: str, **values: object) -> Change:
+    def change(seen: RouterState) -> RouterState:
+        peers = {**seen.summary.peers, port: replace(seen.summary.peers[port], **values)}  # type: ignore[arg-type]
+        return replace(seen, summary=replace(seen.summary, peers=peers))
+
+    return change
+
+
+def kernel(prefix: str, *paths: str) -> Change:
+    """A route with these paths; none removes it."""
+
+    def change(seen: RouterState) -> RouterState:
+        routes = [replace(each, paths=list(paths)) if each.prefix == prefix else each for each in seen.routes]
+        return replace(seen, routes=[each for each in routes if each.prefix != prefix or paths])
+
+    return change
+
+
+def port(name: str, **values: object) -> Change:
+    return lambda seen: replace(seen, interfaces={**seen.interfaces, name: replace(seen.interfaces[name], **values)})  # type: ignore[arg-type]
+
+
+def both(*changes: Change) -> Change:
+    def change(seen: RouterState) -> State:
+        found: State = seen
+        for each in changes:
+            assert isinstance(found, RouterState)
+            found = each(found)
+        return found
+
+    return change
+
+
+def test_a_healthy_network_has_one_finding_that_is_ok() -> None:
+    (finding,) = check_routers(PLANE, healthy(), 9000)
+    assert (finding.status, finding.host, finding.check, finding.stage) == ("ok", "plane fab", "fabric.bgp", "fabric")
+    assert finding.observed == "4 sessions between 4 switches are Established, and all prefixes have all their paths"
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        (healthy(leaf1=peer("swp1", state="Idle")), ("error", "leaf1 swp1 to spine1 swp1", "Idle; the last session ended with: ")),
+        (healthy(leaf1=peer("swp1", policy="Policy")), ("error", "leaf1 swp1 to spine1 swp1", "Established (Policy): no route-map")),
+        (
+            healthy(leaf1=both(peer("swp2", state="Idle"), port("swp2", up=False))),
+            ("error", "leaf1 swp2 to spine2 swp1", "Idle: swp2 of leaf1 has no carrier"),
+        ),
+        (
+            healthy(spine1=both(peer("swp2", state="Active"), port("swp2", addresses=[]))),
+            ("error", "spine1 swp2 to leaf2 swp1", "swp2 of spine1 has no IPv6 link-local"),
+        ),
+        (healthy(leaf2=kernel("10.0.0.101/32", "swp1")), ("error", "leaf2", "1 of 2 paths to leaf1 (10.0.0.101/32)")),
+        (healthy(leaf2=kernel("10.1.0.66/31")), ("error", "leaf1", "10.1.0.66/31 of leaf1 is missing on leaf2")),
+        (healthy(spine1=lambda seen: replace(seen, bfd=None)), ("error", "spine1", "bfdd does not run")),
+        (
+            healthy(spine1=lambda seen: replace(seen, bfd={"swp1": "up", "swp2": "down"})),
+            ("error", "spine1", "BFD is not up on swp2 (down)"),
+        ),
+        (healthy(leaf1=lambda seen: replace(seen, sysctls={**seen.sysctls, HASH: 0})), ("error", "leaf1", f"{HASH} is 0, planned 1")),
+        (healthy(leaf1=lambda seen: replace(seen, sysctls={FORWARD: 1})), ("unknown", "leaf1", f"{HASH} could not be read")),
+        (healthy(spine2=port("swp1", mtu_bytes=1500)), ("error", "spine2 swp1", "its MTU is 1500; the rails have 9000")),
+        (
+            healthy(leaf1=lambda seen: replace(seen, table=[*seen.table, BgpRoute("172.31.0.0/24", True, 0)])),
+            ("error", "leaf1", "announces 172.31.0.0/24 (the management network)"),
+        ),
+        (
+            healthy(leaf1=lambda seen: replace(seen, table=[*seen.table, BgpRoute("0.0.0.0/0", False, 1)])),
+            ("error", "leaf1", "has 0.0.0.0/0 (a default route"),
+        ),
+        (healthy(spine2=lambda _seen: "`vtysh` failed"), ("unknown", "spine2", "`vtysh` failed")),
+    ],
+)
+def test_one_fault_is_one_finding(states: States, expected: tuple[str, str, str]) -> None:
+    found = brief(states)
+    assert len(found) == 1, found
+    assert found[0][:2] == expected[:2]
+    assert expected[2] in found[0][2]
+
+
+def test_a_session_seen_as_bad_by_its_other_end_alone_is_bad() -> None:
+    """The first end may not have noticed yet."""
+    (finding,) = brief(healthy(spine2=peer("swp2", state="Idle")))
+    assert finding[:2] == ("error", "spine2 swp2 to leaf2 swp2")
+
+
+def test_without_planned_mtu_the_ends_of_a_cable_are_compared() -> None:
+    assert brief(healthy(spine2=port("swp1", mtu_bytes=1500)), None)[0][2] == "its MTU is 1500; leaf1 swp2 has 9000"
+
+
+def test_a_host_port_without_a_carrier_is_not_a_missing_route() -> None:
+    states = healthy(
+        leaf1=port("swp33", up=False), leaf2=kernel("10.1.0.66/31"), spine1=kernel("10.1.0.66/31"), spine2=kernel("10.1.0.66/31")
+    )
+    assert [status for status, _subject, _observed in brief(states)] == ["ok"]
+
+
+def test_a_prefix_that_all_miss_is_one_finding_at_its_origin() -> None:
+    lost = {name: kernel("10.1.0.66/31") for name in ("leaf2", "spine1", "spine2")}
+    assert brief(healthy(**lost)) == [("error", "leaf1", "10.1.0.66/31 of leaf1 is missing on leaf2, spine1, spine2")]
+
+
+def test_a_plane_of_which_nothing_was_read_is_unknown() -> None:
+    assert brief({}) == [("unknown", "leaf1, leaf2, spine1, spine2", "it was not read in this run")]
+
+
+def test_a_router_with_another_identity_is_named() -> None:
+    found = brief(healthy(leaf1=lambda seen: replace(seen, summary=replace(seen.summary, asn=65001))))
+    assert ("error", "leaf1", "ASN 65001, router ID 10.0.0.101; planned: ASN 4200000101, router ID 10.0.0.101") in found

@@ -1,0 +1,102 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A routed Clos network of the lab under our plan: its configurations, the readings of its switches, and what the checks say of them."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import RoutingIntent
+from ansible_collections.rdma.cluster.plugins.module_utils._routing.read import RouterState, router_state
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.plan import parse_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.findings import check_routers
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.frr import render
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import RoutedPlane, make_plan
+from lab import clos_plan
+from lab.clos import Clos
+
+ROOT = Path(__file__).parents[2]
+SETTINGS: RoutingIntent = {
+    "kind": "bgp_unnumbered", "asn_base": 4200000000, "spine_asn": "own", "loopbacks": "10.0.0.0/24", "host_subnets": "10.1.0.0/16",
+    "leaf_prefix_length": 24, "port_prefix": "swp", "bfd": True, "maximum_paths": 64, "hash_policy": "l4",
+}  # fmt: skip
+#: Inside a node: the reader as it runs on a switch.
+READ = """
+import json
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._routing.read import read_router
+print(json.dumps(read_router(SysRoot(), SubprocessRunner())))
+"""
+MANAGEMENT = "172.31.0.0/16"
+
+
+def plan_of(clos: Clos, **changes: Any) -> RoutedPlane:
+    settings: Any = {**SETTINGS, **changes}
+    return make_plan("fab", settings, parse_plan(clos_plan.cabling(clos.shape)))
+
+
+def texts(plane: RoutedPlane) -> dict[str, str]:
+    """Return switch → frr.conf."""
+    return {name: render(plane, router) for name, router in plane.routers.items()}
+
+
+def read(clos: Clos, switch: str) -> dict[str, Any]:
+    """Return the answer of a switch, read inside it."""
+    answer: dict[str, Any] = json.loads(clos.run(switch, "env", f"PYTHONPATH={ROOT}/.venv/collections", sys.executable, "-c", READ))
+    return answer
+
+
+def findings(clos: Clos, plane: RoutedPlane, mtu_bytes: int | None = 9000) -> list[tuple[str, str, str]]:
+    """Return (status, subject, observed) of each finding."""
+    with ThreadPoolExecutor(4) as pool:
+        states = dict(zip(plane.routers, pool.map(lambda switch: _state(clos, switch), plane.routers), strict=True))
+    return [(each.status, each.subject, each.observed) for each in check_routers(plane, states, mtu_bytes, [MANAGEMENT])]
+
+
+def _state(clos: Clos, switch: str) -> RouterState | str:
+    try:
+        return router_state(read(clos, switch))
+    except ParseError as error:
+        return str(error)
+
+
+def is_clean(found: list[tuple[str, str, str]]) -> bool:
+    return [status for status, _subject, _observed in found] == ["ok"]
+
+
+def until(condition: Callable[[], Any], seconds: float, every_seconds: float = 0.1) -> float:
+    """Return after how many seconds a condition became true. Fails the test if it did not."""
+    started = time.monotonic()
+    while not condition():
+        assert time.monotonic() - started < seconds, f"not within {seconds:.0f} s"
+        time.sleep(every_seconds)
+    return time.monotonic() - started
+
+
+def summary(clos: Clos, switch: str) -> Mapping[str, Any]:
+    """Return the peers of a switch, as vtysh prints them."""
+    peers: Mapping[str, Any] = json.loads(clos.run(switch, "vtysh", "-c", "show bgp summary json")).get("ipv4Unicast", {}).get("peers", {})
+    return peers
+
+
+def are_established(clos: Clos, plane: RoutedPlane) -> bool:
+    """Return whether each planned session of each switch is up."""
+    with ThreadPoolExecutor(4) as pool:
+        seen = dict(zip(plane.routers, pool.map(lambda switch: summary(clos, switch), plane.routers), strict=True))
+    return all(
+        seen[name].get(each.port, {}).get("state") == "Established" for name, router in plane.routers.items() for each in router.neighbors
+    )
+
+
+def paths(clos: Clos, switch: str, prefix: str) -> list[str]:
+    """Return the interfaces by which the kernel reaches a prefix, by name."""
+    routes = json.loads(clos.run(switch, "ip", "-j", "route", "show", prefix) or "[]")
+    return sorted(hop["dev"] for route in routes for hop in route.get("nexthops", [route]) if "dev" in hop)
