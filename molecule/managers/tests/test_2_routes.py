@@ -111,9 +111,27 @@ def test_pairs_are_measured_across_the_routers(lab: Lab, routed: Site) -> None:
     assert {line["status"] for line in routed.lines("findings.jsonl") if line["check"] == "network.path_mtu"} == {"ok"}, lab.plan.name
 
 
+def test_a_route_that_left_the_intent_goes(lab: Lab, routed: Site, tmp_path: Path) -> None:
+    """Only the route that a file of the collection recorded; a route of somebody else to the same hosts stays."""
+    (tmp_path / "hosts.yml").write_text(routed.inventory.read_text().replace(".0.0/16", ".0.0/20"))
+    smaller = Site(tmp_path / "hosts.yml", tmp_path)
+    foreign = {node: f"172.20.{100 + node.index}.0/24" for node in lab.plan.nodes}
+    for node in lab.plan.nodes:
+        run(lab, node, f"ip route add {foreign[node]} via {subnet(0, node)}.254 dev $netdev proto static")
+    assert smaller.run("network").returncode == 0
+    for node in lab.plan.nodes:
+        routes = {route["dst"] for route in json.loads(run(lab, node, "ip -j route show proto static"))}
+        assert {route for route in routes if route.endswith("/16")} == set(), routes
+        assert {"172.20.0.0/20", "172.21.0.0/20", foreign[node]} <= routes, routes
+        run(lab, node, f"ip route del {foreign[node]}")
+    assert smaller.run("network").returncode == 0
+    assert smaller.lines("changes.jsonl") == []
+
+
 def test_without_routers_the_rules_go(lab: Lab, site: Site, routed: Site) -> None:
     assert routed.evidence.exists()
     done = site.run("network", "-e", "network_change_allowed=true")
     assert done.returncode == 0, done.stdout
     for node in lab.plan.nodes:
         assert "lookup 100" not in run(lab, node, "ip rule show")
+        assert "172.2" not in run(lab, node, "ip route show proto static")
