@@ -10,6 +10,7 @@ import hashlib
 import ipaddress
 import itertools
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -60,14 +61,15 @@ def plan_cables(
 ) -> list[PlannedCable]:
     """Return the plan of cables, in order. rails: host → the rails of its present intent. others: rails beside these cables.
 
-    A cable keeps the name and the addresses that both ends have already. A new one gets the lowest free subnet of the pool. Raises
-    PoolError.
+    A cable keeps the addresses that both ends have already, and the name if no third rail has it. A new one gets the lowest free subnet of
+    the pool. Raises PoolError.
     """
     ordered = sorted_cables(cables)
     present = {(host, nic_label(rail["nic"])): rail for host, of in rails.items() for rail in of}
     both = {cable: [present.get((end.host, end.nic)) for end in cable] for cable in ordered}
     used: list[Network] = [ipaddress.ip_interface(rail["address"]).network for rail in others if rail["address"] is not None]
     names = {str(rail["name"]) for rail in others}
+    carriers = Counter(str(rail["name"]) for of in rails.values() for rail in of)
     kept: dict[Cable, tuple[str, str]] = {}
     kept_names: dict[Cable, str] = {}
     for cable, (a, b) in both.items():
@@ -77,7 +79,7 @@ def plan_cables(
         if addresses is not None and not any(_network(addresses[0]).overlaps(each) for each in used if each.version == 4):
             kept[cable] = addresses
             used.append(_network(addresses[0]))
-        if a["name"] == b["name"] and a["name"] not in names:
+        if a["name"] == b["name"] and a["name"] not in names and carriers[a["name"]] == 2:
             kept_names[cable] = str(a["name"])
             names.add(str(a["name"]))
     free = _free_subnets(pool, used, len(ordered) - len(kept))
