@@ -48,11 +48,12 @@ class PlannedCable:
 
 def sorted_cables(cables: Iterable[Cable]) -> list[Cable]:
     """Return the cables in order of their hosts and NICs, each with its lower end first: node2 comes before node10."""
-    ordered = [(a, b) for a, b in (sorted(ends, key=_order) for ends in cables)]
-    return sorted(ordered, key=lambda cable: [_order(end) for end in cable])
+    ordered = [(a, b) for a, b in (sorted(ends, key=end_order) for ends in cables)]
+    return sorted(ordered, key=lambda cable: [end_order(end) for end in cable])
 
 
-def _order(end: CableEnd) -> list[Any]:
+def end_order(end: CableEnd) -> list[Any]:
+    """Return the key by which ends are sorted."""
     return [natural(end.host), end.host, natural(end.nic), end.nic]
 
 

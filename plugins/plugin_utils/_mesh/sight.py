@@ -40,8 +40,9 @@ class Sights:
 
     @property
     def cables(self) -> list[Cable]:
-        """The cables between named ports, in order."""
-        found = {frozenset((end, sight.far)): (end, sight.far) for end, sight in self.ends.items() if sight.far in self.ends and sight.far}
+        """The cables between named ports of different hosts, in order."""
+        pairs = ((end, sight.far) for end, sight in self.ends.items() if sight.far is not None)
+        found = {frozenset(pair): pair for pair in pairs if pair[1] in self.ends and pair[0].host != pair[1].host}
         return sorted_cables(found.values())
 
     @property
@@ -65,7 +66,9 @@ class Sights:
 
     def _why(self, end: CableEnd) -> str:
         far = self.ends[end].far
-        return self.ends[end].words if far is None else f"its cable ends at {far}, which is not a NIC of rdma_rails"
+        if far is None:
+            return self.ends[end].words
+        return f"its cable ends at {far}, which is {'the same host' if far.host == end.host else 'not a NIC of rdma_rails'}"
 
     def end(self, end: CableEnd) -> str:
         """Return words for a port: "spark1 enp1s0f0np0 (0000:01:00.0)"."""
@@ -77,7 +80,7 @@ def sights(answers: Mapping[str, Answer], named: Mapping[str, Iterable[str]], ll
     """Return what the named ports see. named: host → its NICs as the intent names them. lldp: host → the graph of its LLDP neighbors."""
     places = _Places(answers)
     ports = {CableEnd(host, nic): _port(answers.get(host), nic) for host, nics in named.items() for nic in nics}
-    own = {end: _sight(end, port, answers.get(end.host), places) for end, port in ports.items()}
+    own = {end: _sight(port, answers.get(end.host), places) for end, port in ports.items()}
     netdevs = {end: port.netdev for end, port in ports.items() if port is not None and port.netdev is not None}
     from_lldp = {end: far for end in own if own[end].kind == UNKNOWN and (far := _lldp_far(end, netdevs, places, lldp or {})) is not None}
     own.update({end: Sight(CABLE, "by LLDP", far) for end, far in from_lldp.items()})
@@ -107,22 +110,20 @@ def _port(answer: Answer | None, nic: str) -> PortPeers | None:
     return answer.peers.ports.get(nic) if answer is not None and answer.peers is not None else None
 
 
-def _sight(end: CableEnd, port: PortPeers | None, answer: Answer | None, places: _Places) -> Sight:
+def _sight(port: PortPeers | None, answer: Answer | None, places: _Places) -> Sight:
     if port is None:
         return Sight(UNKNOWN, (answer.why_not if answer else "") or "its neighbors were not read")
     if port.error or port.carrier is False:
         return Sight(UNKNOWN, port.error) if port.error else Sight(NO_LINK, "no link")
     if len(port.neighbors) == 1:
-        return _of_neighbor(end, port.neighbors[0], places)
+        return _of_neighbor(port.neighbors[0], places)
     words = f"{len(port.neighbors)} neighbors answer: a switch is behind it"
     return Sight(SWITCH, words) if port.neighbors else Sight(UNKNOWN, "it has a link, but no neighbor answers")
 
 
-def _of_neighbor(end: CableEnd, mac: str, places: _Places) -> Sight:
+def _of_neighbor(mac: str, places: _Places) -> Sight:
     owners = places.owners.get(mac, [])
     hosts = sorted({each.host for each in owners})
-    if hosts == [end.host]:
-        return Sight(UNKNOWN, f"its neighbor is {owners[0].nic} of the same host")
     if len(hosts) != 1:
         words = f"is claimed by {', '.join(hosts)}" if hosts else "is not a NIC of a host of this run"
         return Sight(UNKNOWN, f"its neighbor {mac} {words}")

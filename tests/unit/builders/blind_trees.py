@@ -143,6 +143,7 @@ def _roce(root: Path) -> Host:
             "module_options": {"mlx5_core": "prof_sel=2"},
         },
         "rdma_gpudirect": {"path": "dmabuf"},
+        "rdma_fabric": {"topology": "mesh", "mesh": {"pool": "10.77.0.0/16", "cables": "discover"}},
     }  # fmt: skip
     for number, rail in enumerate(variables["rdma_rails"]):
         rail["gateway"] = f"192.168.{number}.254"

@@ -82,7 +82,8 @@ def test_hosts_that_contradict_each_other_are_unknown() -> None:
 
 def test_a_cable_back_into_the_same_host_is_none() -> None:
     found = seen(asked(a=["a2", "a1"]))
-    assert found.ends[end("a1")].words == "its neighbor is 0000:02:00.0 of the same host"
+    assert cables(found) == []
+    assert found.notes[0] == "a ens1 (0000:01:00.0): its cable ends at a/0000:02:00.0, which is the same host. Its rail stays as it is."
 
 
 def test_a_cable_to_a_port_that_is_no_rail_is_named() -> None:
