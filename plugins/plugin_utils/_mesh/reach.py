@@ -42,9 +42,9 @@ declare(
         "mesh.pool": Check(
             "preflight",
             "whether other networks of a host are in the pool of `rdma_fabric.mesh`",
-            "`ip address show`",
+            "`ip address show`, `/proc/net/route`",
             "choose another pool",
-            sources=(reads.ADDRESSES,),
+            sources=(reads.ADDRESSES, reads.file("/proc/net/route")),
         ),
     }
 )
@@ -54,13 +54,11 @@ REPLAN = "Run `ansible-playbook rdma.cluster.plan --tags mesh` on the control no
 
 
 def check_mesh(hosts: Mapping[str, Known]) -> dict[str, list[Finding]]:
-    """Return host → its findings mesh.reach, mesh.rails and mesh.pool; nothing for hosts that are not in a mesh."""
+    """Return host → its findings mesh.reach and mesh.rails; nothing for hosts that are not in a mesh."""
     planned = {host: each.intent for host, each in hosts.items() if each.intent and each.intent["fabric"]["topology"] == MESH}
     found: dict[str, list[Finding]] = defaultdict(list)
     for finding in (*_reach(planned), *_rails(planned)):
         found[finding.host].append(finding)
-    for host, intent in planned.items():
-        found[host] += _pool(host, intent, hosts[host].facts)
     return found
 
 
@@ -124,31 +122,29 @@ def _rails(planned: Mapping[str, Intent]) -> Iterator[Finding]:
         yield Finding(STAGE, "mesh.rails", host, "rails", status, observed, expected, REPLAN if wrong else "")
 
 
-def _pool(host: str, intent: Intent, facts: RunFacts | None) -> Iterator[Finding]:
-    """The finding on networks of interfaces that are not rails, and of routes through them."""
+def check_pool(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
+    """Return the finding mesh.pool: networks of interfaces that are not rails, and of routes through them; nothing without a pool."""
     mesh = intent["fabric"].get("mesh")
     if mesh is None:
-        return
+        return []
     pool = Pool.of(mesh["pool"], mesh["prefix_length"])
-    expected = f"no other network in {pool}"
-    interfaces = facts.interfaces if facts is not None else None
-    if facts is None or not interfaces or all(each.ipv4 is None for each in interfaces.values()):
-        seen, remedy = "the addresses of the host were not read", f"Run the preflight stage for {host}."
-        yield Finding(STAGE, "mesh.pool", host, "pool", UNKNOWN, seen, expected, remedy)
-        return
+    interfaces, routed = facts.interfaces, facts.planes.networks if facts.planes is not None else None
+
+    def found(status: str, observed: str, remedy: str = "") -> list[Finding]:
+        return [Finding(STAGE, "mesh.pool", host, "pool", status, observed, f"no other network in {pool}", remedy)]
+
+    if not interfaces or routed is None or all(each.ipv4 is None for each in interfaces.values()):
+        return found(UNKNOWN, "the addresses or routes of the host were not read", f"Run the preflight stage for {host}.")
     rails = {name for rail in resolve(intent["rails"], facts) for name in rail.interfaces}
     nics = {end.nic for cable in cables_of(mesh) or () for end in cable if end.host == host}
     rails |= {name for name, netdev in facts.netdevs.items() if {netdev.pci, (netdev.mac or "").lower()} & nics}
     networks = [(text, name) for name, each in interfaces.items() for text in each.ipv4 or () if name not in rails]
-    networks += [(route.network, route.netdev) for route in (facts.routing.routes if facts.routing else ()) if route.netdev not in rails]
+    networks += [(route.network, route.netdev) for route in routed if route.netdev not in rails]
     wrong = [f"{text} of {name}" for text, name in networks if _is_in(text, pool)]
     if wrong:
         remedy = f"Choose a pool in rdma_fabric.mesh without the networks of {host}, or change those. Then plan the cables again."
-        yield Finding(
-            STAGE, "mesh.pool", host, "pool", ERROR, f"{some(wrong)} {'is' if len(wrong) == 1 else 'are'} in it", expected, remedy
-        )
-    else:
-        yield Finding(STAGE, "mesh.pool", host, "pool", OK, f"{len(networks)} other networks, none in it", expected)
+        return found(ERROR, f"{some(wrong)} {'is' if len(wrong) == 1 else 'are'} in it", remedy)
+    return found(OK, f"{len(networks)} other networks, none in it")
 
 
 def _is_in(text: str, pool: Pool) -> bool:

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
-from ansible_collections.rdma.cluster.plugins.plugin_utils._mesh.reach import check_mesh
+from ansible_collections.rdma.cluster.plugins.plugin_utils._mesh.reach import check_mesh, check_pool
 from tests.unit.builders.inventories import load
 from tests.unit.builders.known import known_of
 from tests.unit.builders.mesh import nic
@@ -46,7 +47,16 @@ def found(of: dict[str, Any], check: str) -> dict[str, tuple[str, str]]:
 def test_the_example_reaches_everybody() -> None:
     of: Any = {host: {"intent": intent, "facts": None} for host, intent in load("mesh").items()}
     assert set(found(of, "mesh.reach").values()) == {("ok", "full mesh of 3 hosts")}
-    assert found(of, "mesh.rails") == found(of, "mesh.pool") == {}
+    assert found(of, "mesh.rails") == {}
+
+
+def pool(of: dict[str, Any]) -> tuple[str, str]:
+    (finding,) = check_pool("a", of["a"]["intent"], from_dict(of["a"]["facts"]))
+    return finding.status, finding.observed
+
+
+def test_without_a_pool_there_is_nothing_to_check() -> None:
+    assert check_pool("a", hosts("a1-b1")["a"]["intent"], from_dict({})) == []
 
 
 RING = ("a1-b2", "b1-c2", "c1-d2", "d1-a2")
@@ -123,18 +133,29 @@ NETDEVS = {"ens1": {"pci": nic(1), **OWN}, "ens2": {"pci": nic(2)}}
         ({"ens1": OWN, "eno1": {"ipv4": ["10.0.0.1/8"]}}, ("error", "10.0.0.1/8 of eno1 is in it")),
         # A NIC of a cable that is not a rail yet.
         ({"ens1": OWN, "ens2": {"ipv4": ["10.1.7.1/24"]}}, ("ok", "0 other networks, none in it")),
-        ({"ens1": {"ipv4": None}}, ("unknown", "the addresses of the host were not read")),
-        (None, ("unknown", "the addresses of the host were not read")),
+        ({"ens1": {"ipv4": None}}, ("unknown", "the addresses or routes of the host were not read")),
+        (None, ("unknown", "the addresses or routes of the host were not read")),
     ],
     ids=str,
 )
 def test_networks_in_the_pool(interfaces: Any, expected: tuple[str, str]) -> None:
-    of = hosts("a1-b1", mesh=ends("a1-b1", "a2-b2"), interfaces=interfaces, netdevs=NETDEVS)
-    assert found(of, "mesh.pool")["a"] == expected
+    of = hosts("a1-b1", mesh=ends("a1-b1", "a2-b2"), interfaces=interfaces, netdevs=NETDEVS, planes=planes([]))
+    assert pool(of) == expected
 
 
-def test_routes_into_the_pool() -> None:
-    route = {"network": "10.1.128.0/17", "gateway": "192.0.2.1", "netdev": "eno1", "table": 254}
-    routing = {"rules": [], "routes": [route, {**route, "network": "0.0.0.0/0"}]}
-    of = hosts("a1-b1", mesh="discover", interfaces={"ens1": OWN}, netdevs=NETDEVS, routing=routing)
-    assert found(of, "mesh.pool")["a"] == ("error", "10.1.128.0/17 of eno1 is in it")
+def planes(networks: Any) -> dict[str, Any]:
+    return {"default_routes": [], "name_servers": [], "forwarding": False, "ssh": [], "networks": networks}
+
+
+@pytest.mark.parametrize(
+    ("networks", "expected"),
+    [
+        ([{"network": "10.1.128.0/17", "netdev": "eno1"}], ("error", "10.1.128.0/17 of eno1 is in it")),
+        ([{"network": "10.2.0.0/16", "netdev": "eno1"}], ("ok", "1 other networks, none in it")),
+        (None, ("unknown", "the addresses or routes of the host were not read")),
+    ],
+    ids=str,
+)
+def test_routes_into_the_pool(networks: Any, expected: tuple[str, str]) -> None:
+    of = hosts("a1-b1", mesh="discover", interfaces={"ens1": OWN}, netdevs=NETDEVS, planes=planes(networks))
+    assert pool(of) == expected
