@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -131,3 +132,22 @@ def test_without_a_mesh_there_is_nothing_to_plan(tmp_path: Path) -> None:
     done = plan(tmp_path, INVENTORIES / "roce/hosts.yml", "--tags", "mesh")
     assert done.returncode == 0, done.stdout
     assert "there is no mesh to plan" in done.stdout
+
+
+def test_discovery_runs_on_the_hosts_and_keeps_what_it_does_not_find(tmp_path: Path) -> None:
+    """The module runs on this machine for both hosts. None of the NICs exists, so it sends nothing."""
+    rails = [{"name": "port0", "nic": {"pci": "ffff:1f:1f.7"}}, {"name": "port1", "nic": {"mac": "02:00:00:00:00:99"}}]
+    local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "rdma_rails": rails}
+    done = plan(tmp_path, write(tmp_path, "discover", {"n1": local, "n2": local}), "--tags", "mesh")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("changed=0") == 2
+    for nic in ("ffff:1f:1f.7", "02:00:00:00:00:99"):
+        assert f"n1 {nic}: no interface has this NIC. Its rail stays as it is." in done.stdout
+    stored = json.loads((tmp_path / "artifacts/latest/cables/n2.json").read_text())
+    assert stored["peers"]["ports"]["ffff:1f:1f.7"] == {
+        "netdev": None,
+        "carrier": None,
+        "neighbors": [],
+        "error": "no interface has this NIC",
+    }
+    assert planned(tmp_path, "mesh.diff") == ""
