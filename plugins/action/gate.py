@@ -23,6 +23,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import K
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.intents import differing
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.fleet_checks import FLEET_CHECKS, compared, merged, verdict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import HOST_CHECKS, host_findings, threshold
+from ansible_collections.rdma.cluster.plugins.plugin_utils._mesh.judge import check_cables
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs as pairs_proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet, measurable_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.gate import PairGate
@@ -71,6 +72,8 @@ class ActionModule(RunAction):
         """Judge the graph of each plane. Findings about a whole plane belong to no host, so they are recorded here."""
         found = FabricGate(self.folder, known, run_id(), self.plan_text).judge()
         self._write_planes("fabric", found.planes)
+        for host, findings in check_cables(known, self.folder).items():
+            found.hosts[host] += findings
         return found.hosts
 
     def _write_planes(self, stage: str, planes: Mapping[str, list[Finding]]) -> None:

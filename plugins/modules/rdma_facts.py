@@ -689,7 +689,8 @@ ansible_facts:
             - The C(default_routes), each with C(netdev), C(gateway), C(metric) and C(version) (4 or 6); the C(name_servers), each with
               C(address) and the C(netdev) that leads to it; the C(services), other servers, likewise; whether IPv4 C(forwarding) is on;
               the addresses on which C(ssh) (port 22) listens; the C(listeners), sockets of daemons of the management; C(way_error), why
-              the kernel named no way to the servers. V(null) for a captured tree.
+              the kernel named no way to the servers; the IPv4 C(networks) behind gateways, each with C(network) and C(netdev), V(null) if
+              there are more than 1000. V(null) for a captured tree.
           type: dict
           returned: success
         routing:

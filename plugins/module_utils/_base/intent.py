@@ -108,11 +108,20 @@ class Plane(TypedDict):
     routing: RoutingIntent | None
 
 
+class MeshIntent(TypedDict):
+    """cables: "discover", or the two ends of each cable, "spark1/0000:01:00.0"."""
+
+    pool: str
+    prefix_length: int
+    cables: str | list[list[str]]
+
+
 class FabricIntent(TypedDict):
     topology: str
     planes: dict[str, Plane]
     management: dict[str, str] | None
     shared_subnet: bool
+    mesh: MeshIntent | None
 
 
 class Repository(TypedDict):

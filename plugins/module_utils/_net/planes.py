@@ -36,13 +36,25 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net import kernel_ro
 from ansible_collections.rdma.cluster.plugins.module_utils._net.kernel_routes import Way
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import find_netdev_of, read_client
 
-__all__ = ["IPV4_LISTENERS", "IPV6_LISTENERS", "SSH_PORT", "DefaultRoute", "NameServer", "Planes", "Service", "read_planes"]
+__all__ = [
+    "IPV4_LISTENERS",
+    "IPV6_LISTENERS",
+    "SSH_PORT",
+    "DefaultRoute",
+    "NameServer",
+    "Planes",
+    "RoutedNetwork",
+    "Service",
+    "read_planes",
+]
 
 ROUTES = "/proc/net/route"
 FORWARDING = "/proc/sys/net/ipv4/ip_forward"
 #: The file that programs read, and the one that systemd-resolved writes with the real servers.
 RESOLV_CONF, RESOLVED_CONF = "/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"
 SSH_PORT = 22
+#: A host that speaks BGP may have the routes of the whole internet.
+MOST_NETWORKS = 1000
 _UP, _REJECT = 0x0001, 0x0200
 _HEADER = "Iface"
 _SERVER = re.compile(r"^[ \t]*nameserver[ \t]+(\S+)", re.MULTILINE)
@@ -66,6 +78,14 @@ class DefaultRoute:
     gateway: str | None
     metric: int
     version: int = 4
+
+
+@dataclass(frozen=True)
+class RoutedNetwork:
+    """An IPv4 network of the main table behind a gateway, "10.0.0.0/8", and the interface that leads to it."""
+
+    network: str
+    netdev: str
 
 
 @dataclass(frozen=True)
@@ -95,6 +115,7 @@ class Planes:
 
     "0.0.0.0" and "::" mean all addresses. listeners: the sockets of management daemons. None: not read. For name_servers, services and the
     default routes of IPv6 that is the case if the kernel does not answer which way leads to an address; way_error says why.
+    networks: those behind gateways, without the default routes; None also if there are more than MOST_NETWORKS.
     """
 
     default_routes: list[DefaultRoute]
@@ -104,6 +125,7 @@ class Planes:
     services: list[Service] | None = None
     listeners: list[Listener] | None = None
     way_error: str | None = None
+    networks: list[RoutedNetwork] | None = None
 
 
 def parse_routes(text: str) -> list[Route]:
@@ -155,6 +177,7 @@ def read_planes(
     if routes is None:
         return None
     defaults = [DefaultRoute(each.netdev, each.gateway, each.metric) for each in routes if each.network.prefixlen == 0]
+    networks = [RoutedNetwork(str(each.network), each.netdev) for each in routes if each.gateway is not None and each.network.prefixlen]
     name_servers, services, way_error = None, None, None
     try:
         six = (default_routes6 or kernel_routes.kernel_default_routes6)()
@@ -173,6 +196,7 @@ def read_planes(
         services,
         None if sockets is None else _listeners(sys, sockets, addresses or {}),
         way_error,
+        networks if len(networks) <= MOST_NETWORKS else None,
     )
 
 

@@ -22,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import 
 from ansible_collections.rdma.cluster.plugins.module_utils._net.firewall import Firewall
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import BACKENDS
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Interface, Netdev
+from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import RoutedNetwork
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciFunction, PciHop, PciLink
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.state import QosState
@@ -106,6 +107,7 @@ FORMS: dict[tuple[type, str], tuple[Callable[[str], bool], str]] = {
     (Netdev, "dad_failed"): _IPV6,
     (Interface, "ipv4"): _IPV4,
     (Interface, "ipv6"): _IPV6,
+    (RoutedNetwork, "network"): _IPV4,
     (Gid, "gid"): (_gid, "a GID"),
     (Gid, "ipv4"): _IPV4,
     (Session, "address"): (_address, "an IP address"),

@@ -20,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.alike import c
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.clock import check_clocks
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.grandmaster import check_grandmasters
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.intents import check_fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._mesh.reach import check_mesh
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import alike_kind, alike_variables
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gid_index import check_moved_gids
@@ -48,9 +49,14 @@ def _host(hosts: Mapping[str, Known]) -> dict[str, list[Finding]]:
     return {host: [*found, *grandmasters[host]] for host, found in check_clocks(hosts).items()}
 
 
+def _preflight(hosts: Mapping[str, Known]) -> dict[str, list[Finding]]:
+    mesh = check_mesh(hosts)
+    return {host: [*found, *mesh.get(host, ())] for host, found in check_fleet(hosts).items()}
+
+
 #: Stage → the checks that compare hosts, in one pass. The stages fabric and pairs have their own.
 FLEET_CHECKS: dict[str, FleetCheck] = {
-    "preflight": check_fleet,
+    "preflight": _preflight,
     "driver": lambda hosts: check_alike(hosts, "driver"),
     "link": lambda hosts: check_alike(hosts, "link"),
     "host": _host,

@@ -58,6 +58,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import facts_finding, place_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts, from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import TOPOLOGY
+from ansible_collections.rdma.cluster.plugins.plugin_utils._mesh.reach import check_pool
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import (
     check_gid_index,
     check_pkey,
@@ -89,6 +90,7 @@ def _preflight(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
         *check_space(host, facts, threshold(intent, "preflight.disk")),
         *check_ssh(host, rails, facts),
         *check_firewall(host, rails, facts),
+        *check_pool(host, intent, facts),
         *check_pcie(host, rails, facts, "preflight", mrrs_planned=planned_mrrs_bytes(intent) is not None),
     ]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -39,6 +39,22 @@ def normalize(variables: Mapping[str, Any]) -> Intent:
     if reader.problems:
         raise IntentError(reader.problems)
     return intent
+
+
+def read_sections(variables: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return sections of the intent by the schema alone, by their variables: {"rdma_fabric": {...}, "rdma_rails": [...]}.
+
+    The rules between values are not checked, and rails may be missing: a plan is made before the intent is complete. Raises IntentError
+    with every problem found.
+    """
+    reader = _Reader()
+    found = {
+        name: [] if name == "rdma_rails" and variables.get(name) is None else reader.value(name, variables, name, SECTIONS[name].key)
+        for name in names
+    }
+    if reader.problems:
+        raise IntentError(reader.problems)
+    return found
 
 
 class _Reader:

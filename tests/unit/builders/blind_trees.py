@@ -195,9 +195,11 @@ def _dcb(root: Path) -> Host:
     )
     ptp = {"rail": "rail0", "domain": 24, "timestamping": "software"}
     variables["rdma_host"] = {**variables["rdma_host"], "time": {"manage": True, "ptp": ptp}}
-    variables["rdma_fabric"] = {"management": {"subnet": "192.0.2.0/24"}}
-    # Elsewhere the session's interface is NCCL's.
-    variables["rdma_nccl"] = {**variables["rdma_nccl"], "socket_ifname": "eno1"}
+    mesh = {"pool": "10.77.0.0/16", "cables": "discover"}
+    variables["rdma_fabric"] = {"management": {"subnet": "192.0.2.0/24"}, "topology": "mesh", "mesh": mesh}
+    # Elsewhere the session's interface is NCCL's. Without a plugin, this NCCL would be too old for a mesh.
+    plugin = {**variables["rdma_nccl"]["variables"], "NCCL_NET_PLUGIN": "mesh"}
+    variables["rdma_nccl"] = {**variables["rdma_nccl"], "socket_ifname": "eno1", "variables": plugin}
     return _finished("dcb", root, text + _ptp(root), variables, answers)
 
 

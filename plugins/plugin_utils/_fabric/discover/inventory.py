@@ -7,16 +7,13 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import yaml
-
-from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.discover.inventory_text import OneLine, inventory_text
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.discover.rail_ports import RailPort, find_ports, strange
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.draw.layout import host_names
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
@@ -57,31 +54,12 @@ def inventory(graphs: Sequence[Graph], facts: Mapping[str, Facts]) -> str:
         }
     else:
         own["hosts"] = {}
-    text = yaml.dump({"all": own}, Dumper=_Dumper, default_flow_style=False, sort_keys=False, allow_unicode=True, width=math.inf)
-    # A line break within a note would end the comment.
-    return "\n".join(["---", *(f"# {clean(note)}" for note in notes), text])
-
-
-class _Line(dict[str, Any]):
-    """A dictionary that is written on one line."""
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes list entries below their key and indented, as ansible-lint requires, and never an alias."""
-
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
-        super().increase_indent(flow, indentless=False)
-
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
-        return True
-
-
-_Dumper.add_representer(_Line, lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data.items(), flow_style=True))
+    return inventory_text({"all": own}, notes)
 
 
 def _rail_vars(text: str) -> dict[str, Any]:
     """Return the variables of a group of hosts. text: their rails as JSON."""
-    rails = [_Line(rail) for rail in json.loads(text)]
+    rails = [OneLine(rail) for rail in json.loads(text)]
     return {"rdma_rails": rails} if rails else {}
 
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks imp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import ADDRESS, KEY, RAILS, VALUE, IntentProblem, where_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.fabric import ipoib_problems, partition_problems, plane_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.links import ONE_RAIL, bond_problems, pcp_problems, vlan_problems
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.mesh import mesh_problems, mesh_rail_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.nccl import nccl_rail_problems, nccl_section_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.roce import nccl_problems, rail_problems, roce_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.routing import routing_problems
@@ -155,6 +157,8 @@ class Rules:
                 self.subnets()
                 self.planes()
                 self.management()
+                for index, key, message, expected in mesh_rail_problems(self.intent):
+                    self.add(f"rdma_rails[{index}].{key}", message, ADDRESS, expected, self.place(index, key))
         for name in RULED:
             if name in self.sound:
                 getattr(self, name.removeprefix("rdma_"))()
@@ -306,6 +310,8 @@ class Rules:
         fabric, rails = self.intent["fabric"], self.intent["rails"] if "rdma_rails" in self.sound else []
         for path, message, expected in (*plane_problems(fabric["planes"], stack), *routing_problems(fabric, rails)):
             self.add(f"rdma_fabric.{path}", message, VALUE, expected, self.given.get("rdma_fabric"))
+        for path, message, expected in mesh_problems(self.intent["fabric"]):
+            self.add(f"rdma_fabric.{path}", message, VALUE, expected, value_at(self.given["rdma_fabric"], path))
 
     def partitions(self) -> None:
         planes = self.intent["fabric"]["planes"] if "rdma_fabric" in self.sound else None
@@ -394,6 +400,13 @@ class Rules:
                 expected = f"an MTU of at least {mtu_bytes + ROCE_HEADERS_BYTES} on each RoCE rail, or a smaller one here"
                 self.add("rdma_pairs.mtu_bytes", message, VALUE, expected, self.given.get("rdma_pairs"))
                 return
+
+
+def value_at(given: Any, path: str) -> Any:
+    """Return the value at a path, "mesh.cables[1][0]", in the inventory, for its origin."""
+    for word in re.findall(r"\w+", path):
+        given = given[int(word)] if isinstance(given, list) else given[word]
+    return given
 
 
 def _key(given: Mapping[Any, Any], name: str) -> Any:

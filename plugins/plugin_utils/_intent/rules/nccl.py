@@ -15,6 +15,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_p
     MESH,
     RAIL_ONLY,
     knows,
+    net_plugin,
     prefix_lengths,
 )
 
@@ -62,6 +63,10 @@ def nccl_rail_problems(intent: Intent) -> Iterator[Problem]:
     if profile == RAIL_ONLY and topology == MESH:
         yield "profile", "is rail_only, but rdma_fabric.topology is mesh, where each cable leads to another host", "mesh"
     if profile != MESH:
+        version = intent["nccl"]["version"]
+        if topology == MESH and not knows(version, BY_SUBNET_SINCE) and net_plugin(intent) is None:
+            message = f"is {version}, which does not select the NIC by the peer's subnet, but rdma_fabric.topology is mesh"
+            yield "version", message, "NCCL 2.30.7 or newer, or a network plugin for meshes (NCCL_NET_PLUGIN in rdma_nccl.variables)"
         return
     lengths = prefix_lengths(intent)
     if not lengths:

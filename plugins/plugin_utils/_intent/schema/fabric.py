@@ -32,6 +32,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
     optional,
     text,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.mesh import MESH
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.routing import ROUTING
 
 #: The routing engines of opensm (osm_opensm.c of 3.3.24), and those with adaptive routing, which only NVIDIA's opensm has.
@@ -194,6 +195,7 @@ SECTIONS: dict[str, Section] = {
             planes=named("The planes by name.", NAME, PLANE),
             management=MANAGEMENT,
             shared_subnet=flag("Allow two rails of a host in one subnet. Otherwise this is an error.", False),
+            mesh=MESH,
         ),
         ("preflight", "link", "fabric", "host", "network", "nccl"),
     ),

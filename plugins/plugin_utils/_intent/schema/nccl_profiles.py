@@ -65,6 +65,20 @@ def prefix_lengths(intent: Intent) -> dict[str, int]:
     return {rail["name"]: ipaddress.ip_interface(str(rail["address"])).network.prefixlen for rail in rails}
 
 
+def net_plugin(intent: Intent) -> str | None:
+    """Return the network plugin that NCCL loads, as NCCL_NET_PLUGIN of rdma_nccl.variables names it: "mesh"; None without one."""
+    plugin = intent["nccl"]["variables"].get("NCCL_NET_PLUGIN")
+    return None if plugin in (None, "none") else str(plugin)
+
+
+def relays(intent: Intent) -> bool:
+    """Return whether NCCL reaches hosts that share no cable, over other hosts. NCCL itself does not.
+
+    Only the mesh plugin of autoscriptlabs does, if NCCL_MESH_ENABLE_RELAY is 1 (its src/mesh_plugin.c).
+    """
+    return net_plugin(intent) == "mesh" and str(intent["nccl"]["variables"].get("NCCL_MESH_ENABLE_RELAY")) == "1"
+
+
 def _always(value: str) -> Callable[[Intent, Facts], str | None]:
     return lambda _intent, _facts: value
 

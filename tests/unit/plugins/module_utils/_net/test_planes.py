@@ -18,9 +18,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import P
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sockets import Listener
 from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import (
+    MOST_NETWORKS,
     DefaultRoute,
     NameServer,
     Planes,
+    RoutedNetwork,
     Service,
     parse_forwarding,
     parse_routes,
@@ -88,6 +90,15 @@ def test_a_host(tmp_path: Path) -> None:
     assert planes.name_servers == [NameServer("10.0.2.3", "enp0s2"), NameServer("192.168.100.53", "ens1")]
     assert planes.forwarding is True
     assert planes.ssh == ["0.0.0.0", "192.168.100.1", "192.168.100.2", "2001:db8::1", "::"]
+
+
+def test_networks_behind_gateways(tmp_path: Path) -> None:
+    route = "eno1\t{}\t0102A8C0\t0003\t0\t0\t100\t{}\t0\t0\t0\n"
+    planes = planes_of(host(tmp_path, **{"/proc/net/route": ROUTES + route.format("0000000A", "000000FF")}))
+    assert planes.networks == [RoutedNetwork("10.0.0.0/8", "eno1")]
+    assert planes_of(host(tmp_path)).networks == []
+    many = "".join(route.format(f"00{number % 256:02X}{number // 256:02X}0A", "00FFFFFF") for number in range(MOST_NETWORKS + 1))
+    assert planes_of(host(tmp_path, **{"/proc/net/route": ROUTES + many})).networks is None
 
 
 def test_a_captured_tree_and_a_kernel_without_ipv4_have_none(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks imp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.sources import COMMAND, RESULT, Source
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.gate import FabricGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import Seen, check_managers
+from ansible_collections.rdma.cluster.plugins.plugin_utils._mesh.judge import check_cables
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.qos_proof import check_traffic
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.path_mtu import FOLDER as PATH_MTU
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.path_mtu import check_path_mtu
@@ -44,9 +45,12 @@ from tests.unit.builders.fabric_runs import FabricRun
 from tests.unit.builders.fabric_texts import fabric_text
 from tests.unit.builders.fabrics import leafspine
 from tests.unit.builders.known import known_of
+from tests.unit.builders.mesh import asked
 from tests.unit.builders.nccl_texts import H200, Job
 from tests.unit.plugins.plugin_utils._collectives.test_gate import climbed, judged
 from tests.unit.plugins.plugin_utils._fabric.test_gate import RUNS, known, no_plan
+from tests.unit.plugins.plugin_utils._mesh.test_judge import WELL as RING_NEIGHBORS
+from tests.unit.plugins.plugin_utils._mesh.test_judge import mesh
 from tests.unit.plugins.plugin_utils._pairs.gate.test_qos_proof import SENT, WELL, counted, profile
 from tests.unit.plugins.plugin_utils._pairs.loads.test_fabric import Run, brief
 from tests.unit.plugins.plugin_utils._pairs.loads.test_qos import STILL, counters
@@ -183,6 +187,15 @@ def path_mtu(source: str, way: str, folder: Path) -> list[Finding]:
     return [each.finding for each in check_path_mtu(run, lab_fleet(4))]
 
 
+def neighbors(source: str, way: str, folder: Path) -> list[Finding]:
+    run = RunFolder(folder / "R1")
+    for host, answer in asked(**RING_NEIGHBORS).items():
+        path = run.write_json(run.host_file("cables", host), answer.to_dict())
+        if source:
+            hurt(path, way)
+    return [each for of in check_cables(known_of(mesh()), run).values() for each in of]
+
+
 def spines(source: str, way: str, folder: Path) -> list[Finding]:
     run = FabricRun(folder / "R1", leafspine()).sweep()
     run.plan()
@@ -286,6 +299,7 @@ SCENES = (
     Brief(sweep_from_gpus, {"sweep from GPUs": FILE_WAYS}),
     Brief(isolation, {"attempts between partitions": FILE_WAYS}),
     Brief(path_mtu, {"path MTU": FILE_WAYS}),
+    Brief(neighbors, {"neighbors of a mesh": FILE_WAYS}),
     Brief(spines, {"load across spines": FILE_WAYS}),
     Brief(under_load, {"graph under load": FILE_WAYS}),
     Brief(ladder, {"ladder": FILE_WAYS}),

@@ -41,9 +41,8 @@ def differences(hint: Any, key: Key, path: str) -> list[str]:
                 found += differences(hints[name], inner, f"{path}.{name}")
         elif typing.get_origin(each) in (list, dict) and key.each is not None and len(key.each.types) == 1:
             element = typing.get_args(each)[-1]
-            found += differences(
-                element | None if typing.is_typeddict(element) is False and key.each.types != (dict,) else element, key.each, f"{path}[]"
-            )
+            is_plain = not typing.is_typeddict(element) and key.each.types not in ((dict,), (list,))
+            found += differences(element | None if is_plain else element, key.each, f"{path}[]")
     return found
 
 

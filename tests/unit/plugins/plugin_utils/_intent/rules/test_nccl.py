@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import IntentError
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import relays
 from tests.unit.builders.hosts import lab_rails
 
 SUM = "sha256:" + "a" * 64
@@ -91,3 +92,35 @@ def test_a_mesh_is_roce_with_subnets_of_one_size() -> None:
 def test_a_mesh_has_no_rails_to_keep_apart() -> None:
     (problem,) = problems({"profile": "rail_only"}, rdma_fabric={"topology": "mesh"})
     assert problem.startswith("rdma_nccl.profile is rail_only, but rdma_fabric.topology is mesh")
+
+
+@pytest.mark.parametrize(
+    ("nccl", "found"),
+    [
+        ({"version": "2.29.7"}, True),
+        ({"version": "2.30.6"}, True),
+        ({"version": "2.30.7"}, False),
+        ({}, False),
+        ({"version": "2.29.7", "variables": {"NCCL_NET_PLUGIN": "mesh"}}, False),
+        ({"version": "2.29.7", "variables": {"NCCL_NET_PLUGIN": "none"}}, True),
+    ],
+    ids=str,
+)
+def test_a_mesh_needs_an_nccl_that_selects_by_subnet_or_a_plugin(nccl: dict[str, Any], found: bool) -> None:
+    words = "does not select the NIC by the peer's subnet, but rdma_fabric.topology is mesh"
+    assert [words in each for each in problems(nccl, rdma_fabric={"topology": "mesh"})] == [True] * found
+    assert problems(nccl) == []
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({}, False),
+        ({"NCCL_NET_PLUGIN": "mesh"}, False),
+        ({"NCCL_NET_PLUGIN": "mesh", "NCCL_MESH_ENABLE_RELAY": 1}, True),
+        ({"NCCL_NET_PLUGIN": "sharp", "NCCL_MESH_ENABLE_RELAY": 1}, False),
+    ],
+    ids=str,
+)
+def test_only_the_mesh_plugin_relays_and_only_if_it_may(variables: dict[str, Any], expected: bool) -> None:
+    assert relays(normalize({"rdma_rails": lab_rails(), "rdma_nccl": {"variables": variables}})) is expected

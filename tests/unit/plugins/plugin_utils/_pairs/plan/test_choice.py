@@ -267,6 +267,16 @@ def test_a_whole_mesh_is_measured_on_each_cable(remeasure: bool, schedule: str) 
     assert found["c", "cd"] == {"d"}
 
 
+RING = {"a": ("ab", "ab_2", "da"), "b": ("ab", "ab_2", "bc"), "c": ("bc", "cd"), "d": ("cd", "da")}
+
+
+@pytest.mark.parametrize("schedule", ["full", "ring", "sample"])
+def test_hosts_of_a_ring_meet_their_neighbors_only_on_each_cable(schedule: str) -> None:
+    found = partners(sure(chosen(RING, [(host, rail) for host, of in RING.items() for rail in of], schedule=schedule)), RING)
+    other = {(host, rail): {each for each in RING if rail in RING[each] and each != host} for host in RING for rail in RING[host]}
+    assert found == other
+
+
 def test_a_part_of_a_mesh_is_measured_on_the_cables_that_lead_out_of_it_as_well() -> None:
     inside, outside = {host: MESH[host] for host in "ab"}, {host: MESH[host] for host in "cd"}
     found = partners(sure(chosen(inside, [(host, rail) for host in "ab" for rail in MESH[host]], outside=outside)), inside, outside)
