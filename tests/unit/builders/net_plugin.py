@@ -38,7 +38,9 @@ static int properties(int dev, struct properties *p) {{
     p->name = name[dev]; p->pci = 0; p->guid = 7; p->memory = 3; p->speed = 400000; p->port = 1; p->latency = 1.0f; p->receives = 8;
     return 0;
 }}
-struct table {{ const char *name; int (*init)({arguments}); int (*devices)(int *); int (*properties)(int, struct properties *); void *rest[20]; }};
+struct table {{
+    const char *name; int (*init)({arguments}); int (*devices)(int *); int (*properties)(int, struct properties *); void *rest[20];
+}};
 const struct table ncclNetPlugin_v{version} = {{"stand-in", init, devices, properties, {{0}}}};
 {verbs}
 """

@@ -42,7 +42,7 @@ SOURCES = {
     "include/infiniband/verbs.h": "#ifndef INFINIBAND_VERBS_H\n#define INFINIBAND_VERBS_H\nstruct ibv_device;\n"
     "static inline struct ibv_device **ibv_get_device_list(int *n) { *n = 0; return 0; }\n#endif\n",
     "src/plugin.c": "#include <infiniband/verbs.h>\nint count(void) { int n; return ibv_get_device_list(&n) != 0; }\n"
-    "const struct { const char *name; } ncclNetPlugin_v9 = {\"mesh\"};\n",
+    'const struct { const char *name; } ncclNetPlugin_v9 = {"mesh"};\n',
 }
 needs_build = pytest.mark.skipif(not all(Path(path).exists() for path in (VERBS_HEADER, "/usr/bin/make", "/usr/bin/gcc")), reason="no gcc")
 
