@@ -72,7 +72,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-path:
+library:
   description: The path of the library.
   type: str
   returned: always
@@ -117,7 +117,7 @@ def main() -> None:
     except (ApplyError, CommandError, OSError) as error:
         module.fail_json(msg=str(error))
     plugin = asdict(result.after) if result.after is not None else None
-    module.exit_json(changed=result.changed, path=request.library, plugin=plugin, lacks=result.lacks, diff=result.diff)
+    module.exit_json(changed=result.changed, library=request.library, plugin=plugin, lacks=result.lacks, diff=result.diff)
 
 
 if __name__ == "__main__":

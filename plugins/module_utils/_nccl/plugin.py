@@ -23,6 +23,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import C
 from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import program_of
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl import plugin_probe
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.problem import shown
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.model import is_older
 
 #: The kinds of rdma_nccl.plugin: none, nccl-mesh-plugin, and the library of any other plugin.
@@ -60,6 +61,7 @@ PARTS = ("name", "checksum", "build", "verbs")
 #: The user and the group `nobody`.
 NOBODY = 65534
 _PROBE_SECONDS = 30.0
+_PYTHON = "/usr/bin/python3"
 _SYMBOL = re.compile(r"ncclNetPlugin_v([0-9]{1,3})")
 _VERBS = "ibv_"
 
@@ -216,7 +218,9 @@ def _probe(runner: Runner, path: str, number: int, variables: Mapping[str, str])
         program.write_bytes(program_of(plugin_probe.main))
         program.chmod(0o644)
         given = [f"{name}={value}" for name, value in sorted(variables.items())]
-        argv = as_nobody(python.executable, "-I", str(program), path, str(number), *given)
+        # Nobody may not be able to use a Python of root's own.
+        interpreter = _PYTHON if Path(_PYTHON).exists() else python.executable
+        argv = as_nobody(interpreter, "-I", str(program), path, str(number), *given)
         try:
             done = runner.run(argv, timeout_seconds=_PROBE_SECONDS)
         except CommandError as error:
@@ -224,17 +228,19 @@ def _probe(runner: Runner, path: str, number: int, variables: Mapping[str, str])
     if done.rc < 0:
         return PluginProbe(number, failed=f"it crashed: its process ended by signal {-done.rc}")
     if done.rc or not done.stdout.strip():
-        return PluginProbe(number, unread=f"its process ended with exit code {done.rc} and without an answer")
+        last = "".join(f"; its last line is {shown(line)!r}" for line in done.stderr.strip().splitlines()[-1:])
+        return PluginProbe(number, unread=f"its process ended with exit code {done.rc} and without an answer{last}")
     try:
-        return parse_plugin_probe(done.stdout, number)
+        return parse_plugin_probe(done.stdout)
     except ParseError as error:
         return PluginProbe(number, unread=str(error))
 
 
-def parse_plugin_probe(text: str, number: int) -> PluginProbe:
-    """Parse the answer of the probe, {"error"} or {name, init, devices, log}. Raises ParseError for any other text."""
+def parse_plugin_probe(text: str) -> PluginProbe:
+    """Parse the answer of the probe, {interface} with {error} or {name, init, devices, log}. Raises ParseError for any other text."""
     try:
         answer = json.loads(text)
+        number = int(answer["interface"])
         if "error" in answer:
             return PluginProbe(number, failed=f"it cannot be loaded: {answer['error']}")
         devices = answer["devices"]
@@ -246,4 +252,4 @@ def parse_plugin_probe(text: str, number: int) -> PluginProbe:
             log=answer["log"],
         )
     except (ValueError, RecursionError, TypeError, KeyError) as exc:
-        raise ParseError(f"the probe of a plugin: {text[:200]!r}, expected {{name, init, devices, log}}") from exc
+        raise ParseError(f"the probe of a plugin: {text[:200]!r}, expected {{interface, name, init, devices, log}}") from exc

@@ -106,7 +106,7 @@ def run(arguments: Sequence[str], output: int) -> None:
         answer = probe(path, int(version))
     except (OSError, ValueError) as error:
         answer = {"error": str(error)[:MAX_TEXT]}
-    os.write(output, (json.dumps(answer) + "\n").encode())
+    os.write(output, (json.dumps({"interface": int(version), **answer}) + "\n").encode())
 
 
 def main() -> int:

@@ -144,7 +144,7 @@ def _roce(root: Path) -> Host:
         ("ethtool", "-m"): OPTIC,
         **_routing(),
     }
-    answers["setpriv",] = json.dumps({"name": "stand-in", "init": 0, "devices": _offered(), "log": []})
+    answers["setpriv",] = json.dumps({"interface": 9, "name": "stand-in", "init": 0, "devices": _offered(), "log": []})
     variables = {
         **_common("roce", mtu_bytes=9000),
         "rdma_roce": {"cable_length_m": 7, "dcqcn": {"rpg_ai_rate": 5}},

@@ -33,6 +33,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.plugin import (
 from tests.unit.builders.fakes import Without
 from tests.unit.builders.net_plugin import CRASHES, EXITS, FAILS, HANGS, HAS_GCC, build, elf
 
+FIXTURES = Path(__file__).parents[3] / "fixtures/nccl"
 needs_gcc = pytest.mark.skipif(not HAS_GCC, reason="gcc builds the stand-in")
 
 
@@ -77,7 +78,8 @@ def test_bad_plugins_end_their_own_process_only(folder: Path, monkeypatch: pytes
     assert crashed.failed == "it crashed: its process ended by signal 11"
     ended = loaded(folder, init=EXITS).probe
     assert ended is not None
-    assert (ended.failed, ended.unread) == (None, "its process ended with exit code 0 and without an answer")
+    assert ended.failed is None
+    assert ended.unread == ("its process ended with exit code 0 and without an answer; its last line is 'a plugin that prints, gid none'")
     failed = loaded(folder, init=FAILS).probe
     assert failed is not None
     assert (failed.init, failed.devices) == (2, None)
@@ -152,7 +154,15 @@ def test_stamp_and_answer() -> None:
     for text in ("", "[]", '{"version": 1, "order": "x", "sha256": "y"}', "[" * 100_000):
         with pytest.raises(ParseError, match="expected"):
             parse_plugin_stamp(text)
-    assert parse_plugin_probe('{"error": "no such file"}', 9).failed == "it cannot be loaded: no such file"
-    for text in ("", "1", '{"name": "x"}', '{"name": "x", "init": 0, "devices": [{"a": 1}], "log": []}'):
+    assert parse_plugin_probe('{"interface": 9, "error": "no such file"}').failed == "it cannot be loaded: no such file"
+    for text in ("", "1", '{"interface": 9}', '{"interface": 9, "name": "x", "init": 0, "devices": [{"a": 1}], "log": []}'):
         with pytest.raises(ParseError, match="expected"):
-            parse_plugin_probe(text, 9)
+            parse_plugin_probe(text)
+
+
+@pytest.mark.parametrize(("interface", "speed_mbps", "port", "receives"), [(8, 0, 1084227584, 0), (9, 100_000, 0, 1)])
+def test_the_answers_of_the_mesh_plugin(interface: int, speed_mbps: int, port: int, receives: int) -> None:
+    """Its table v8 has another layout than NCCL's, so that the values are those of other fields; 5.0 is 1084227584 as an integer."""
+    probe = parse_plugin_probe((FIXTURES / f"mesh-679a394-v{interface}.json").read_text(encoding="utf-8"))
+    assert (probe.interface, probe.name, probe.init, len(probe.log or [])) == (interface, "Mesh", 0, 8)
+    assert probe.devices == [PluginDevice("eth0", "", speed_mbps, port, ["host"], receives, 0)]
