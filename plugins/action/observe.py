@@ -20,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.requests im
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan import stored
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.stored import permits_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import files_to_ask
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.plugin import plugin_query
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import sysctl_settings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
@@ -31,7 +32,8 @@ class ActionModule(RunAction):
         most = options["max_age_seconds"]
         if self._is_known(self.facts_max_age_seconds if most is None else most):
             return self._plan_again() or {"read": False}
-        asked = {"files": files_to_ask(self.intent), "packages": sorted(self.intent["nccl"]["install"]["packages"])}
+        packages = sorted(self.intent["nccl"]["install"]["packages"])
+        asked = {"files": files_to_ask(self.intent), "packages": packages, "nccl_plugin": plugin_query(self.intent)}
         known = self.variables["ansible_facts"].get("rdma")
         firmware = firmware_names(self.intent, from_dict(known) if known else None)
         # Reading quality of service takes up to five processes for each interface, so it is read only if it is planned.

@@ -60,6 +60,23 @@ options:
     type: list
     elements: str
     default: []
+  nccl_plugin:
+    description:
+      - A network plugin of NCCL below C(/opt/rdma-cluster/nccl) to report. On the running system it is loaded in a process of its own as
+        the user C(nobody), and asked for its devices. It opens RDMA devices and sends nothing.
+    type: dict
+    suboptions:
+      name:
+        description: The name of the plugin.
+        type: str
+        required: true
+      variables:
+        description: Variables for the process.
+        type: dict
+        default: {}
+      nccl:
+        description: The version of NCCL in use. By default the version of the host.
+        type: str
 extends_documentation_fragment:
   - rdma.cluster._attributes
   - rdma.cluster._attributes.facts
@@ -724,6 +741,9 @@ ansible_facts:
               collection's installation of nccl-tests (C(folder), C(version), C(order)). C(openmpi) is the version of the distribution's
               package. Each is V(null) if it is missing.
             - C(tests_unread) is why the installation of nccl-tests is unknown. Libraries of frameworks and containers are not read.
+            - C(plugin) is the network plugin of O(nccl_plugin), V(null) without a request. It has the C(path), the C(machine) of the host,
+              the C(library) with C(sha256), C(machine), C(interfaces) and C(verbs), the C(stamp) of the installation, and in C(probe) the
+              plugin's answers. C(unread) is why it is unknown.
           type: dict
           returned: success
         nccl_files:
@@ -746,6 +766,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.command import 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Asked, gather, parse_subset, to_dict
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.plugin import PluginQuery
 
 
 def main() -> None:
@@ -757,6 +778,14 @@ def main() -> None:
             "files": {"type": "list", "elements": "path", "default": []},
             "firmware": {"type": "list", "elements": "str", "default": []},
             "packages": {"type": "list", "elements": "str", "default": []},
+            "nccl_plugin": {
+                "type": "dict",
+                "options": {
+                    "name": {"type": "str", "required": True},
+                    "variables": {"type": "dict", "default": {}},
+                    "nccl": {"type": "str"},
+                },
+            },
         },
         supports_check_mode=True,
     )
@@ -766,7 +795,8 @@ def main() -> None:
         module.fail_json(msg=f"root is not a folder: {root}. Set it to a folder that contains sys/class/infiniband, or omit it.")
     try:
         more = (module.params[name] for name in ("sysctl", "files", "firmware", "packages"))
-        asked = Asked(parse_subset(module.params["gather_subset"]), *more)
+        plugin = PluginQuery(**module.params["nccl_plugin"]) if module.params["nccl_plugin"] else None
+        asked = Asked(parse_subset(module.params["gather_subset"]), *more, plugin=plugin)
         facts = to_dict(gather(SysRoot(root), runner, asked))
     except (OSError, ParseError, CommandError, ApplyError) as exc:
         module.fail_json(msg=f"cannot read the RDMA facts below {root}: {exc}")

@@ -298,6 +298,17 @@ class InstallIntent(TypedDict):
     tests: NcclTestsIntent | None
 
 
+class PluginIntent(TypedDict):
+    kind: str
+    name: str | None
+    version: str | None
+    source: dict[str, str] | None
+    file: dict[str, str] | None
+    checksum: str | None
+    variables: dict[str, str | int]
+    build_minutes: int
+
+
 class NcclIntent(TypedDict):
     conf_file: str
     environment_file: str
@@ -308,6 +319,7 @@ class NcclIntent(TypedDict):
     topology_file: str | None
     variables: dict[str, str | int]
     install: InstallIntent
+    plugin: PluginIntent
 
 
 class PairsIntent(TypedDict):

@@ -52,6 +52,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Loa
 from ansible_collections.rdma.cluster.plugins.module_utils._host.memory import Filesystem, Memory, read_filesystems, read_memory
 from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp_files import TEMPLATE as PTP_TEMPLATE
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.installed import MPI_PACKAGES, NcclHost, read_nccl_host
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.plugin import PluginQuery
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.records import read_recorded
 from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import SeenBond, read_bonds
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import EthtoolPort
@@ -90,7 +91,7 @@ LIVE = frozenset({"netdevs", "optics", "qos"})
 class Asked:
     """What to read. subset: parts of SUBSETS; sysctl: kernel settings; files: further files to report; firmware: settings;
 
-    packages: further packages to report, in stack.distribution.asked.
+    packages: further packages to report, in stack.distribution.asked. plugin: the network plugin of NCCL to report.
     """
 
     subset: frozenset[str] = frozenset(SUBSETS)
@@ -98,6 +99,7 @@ class Asked:
     files: Sequence[str] = ()
     firmware: Sequence[str] = ()
     packages: Sequence[str] = ()
+    plugin: PluginQuery | None = None
 
 
 EVERYTHING = Asked()
@@ -204,7 +206,7 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
         parts.update(_gpus(sys, pci, devices, runner))
     if "stack" in asked.subset:
         parts["stack"] = read_stack(sys, runner, sorted({*MPI_PACKAGES.values(), *asked.packages}))
-        parts["nccl"] = read_nccl_host(sys, parts["stack"].distribution)
+        parts["nccl"] = read_nccl_host(sys, parts["stack"].distribution, runner, asked.plugin)
         parts["module_parameters"] = read_parameters(sys, parts["stack"].modules)
     if "host" in asked.subset:
         planned = [unit_of(name) for name in roce_interfaces(netdevs, devices)] if "qos" in asked.subset else []

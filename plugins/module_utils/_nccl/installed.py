@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find the installed NCCL, nccl-tests and Open MPI of a host; none of them is run.
+"""Find the installed NCCL, nccl-tests, Open MPI and network plugin of a host; only the plugin is loaded, in a process of its own.
 
 Frameworks include their own NCCL (a wheel of PyTorch, a container), which is not covered here.
 """
@@ -13,10 +13,12 @@ import json
 import re
 from dataclasses import asdict, dataclass
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import DEBIAN, RPM, Distribution
 from ansible_collections.rdma.cluster.plugins.module_utils._gpu.support import LIBRARY_FOLDERS
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.plugin import NcclPlugin, PluginQuery, read_plugin
 
 LIBRARY = "libnccl.so.2"
 #: The name of Open MPI's package in each family.
@@ -45,7 +47,7 @@ class NcclHost:
     """library: the file that programs find as libnccl.so.2, None without one; version: of it ("2.30.7"), None if unknown.
 
     tests: None if the collection has installed none, or its programs are gone. openmpi: the version of the distribution's package
-    ("4.1.4"), None if it is not installed. tests_unread: why the installed nccl-tests are unknown.
+    ("4.1.4"), None if it is not installed. tests_unread: why the installed nccl-tests are unknown. plugin: None if it was not requested.
     """
 
     library: str | None
@@ -53,6 +55,7 @@ class NcclHost:
     tests: NcclTests | None
     openmpi: str | None
     tests_unread: str | None = None
+    plugin: NcclPlugin | None = None
 
 
 def render_stamp(tests: NcclTests) -> str:
@@ -79,12 +82,14 @@ def upstream_version(version: str | None) -> str | None:
     return match[1] if match else None
 
 
-def read_nccl_host(sys: SysRoot, distribution: Distribution) -> NcclHost:
-    """Return NCCL's state on a host. distribution: must be read with the names of MPI_PACKAGES."""
+def read_nccl_host(sys: SysRoot, distribution: Distribution, runner: Runner | None = None, plugin: PluginQuery | None = None) -> NcclHost:
+    """Return NCCL's state on a host. distribution: must be read with the names of MPI_PACKAGES. runner, plugin: as for read_plugin."""
     library = next((file for folder in LIBRARY_FOLDERS if (file := sys.resolve(f"{folder}/{LIBRARY}")) is not None), None)
     mpi = (distribution.asked or {}).get(MPI_PACKAGES.get(distribution.family or "", ""))
     tests, unread = _read_tests(sys)
-    return NcclHost(library, _version(library), tests, upstream_version(mpi), unread)
+    version = _version(library)
+    seen = read_plugin(sys, runner, plugin, version) if plugin is not None else None
+    return NcclHost(library, version, tests, upstream_version(mpi), unread, seen)
 
 
 def _version(library: str | None) -> str | None:

@@ -112,11 +112,12 @@ EFFECTS = (
     ),
     Effect(
         "nccl",
-        "installs NCCL, Open MPI and nccl-tests as in `rdma_nccl.install`, also versions older than the installed ones",
+        "installs NCCL, Open MPI and nccl-tests as in `rdma_nccl.install`, also versions older than the installed ones, and the network "
+        "plugin of `rdma_nccl.plugin`",
         (
             *INSTALLERS,
             *("ansible.builtin.file", "ansible.builtin.copy", "ansible.builtin.get_url"),
-            *("rdma.cluster.send_file", "rdma.cluster.nccl_tests_install"),
+            *("rdma.cluster.send_file", "rdma.cluster.nccl_tests_install", "rdma.cluster.nccl_plugin"),
         ),
         IDLE,
         "nccl_install_allowed",

@@ -37,6 +37,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl_hos
     check_topology,
     check_version,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.plugin import check_plugin
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.addressing import check_addressing
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.boot import check_boot
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.links import check_bonds, check_vlans
@@ -66,9 +67,11 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import (
     effective_variables,
     kept_variables,
     nccl_files,
+    planned_rails,
     with_missing_devices,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.lint import host_problems
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.plugin import plugin_use
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.gpudirect import gpudirect_path
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import ring_settings, sysctl_settings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
@@ -171,6 +174,7 @@ def _nccl(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
         *check_topology(host, effective_variables(intent, facts).get(TOPOLOGY), facts),
         *check_version(host, nccl, facts),
         *check_install(host, nccl, facts),
+        *check_plugin(host, nccl["plugin"], plugin_use(intent, facts), planned_rails(intent, facts), facts),
         *check_lint(host, host_problems(intent, facts)),
     ]
     return with_missing_devices(found, host, intent, facts)

@@ -91,8 +91,8 @@ def _of_host(host: str, shape: Shape, intent: Intent, *, is_whole: bool) -> Iter
     elif apart and not relays(intent):
         words = f"{host} has no common cable with {some(apart)}: NCCL does not relay, so they cannot reach each other by RDMA"
         remedy = (
-            f"1. Connect {host} and {apart[0]} by a cable. 2. Or use NCCL's mesh plugin, and set NCCL_NET_PLUGIN: mesh and "
-            "NCCL_MESH_ENABLE_RELAY: 1 in rdma_nccl.variables. 3. Or run jobs only on hosts that all share cables."
+            f"1. Connect {host} and {apart[0]} by a cable. 2. Or use NCCL's mesh plugin: `rdma_nccl.plugin: {{kind: mesh, …}}` with "
+            "`variables: {NCCL_MESH_ENABLE_RELAY: 1}`. 3. Or run jobs only on hosts that all share cables."
         )
         yield Finding(STAGE, "mesh.reach", host, "cables", WARNING, words, expected, remedy)
     else:

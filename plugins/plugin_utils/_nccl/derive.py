@@ -46,6 +46,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_p
     DEBUG,
     DEBUG_SUBSYS,
     FIRST_RUN,
+    MESH,
     PASSED,
     TOPOLOGY,
     has_passed,
@@ -64,6 +65,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.fabric import (
     rails_apart,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.launchers import HEADER, LAUNCHERS, launcher_file
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.plugin import BY_PLUGIN, mesh_path, plugin_variables
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile, service_level
 
 declare(
@@ -103,7 +105,7 @@ def nccl_variables(intent: Intent, facts: RunFacts) -> dict[str, str]:
     NCCL_COLLNET_ENABLE is 1 if SHARP runs on the planes of all rails. NCCL_CROSS_NIC is 0 if no network connects the compute rails.
     NCCL_TOPO_FILE is for virtual machines; on other hosts NCCL sees the PCI tree itself. NCCL_SOCKET_IFNAME is rdma_nccl.socket_ifname,
     else the interface of socket_interface. NCCL_IB_ADDR_FAMILY and NCCL_IB_ADDR_RANGE: see address_variables. The settings of the profile
-    (rdma_nccl.profile) are added.
+    (rdma_nccl.profile) are added, and NCCL_NET_PLUGIN with the variables of a plugin.
     """
     nccl = intent["nccl"]
     derived: dict[str, str] = {}
@@ -124,7 +126,9 @@ def nccl_variables(intent: Intent, facts: RunFacts) -> dict[str, str]:
         derived[SERVICE_LEVEL] = str(pcp)
     if name := nccl["socket_ifname"] or socket_interface(intent, facts)[0]:
         derived[SOCKET_IFNAME] = f"={name}"
-    derived.update((setting.name, value) for setting, value in profile_settings(intent, facts))
+    if mesh_path(intent, facts).by != BY_PLUGIN or nccl["profile"] != MESH:
+        derived.update((setting.name, value) for setting, value in profile_settings(intent, facts))
+    derived.update(plugin_variables(intent, facts))
     return {**derived, **{name: str(value) for name, value in nccl["variables"].items()}}
 
 
@@ -324,7 +328,7 @@ def nccl_differs(intent: Intent, facts: RunFacts, replace_allowed: bool = False)
 
 def missing_devices(intent: Intent, facts: RunFacts) -> list[str]:
     """Return the names of the compute rails without a device."""
-    return [rail.name for rail in _planned_rails(intent, facts) if rail.device is None]
+    return [rail.name for rail in planned_rails(intent, facts) if rail.device is None]
 
 
 def with_missing_devices(findings: Sequence[Finding], host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
@@ -388,10 +392,10 @@ def check_gid_index(host: str, intent: Intent, facts: RunFacts) -> list[Finding]
 
 def _compute_rails(intent: Intent, facts: RunFacts) -> list[ResolvedRail]:
     """Return the rails for NCCL with a device."""
-    return [rail for rail in _planned_rails(intent, facts) if rail.device is not None]
+    return [rail for rail in planned_rails(intent, facts) if rail.device is not None]
 
 
-def _planned_rails(intent: Intent, facts: RunFacts) -> list[ResolvedRail]:
+def planned_rails(intent: Intent, facts: RunFacts) -> list[ResolvedRail]:
     """Return the rails for NCCL, without storage rails."""
     return [rail for rail in resolve(intent["rails"], facts) if rail.rail["role"] == "compute"]
 

@@ -41,6 +41,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import (
     roce_computes,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.fabric import COLLNET, CROSS_NIC, PKEY, rails_apart
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.plugin import plugin_variables
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.gpudirect import NONE, gpudirect_path
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile, service_level
 
@@ -63,7 +64,8 @@ def origins(intent: Intent, facts: Facts) -> dict[str, str]:
     asked_for = dict.fromkeys(nccl["variables"], "rdma_nccl.variables")
     by_management = intent["fabric"]["management"] and not nccl["socket_ifname"]
     socket = {SOCKET_IFNAME: MANAGEMENT} if by_management else {}
-    return {**FOLLOWS_FROM, **socket, **by_profile, TOPOLOGY: "rdma_nccl.topology_file", **asked_for}
+    by_plugin = dict.fromkeys(plugin_variables(intent, facts), "rdma_nccl.plugin")
+    return {**FOLLOWS_FROM, **socket, **by_profile, **by_plugin, TOPOLOGY: "rdma_nccl.topology_file", **asked_for}
 
 
 def written(intent: Intent, facts: RunFacts) -> dict[str, Mapping[str, str]]:

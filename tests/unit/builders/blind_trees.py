@@ -10,32 +10,40 @@ with the kernel's own stack and two ConnectX-7 on InfiniBand. "dcb": "roce" with
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.elf import MACHINES
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, with_block
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import PluginIntent
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.install import request_id
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Asked
 from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp_files import CONFIG as PTP_CONFIG
 from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp_files import PtpRequest, ptp_files
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.plugin import PluginQuery, PluginStamp, library_path, stamp_path
 from ansible_collections.rdma.cluster.plugins.module_utils._net.backends.networkd import path_of, render
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_links import make_rails
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_routes import FIRST_TABLE
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.sysfs import NP_PARAMETERS, RP_PARAMETERS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import pcie_request
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.plugin import plugin_order
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import files_to_ask, nccl_files
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.plugin import plugin_query
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import sysctl_settings
 from tests.unit.builders.blind_hosts import Host, read
 from tests.unit.builders.config_space import config_space
 from tests.unit.builders.dcb_texts import APP, BUFFER, DCBX, ETS, PFC
 from tests.unit.builders.firmware import listing
 from tests.unit.builders.limits import LIMITED
+from tests.unit.builders.net_plugin import elf
 from tests.unit.builders.trees import write_tree
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -103,6 +111,7 @@ TESTS = {
     "checksum": f"sha256:{64 * '1'}",
     "mpi_home": "/usr/lib/mpi",
 }
+PLUGIN = {"kind": "file", "name": "standin", "file": {"host_file": "/root/libnccl-net-standin.so"}, "checksum": f"sha256:{64 * '2'}"}
 #: A default route and the management network, both of eno1; sshd on all addresses.
 ROUTES = "Iface Destination Gateway Flags RefCnt Use Metric Mask\\neno1 00000000 010200C0 0003 0 0 100 00000000"
 ROUTES += "\\neno1 000200C0 00000000 0001 0 0 100 00FFFFFF"
@@ -135,6 +144,7 @@ def _roce(root: Path) -> Host:
         ("ethtool", "-m"): OPTIC,
         **_routing(),
     }
+    answers["setpriv",] = json.dumps({"interface": 9, "name": "stand-in", "init": 0, "devices": _offered(), "log": []})
     variables = {
         **_common("roce", mtu_bytes=9000),
         "rdma_roce": {"cable_length_m": 7, "dcqcn": {"rpg_ai_rate": 5}},
@@ -146,7 +156,24 @@ def _roce(root: Path) -> Host:
     }  # fmt: skip
     for number, rail in enumerate(variables["rdma_rails"]):
         rail["gateway"] = f"192.168.{number}.254"
-    return _finished("roce", root, text, variables, answers)
+    variables["rdma_nccl"] = {**variables["rdma_nccl"], "plugin": PLUGIN}
+    return _finished("roce", root, text + _plugin(root, normalize(variables)["nccl"]["plugin"]), variables, answers)
+
+
+def _plugin(root: Path, plugin: PluginIntent) -> str:
+    """A network plugin with its record."""
+    library = elf(["ncclNetPlugin_v9"], [], next(number for number, name in MACHINES.items() if name == os.uname().machine))
+    path = root / library_path("standin").lstrip("/")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(library)
+    stamp = PluginStamp("1.0", plugin_order(plugin), hashlib.sha256(library).hexdigest())
+    return f"{stamp_path('standin')}: {json.dumps(asdict(stamp))}\n"
+
+
+def _offered() -> list[dict[str, Any]]:
+    """The devices that the plugin offers: those of the rails."""
+    more = {"pci_path": None, "port": 1, "memory": ["host", "cuda"], "max_receives": 8, "result": 0}
+    return [{"name": f"mlx5_{rail}", "speed_mbps": 400_000, **more} for rail in range(len(NICS))]
 
 
 def _routing() -> dict[tuple[str, ...], str]:
@@ -259,6 +286,7 @@ def _finished(name: str, root: Path, text: str, variables: Mapping[str, Any], an
         files=files_to_ask(intent),
         firmware=sorted(intent["firmware"]["settings"]),
         packages=sorted(intent["nccl"]["install"]["packages"]),
+        plugin=PluginQuery(**query) if (query := plugin_query(intent)) is not None else None,
     )
     host = Host(name, root, variables, answers, asked, LACKS)
     for file in _boot_files(intent["rails"]):

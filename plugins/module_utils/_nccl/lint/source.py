@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, WARNING
@@ -15,11 +15,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import ne
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.precedence import CONF_FILE, ENVIRONMENT, SITE_FILE, Source
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.problem import INFO, Problem, shown
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.values import value_trouble
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.mesh import PREFIX as MESH
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.model import GONE, Variable, is_at_least, is_older
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.table import (
     BUILD,
     NEVER,
     NEWEST,
+    PLUGIN_VARIABLES,
     PREFIX,
     PYTORCH,
     VARIABLES,
@@ -84,17 +86,24 @@ def _unknown(source: Source, name: str) -> Iterator[Problem]:
     elif name in PYTORCH:
         observed = f"{name} belongs to PyTorch; NCCL does not read it"
         yield _problem(source, ("name_of_others", WARNING, name), observed, f"TORCH_{name}", f"Write TORCH_{name} in {place}.")
+    elif name.startswith(MESH) and name not in PLUGIN_VARIABLES:
+        yield _nobodys(source, name, PLUGIN_VARIABLES, "one of the mesh plugin's variables")
     elif whose is not None:
         needs = f", which needs {whose.needs}" if whose.needs else ""
         yield _problem(source, ("name_of_others", INFO, name), f"{name} is read by {whose.name}{needs}", "the plugin is used", take_out)
+        value = source.variables[name]
+        trouble = value_trouble(PLUGIN_VARIABLES[name], value) if name in PLUGIN_VARIABLES else None
+        if trouble is not None:
+            observed = f"{name}={shown(value)}: the plugin does not accept it"
+            yield _problem(source, (trouble.rule, trouble.severity, name), observed, trouble.expected, f"Correct {name} in {place}.")
     elif not name.startswith("OFI_NCCL_") and not name.startswith("TORCH_NCCL_"):
-        yield _nobodys(source, name)
+        yield _nobodys(source, name, VARIABLES, "one of NCCL's variables")
 
 
-def _nobodys(source: Source, name: str) -> Problem:
-    likely = nearest((name.split() or [name])[-1].upper(), VARIABLES, _LIKE)
+def _nobodys(source: Source, name: str, table: Mapping[str, Variable], others: str) -> Problem:
+    likely = nearest((name.split() or [name])[-1].upper(), table, _LIKE)
     words = f"did you mean {likely}?" if likely else "NCCL ignores it unless a plugin reads it"
-    expected = likely or "one of NCCL's variables"
+    expected = likely or others
     if not _NAME.fullmatch(name):
         observed = f"the name '{shown(name)}' is not made of letters, digits and _; {words}"
         return _problem(source, ("name_form", ERROR, shown(name)), observed, expected, f"Correct the line in {source.place}.")

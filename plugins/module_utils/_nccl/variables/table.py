@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.debug import VARIABLES as _DEBUG
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.host import VARIABLES as _HOST
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.ib import VARIABLES as _IB
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.mesh import VARIABLES as _MESH
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.model import Variable, gone
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.network import VARIABLES as _NETWORK
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.tuning import VARIABLES as _TUNING
@@ -62,6 +63,10 @@ VARIABLES: dict[str, Variable] = {
 }
 
 
+#: The variables of plugins that are known one by one.
+PLUGIN_VARIABLES: dict[str, Variable] = {variable.name: variable for variable in _MESH}
+
+
 @dataclass(frozen=True)
 class Reader:
     """The reader of a name that NCCL does not read. needs: the plugin that must be loaded for it, "" without one."""
@@ -76,6 +81,7 @@ NEVER = {
     "NCCL_SHARP_ENABLE": "no version of NCCL has ever had it: SHARP takes NCCL_COLLNET_ENABLE=1 and its network plugin",
     "NCCL_TIMEOUT": "NCCL has no timeout of collectives: PyTorch's is an argument of init_process_group",
     "NCCL_NET_DISABLE": "no version of NCCL has ever had it: NCCL_NET names the network",
+    "NCCL_MESH_MAX_HOPS": "the README of nccl-mesh-plugin has this name, but its code reads NCCL_MESH_MAX_RELAY_HOPS",
 }
 #: The variables of plugins: prefix of a name → its reader.
 PLUGINS: dict[str, Reader] = {

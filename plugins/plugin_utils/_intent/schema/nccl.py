@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.command import MPIRUN, PROGRAMS, SRUN
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.plugin import FILE, MESH, NONE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
     ABSOLUTE,
     ENVIRONMENT_NAME,
@@ -38,12 +39,20 @@ PACKAGE_VERSION = matching(
     r"[0-9][A-Za-z0-9.+:_-]{0,127}",
     "the full version of a package in quotes ('2.30.7-1+cuda13.0'), as `apt-cache policy` or `rpm -q` shows it",
 )
-SOURCE = driver.one_place(
-    "Location of the file.",
-    file=driver.ON_CONTROL_NODE,
-    host_file=text("A file that is already on the hosts.", ABSOLUTE),
-    url=text("URL from which each host downloads the file.", driver.URL),
-)
+PLUGIN_NAME = matching(r"[a-z0-9][a-z0-9_-]{0,31}", "lower-case letters, digits, _ and -, at most 32 (mesh)")
+PLUGIN_VERSION = matching(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}", "a version or commit in quotes ('679a394')")
+
+
+def _place(meaning: str) -> Key:
+    return driver.one_place(
+        meaning,
+        file=driver.ON_CONTROL_NODE,
+        host_file=text("A file that is already on the hosts.", ABSOLUTE),
+        url=text("URL from which each host downloads the file.", driver.URL),
+    )
+
+
+SOURCE = _place("Location of the file.")
 TESTS = optional(
     keys(
         "nccl-tests, built with MPI on each host from an archive of the source. Without it, nothing is installed or removed.",
@@ -92,6 +101,30 @@ INSTALL = keys(
     ),
     tests=TESTS,
 )
+PLUGIN = keys(
+    "A network plugin of NCCL ([NCCL](nccl.md#network-plugins)).",
+    kind=choice(
+        "`none`: NCCL's own network; `mesh`: nccl-mesh-plugin, for cables between hosts; `file`: the library of any other plugin.",
+        NONE,
+        NONE,
+        MESH,
+        FILE,
+    ),
+    name=text(
+        "Name of the plugin. Its library is `/opt/rdma-cluster/nccl/NAME/libnccl-net-NAME.so`. Required for `kind: file`, else `mesh`.",
+        PLUGIN_NAME,
+    ),
+    version=text("Version or commit of the plugin, as a record.", PLUGIN_VERSION),
+    source=_place("`kind: mesh`: location of an archive of the source. Each host builds it, without root's rights."),
+    file=_place("Location of a library that is built for these hosts. Required for `kind: file`."),
+    checksum=text("SHA-256 of the archive or the library. Required for both.", driver.SHA256),
+    variables=named(
+        "Variables of the plugin (`NCCL_MESH_GID_INDEX`). They are written with those of NCCL.",
+        NCCL_NAME,
+        Key((str, int), "Its value.", form=NCCL_VALUE),
+    ),
+    build_minutes=integer("Maximum duration of the build.", 1, 60, default=5),
+)
 SECTIONS: dict[str, Section] = {
     "rdma_nccl": Section(
         keys(
@@ -126,6 +159,7 @@ SECTIONS: dict[str, Section] = {
             ),
             variables=named("Variables that override those derived from rails.", NCCL_NAME, Key((str, int), "Its value.", form=NCCL_VALUE)),
             install=INSTALL,
+            plugin=PLUGIN,
         ),
         ("nccl",),
     ),

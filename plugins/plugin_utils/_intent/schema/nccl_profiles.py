@@ -20,6 +20,10 @@ from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.rules_plan import PLUGIN
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.plugin import MESH as MESH_PLUGIN
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.plugin import NONE
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.mesh import RELAY
 
 Version = tuple[int, ...]
 _NUMBERS = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,2}", re.ASCII)
@@ -65,18 +69,28 @@ def prefix_lengths(intent: Intent) -> dict[str, int]:
     return {rail["name"]: ipaddress.ip_interface(str(rail["address"])).network.prefixlen for rail in rails}
 
 
-def net_plugin(intent: Intent) -> str | None:
-    """Return the network plugin that NCCL loads, as NCCL_NET_PLUGIN of rdma_nccl.variables names it: "mesh"; None without one."""
-    plugin = intent["nccl"]["variables"].get("NCCL_NET_PLUGIN")
-    return None if plugin in (None, "none") else str(plugin)
+def loaded_plugin(intent: Intent) -> str | None:
+    """Return the network plugin that NCCL loads: "mesh", or the name of another; None without one.
+
+    It is that of rdma_nccl.plugin, or the one that NCCL_NET_PLUGIN of rdma_nccl.variables names.
+    """
+    plugin, named = intent["nccl"]["plugin"], intent["nccl"]["variables"].get(PLUGIN)
+    if plugin["kind"] == NONE:
+        return None if named in (None, "none") else str(named)
+    return MESH_PLUGIN if plugin["kind"] == MESH_PLUGIN else plugin["name"]
 
 
 def relays(intent: Intent) -> bool:
-    """Return whether NCCL reaches hosts that share no cable, over other hosts. NCCL itself does not.
+    """Return whether NCCL reaches hosts that share no cable, through other hosts. NCCL itself does not.
 
-    Only the mesh plugin of autoscriptlabs does, if NCCL_MESH_ENABLE_RELAY is 1 (its src/mesh_plugin.c).
+    nccl-mesh-plugin does by default (679a394). With the profile mesh as well, NCCL's own routing may be used, so NCCL_MESH_ENABLE_RELAY=1
+    must request it; so too for a plugin that only rdma_nccl.variables name, whose version is unknown: the first release (031bc48) does not
+    relay.
     """
-    return net_plugin(intent) == "mesh" and str(intent["nccl"]["variables"].get("NCCL_MESH_ENABLE_RELAY")) == "1"
+    plugin, is_routed = intent["nccl"]["plugin"], intent["nccl"]["profile"] == MESH
+    if plugin["kind"] == MESH_PLUGIN:
+        return str(plugin["variables"].get(RELAY, "0" if is_routed else "1")) != "0"
+    return loaded_plugin(intent) == MESH_PLUGIN and str(intent["nccl"]["variables"].get(RELAY, "0")) != "0"
 
 
 def _always(value: str) -> Callable[[Intent, Facts], str | None]:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Packages that are given as files: what is compared with its checksum and installed lies in a folder of root's alone."""
+"""Packages and plugins that are given as files: what is compared with its checksum and installed lies in a folder of root's alone."""
 
 from __future__ import annotations
 
@@ -36,12 +36,17 @@ def test_a_package_is_installed_from_our_own_folder(kind: str) -> None:
 
 def prepared(folder: Path, files: list[dict[str, Any]], *words: str) -> subprocess.CompletedProcess[str]:
     """Run the tasks of files.yml for a family of packages that has no installer."""
+    return play(folder, "files", {"family": "none", "files": files}, *words)
+
+
+def play(folder: Path, tasks_of: str, install: dict[str, Any], *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a file of the role's tasks. install: in place of the plan's nccl_install."""
     playbook = folder / "play.yml"
-    tasks = [{"ansible.builtin.include_tasks": str(ROOT / "roles/nccl/tasks/files.yml")}]
-    variables = {"__nccl_install": {"family": "none", "files": files}, "ansible_python_interpreter": sys.executable}
-    playbook.write_text(
-        json.dumps([{"hosts": "localhost", "connection": "local", "gather_facts": False, "vars": variables, "tasks": tasks}])
-    )
+    tasks = [{"ansible.builtin.include_tasks": str(ROOT / f"roles/nccl/tasks/{tasks_of}.yml")}]
+    handlers = [{"name": "Read the host again", "ansible.builtin.debug": {"msg": "read again"}}]
+    variables = {"__nccl_install": install, "ansible_python_interpreter": sys.executable}
+    whole = {"hosts": "localhost", "connection": "local", "gather_facts": False, "vars": variables, "tasks": tasks, "handlers": handlers}
+    playbook.write_text(json.dumps([whole]))
     argv = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "localhost,", str(playbook), *words]
     environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_HOME": str(folder / "home")}
     return subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=120, check=False, env=environment)
@@ -63,3 +68,14 @@ def test_a_file_of_the_host_is_copied_before_it_is_compared(tmp_path: Path) -> N
     refused = prepared(tmp_path, [file])
     assert refused.returncode != 0
     assert "its SHA-256 is not the one in rdma_nccl.install.packages" in refused.stdout
+
+
+def test_the_tasks_of_a_plugin_have_the_options_of_its_module(tmp_path: Path) -> None:
+    """In check mode, which needs no file and changes nothing."""
+    plugin = {"kind": "mesh", "source": {"host_file": str(tmp_path / "mesh.tgz")}, "checksum": f"sha256:{64 * '0'}", "name": "checkmode"}
+    install = nccl_install(lab_intent(nccl={"plugin": plugin}), from_dict(lab_facts()))
+    done = play(tmp_path, "plugin", install, "--check", "--diff")
+    assert done.returncode == 0, done.stdout
+    assert "after: /opt/rdma-cluster/nccl/checkmode/libnccl-net-checkmode.so" in done.stdout
+    assert "read again" in done.stdout
+    assert not Path("/opt/rdma-cluster/nccl/checkmode").exists()

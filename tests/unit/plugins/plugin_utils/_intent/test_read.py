@@ -108,6 +108,10 @@ def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
         "conf_file": "/etc/nccl.conf", "environment_file": "/etc/rdma-cluster/nccl.env", "version": None,
         "profile": "default", "launchers": [], "socket_ifname": None, "topology_file": None,
         "install": {"kind": "none", "packages": {}, "tests": None},
+        "plugin": {
+            "kind": "none", "name": None, "version": None, "source": None, "file": None, "checksum": None, "variables": {},
+            "build_minutes": 5,
+        },
         "variables": {},
     }  # fmt: skip
     assert intent["pairs"] == {

@@ -72,6 +72,10 @@ def test_nothing_set_is_good() -> None:
          "NCCL_DEBUG"),
         ("NCCL_MESH_DEBUG", None, "info", "name_of_others", "NCCL_MESH_DEBUG is read by the mesh plugin (nccl-mesh-plugin), which needs "
          "NCCL_NET_PLUGIN=mesh", "the plugin is used"),
+        ("NCCL_MESH_MAX_HOPS", None, "error", "name_never", "NCCL_MESH_MAX_HOPS: the README of nccl-mesh-plugin has this name, but its "
+         "code reads NCCL_MESH_MAX_RELAY_HOPS", "one of NCCL's variables"),
+        ("NCCL_MESH_GID_INDX", None, "error", "name_unknown", "NCCL_MESH_GID_INDX does not exist: did you mean NCCL_MESH_GID_INDEX?",
+         "NCCL_MESH_GID_INDEX"),
         ("NCCL_BLOCKING_WAIT", None, "warning", "name_of_others", "NCCL_BLOCKING_WAIT belongs to PyTorch; NCCL does not read it",
          "TORCH_NCCL_BLOCKING_WAIT"),
         ("NCCL_IB_CUDA_SUPPORT", None, "error", "name_gone", "NCCL_IB_CUDA_SUPPORT: no longer read since NCCL 2.4.2", "NCCL_NET_GDR_LEVEL"),

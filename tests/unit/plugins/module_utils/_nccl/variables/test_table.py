@@ -29,6 +29,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.table
     BUILD,
     NEVER,
     NEWEST,
+    PLUGIN_VARIABLES,
     PLUGINS,
     PYTORCH,
     VARIABLES,
@@ -56,6 +57,14 @@ def test_no_name_stands_in_two_places() -> None:
     names = [*VARIABLES, *NEVER, *BUILD, *PYTORCH]
     assert len(names) == len(set(names))
     assert not [name for name in VARIABLES if any(name.startswith(prefix) for prefix in PLUGINS)]
+    assert not PLUGIN_VARIABLES.keys() & {*names}
+
+
+def test_the_variables_of_the_mesh_plugin() -> None:
+    assert len(PLUGIN_VARIABLES) == 13
+    assert all(name.startswith("NCCL_MESH_") for name in PLUGIN_VARIABLES)
+    assert (PLUGIN_VARIABLES["NCCL_MESH_MAX_RELAY_HOPS"].low, PLUGIN_VARIABLES["NCCL_MESH_MAX_RELAY_HOPS"].high) == (1, 8)
+    assert "NCCL_MESH_MAX_RELAY_HOPS" in NEVER["NCCL_MESH_MAX_HOPS"]
 
 
 def test_every_variable_has_its_own_meaning() -> None:

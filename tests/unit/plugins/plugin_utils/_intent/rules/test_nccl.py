@@ -18,6 +18,8 @@ from tests.unit.builders.hosts import lab_rails
 SUM = "sha256:" + "a" * 64
 FILE = {"version": "2.30.7-1", "source": {"file": "libnccl2.deb"}, "checksum": SUM}
 TESTS = {"version": "2.19.6", "source": {"file": "nccl-tests.tgz"}, "checksum": SUM, "mpi_home": "/usr/lib/openmpi"}
+MESH = {"kind": "mesh", "source": {"file": "mesh.tgz"}, "checksum": SUM}
+OTHER = {"kind": "file", "name": "ofi", "file": {"file": "libnccl-net-ofi.so"}, "checksum": SUM}
 
 
 def problems(nccl: dict[str, Any], **sections: Any) -> list[str]:
@@ -38,6 +40,10 @@ def problems(nccl: dict[str, Any], **sections: Any) -> list[str]:
         {"install": {"kind": "files", "packages": {"libnccl2": FILE}}},
         {"install": {"tests": TESTS}},
         {"install": {"tests": {**TESTS, "mpi_home": None, "built": True}}},
+        {"plugin": {**MESH, "version": "679a394", "variables": {"NCCL_MESH_GID_INDEX": 3, "NCCL_MESH_MAX_RELAY_HOPS": 2}}},
+        {"plugin": {**MESH, "source": None, "file": {"url": "https://example.org/libnccl-net-mesh.so"}}},
+        {"plugin": {**OTHER, "variables": {"NCCL_OFI_ANYTHING": "x"}}, "version": "2.21.5"},
+        {"profile": "mesh", "version": "2.29.7", "plugin": MESH},
     ],
     ids=str,
 )
@@ -69,6 +75,47 @@ def test_what_fits(nccl: dict[str, Any]) -> None:
         (
             {"install": {"tests": {**TESTS, "checksum": "md5:1"}}},
             "rdma_nccl.install.tests.checksum must be 'sha256:' and 64 hexadecimal digits",
+        ),
+        ({"plugin": {"name": "mesh"}}, "rdma_nccl.plugin.name is given, but kind: none uses no plugin"),
+        ({"plugin": {**MESH, "source": None}}, "rdma_nccl.plugin.source is missing: the collection downloads nothing by default"),
+        ({"plugin": {**MESH, "checksum": None}}, "rdma_nccl.plugin.checksum is missing: a library is loaded into every job"),
+        ({"plugin": {**MESH, "file": {"file": "x.so"}}}, "rdma_nccl.plugin.file is given, but so is source"),
+        ({"plugin": {**OTHER, "name": None}}, "rdma_nccl.plugin.name is missing: kind: file requires it"),
+        ({"plugin": {**OTHER, "file": None}}, "rdma_nccl.plugin.file is missing: kind: file requires it"),
+        (
+            {"plugin": {**OTHER, "source": {"file": "x.tgz"}, "file": None}},
+            "rdma_nccl.plugin.source is given, but only kind: mesh can be built",
+        ),
+        ({"plugin": {**MESH, "name": "../etc"}}, "rdma_nccl.plugin.name must be lower-case letters, digits, _ and -"),
+        ({"plugin": MESH, "version": "2.20.5"}, "rdma_nccl.plugin.kind is mesh, but NCCL 2.20.5 accepts no path in NCCL_NET_PLUGIN"),
+        (
+            {"plugin": MESH, "variables": {"NCCL_NET_PLUGIN": "mesh"}},
+            "rdma_nccl.variables.NCCL_NET_PLUGIN is given, but rdma_nccl.plugin sets it",
+        ),
+        (
+            {"plugin": {**MESH, "variables": {"NCCL_MESH_DEBUG": 1}}, "variables": {"NCCL_MESH_DEBUG": 2}},
+            "rdma_nccl.variables.NCCL_MESH_DEBUG is given in rdma_nccl.plugin.variables too",
+        ),
+        (
+            {"plugin": {**MESH, "variables": {"NCCL_MESH_MAX_HOPS": 4}}},
+            "rdma_nccl.plugin.variables.NCCL_MESH_MAX_HOPS is never read: the README of nccl-mesh-plugin has this name, but its code reads "
+            "NCCL_MESH_MAX_RELAY_HOPS",
+        ),
+        (
+            {"plugin": {**MESH, "variables": {"NCCL_MESH_GID_INDX": 4}}},
+            "rdma_nccl.plugin.variables.NCCL_MESH_GID_INDX is not read by the plugin: did you mean 'NCCL_MESH_GID_INDEX'?",
+        ),
+        (
+            {"plugin": {**OTHER, "variables": {"NCCL_MESH_HOPS": 4}}},
+            "rdma_nccl.plugin.variables.NCCL_MESH_HOPS is not read by the plugin",
+        ),
+        (
+            {"plugin": {**MESH, "variables": {"NCCL_IB_TC": 104}}},
+            "rdma_nccl.plugin.variables.NCCL_IB_TC is a variable of NCCL and not of the plugin",
+        ),
+        (
+            {"plugin": {**MESH, "variables": {"NCCL_MESH_TIMEOUT_MS": 5}}},
+            "rdma_nccl.plugin.variables.NCCL_MESH_TIMEOUT_MS is 5, which the plugin does not accept",
         ),
     ],
     ids=lambda value: value[:60] if isinstance(value, str) else "given",

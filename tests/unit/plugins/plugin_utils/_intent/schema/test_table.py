@@ -34,6 +34,8 @@ GOOD = {
     "ENVIRONMENT_NAME": ["LD_LIBRARY_PATH", "_x", "http_proxy"],
     "NCCL_VALUE": ["", "=mlx5_0:1,mlx5_1:1", "^docker0", "/etc/topo.xml", "0x10"],
     "PACKAGE": ["libnccl2", "libnccl-dev", "libstdc++6"],
+    "PLUGIN_NAME": ["mesh", "aws-ofi", "0x"],
+    "PLUGIN_VERSION": ["679a394", "v1.16.2", "2.0+mesh"],
     "PACKAGE_VERSION": ["2.30.7-1+cuda13.0", "1:4.1.4-3", "4.1.4-3.el9_2"],
     "CHECK": ["link.state", "pair.bandwidth", "host.memlock_x"],
     "ADDRESS": ["192.168.100.1/24", "10.0.0.0/31", "10.0.0.7/32", "2001:db8::1/64", "fd00::/127", "2001:db8::/128"],
