@@ -59,7 +59,7 @@ class ActionModule(RunAction):
         if stage not in judges and stage not in FLEET_CHECKS:
             return {"msg": f"{stage} gate: nothing to compare between hosts."}
         known = (known_hosts if stage in FLEET_CHECKS else measurable_hosts)(self.folder, self.folder.hosts_of(stage))
-        by_host = judges[stage](known) if stage in judges else compared(stage, known, self.folder)
+        by_host = judges[stage](known) if stage in judges else compared(stage, known, self.folder, self.plan_text)
         for host, each in known.items():
             if each.problem:
                 by_host[host] = [*by_host.get(host, ()), facts_finding(stage, host, each.problem)]

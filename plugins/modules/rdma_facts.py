@@ -689,7 +689,8 @@ ansible_facts:
             - The C(default_routes), each with C(netdev), C(gateway), C(metric) and C(version) (4 or 6); the C(name_servers), each with
               C(address) and the C(netdev) that leads to it; the C(services), other servers, likewise; whether IPv4 C(forwarding) is on;
               the addresses on which C(ssh) (port 22) listens; the C(listeners), sockets of daemons of the management; C(way_error), why
-              the kernel named no way to the servers. V(null) for a captured tree.
+              the kernel named no way to the servers; the IPv4 routes with several next hops (C(multipath)), each with C(network) and
+              C(netdevs); the C(hash_policy) that selects one of them (C(fib_multipath_hash_policy)). V(null) for a captured tree.
           type: dict
           returned: success
         routing:

@@ -41,6 +41,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.addre
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.boot import check_boot
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.links import check_bonds, check_vlans
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.management import check_management
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.multipath import check_multipath
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.network import check_network, check_rdma_mtu
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.planes import check_planes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.routes import check_routes
@@ -144,6 +145,7 @@ def _network(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
         *check_boot(host, rails, facts, intent["host"]["network"]["backend"]),
         *check_management(host, intent, facts),
         *check_planes(host, intent, facts),
+        *check_multipath(host, intent, facts),
     ]
 
 
