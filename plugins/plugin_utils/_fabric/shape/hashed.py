@@ -77,7 +77,8 @@ def _chance(paths: int, flows: int, most: int) -> float:
     row = sum(scale // math.factorial(load) << digits * load for load in range(most + 1))
     power = _power(row, paths, digits * (flows + 1))
     ways = power >> digits * flows & (1 << digits) - 1
-    return math.factorial(flows) * ways / (scale**paths * paths**flows)
+    hashes: int = scale**paths * paths**flows
+    return math.factorial(flows) * ways / hashes
 
 
 def _power(base: int, exponent: int, bits: int) -> int:
@@ -101,4 +102,4 @@ def _levin(paths: int, flows: int, most: int) -> float:
     skew = third / second**1.5
     density = math.exp(-off * off / 2) / math.sqrt(2 * math.pi * second) * (1 + skew / 6 * (off**3 - 3 * off))
     exactly = math.exp(flows * math.log(flows) - flows - math.lgamma(flows + 1))
-    return min(1.0, max(0.0, density)) / exactly * within**paths
+    return float(min(1.0, max(0.0, density)) / exactly * within**paths)
