@@ -26,6 +26,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks imp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs as pairs_proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet, measurable_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.gate import PairGate
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.cross import check_cross
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.fabric import judge_load
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.isolation import check_isolation
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.spines import check_spines
@@ -105,6 +106,7 @@ class ActionModule(RunAction):
         settings = {**self.intent["pairs"], **self._thresholds()}
         check_mode, planned = bool(self._task.check_mode), len(self.variables["ansible_play_hosts_all"])
         loads = [*judge_load(self.folder, known), *check_spines(self.folder, fleet), *check_isolation(self.folder, fleet)]
+        loads += check_cross(self.folder, fleet)
         loads += check_path_mtu(self.folder, fleet)
         doubts = [each for each in loads if stopping(self._ruled("pairs", [each.finding]))]
         found = PairGate(self.folder, fleet, proofs, settings, self.proof_max_age_hours, check_mode, time.time(), planned, doubts).judge()
