@@ -97,6 +97,7 @@ class FabricIntent(TypedDict):
     planes: dict[str, Plane]
     management: dict[str, str] | None
     shared_subnet: bool
+    max_outage_ms: int | None
 
 
 class Repository(TypedDict):

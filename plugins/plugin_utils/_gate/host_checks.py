@@ -37,6 +37,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl_hos
     check_topology,
     check_version,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.outage import check_outage
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.addressing import check_addressing
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.boot import check_boot
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.links import check_bonds, check_vlans
@@ -171,6 +172,7 @@ def _nccl(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
         *check_topology(host, effective_variables(intent, facts).get(TOPOLOGY), facts),
         *check_version(host, nccl, facts),
         *check_install(host, nccl, facts),
+        *check_outage(host, intent, effective_variables(intent, facts)),
         *check_lint(host, host_problems(intent, facts)),
     ]
     return with_missing_devices(found, host, intent, facts)
