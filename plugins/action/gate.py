@@ -27,6 +27,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._mesh.judge import ch
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs as pairs_proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet, measurable_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.gate import PairGate
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.cross import check_cross
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.fabric import judge_load
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.isolation import check_isolation
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.spines import check_spines
@@ -60,7 +61,7 @@ class ActionModule(RunAction):
         if stage not in judges and stage not in FLEET_CHECKS:
             return {"msg": f"{stage} gate: nothing to compare between hosts."}
         known = (known_hosts if stage in FLEET_CHECKS else measurable_hosts)(self.folder, self.folder.hosts_of(stage))
-        by_host = judges[stage](known) if stage in judges else compared(stage, known, self.folder)
+        by_host = judges[stage](known) if stage in judges else compared(stage, known, self.folder, self.plan_text)
         for host, each in known.items():
             if each.problem:
                 by_host[host] = [*by_host.get(host, ()), facts_finding(stage, host, each.problem)]
@@ -108,6 +109,7 @@ class ActionModule(RunAction):
         settings = {**self.intent["pairs"], **self._thresholds()}
         check_mode, planned = bool(self._task.check_mode), len(self.variables["ansible_play_hosts_all"])
         loads = [*judge_load(self.folder, known), *check_spines(self.folder, fleet), *check_isolation(self.folder, fleet)]
+        loads += check_cross(self.folder, fleet)
         loads += check_path_mtu(self.folder, fleet)
         doubts = [each for each in loads if stopping(self._ruled("pairs", [each.finding]))]
         found = PairGate(self.folder, fleet, proofs, settings, self.proof_max_age_hours, check_mode, time.time(), planned, doubts).judge()

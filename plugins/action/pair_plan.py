@@ -16,9 +16,14 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Loa
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings import FABRIC
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import FactsError, admitted
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.cross import CROSS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.action import PairAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import AGAIN, ISOLATION, LOAD, SPINES, Evidence
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import AGAIN, CROSS_RAILS, ISOLATION, LOAD, SPINES, Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fabric import crossing_schedule
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.cross import FILE as CROSS_FILE
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.cross import cross_rails
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.cross import record as record_cross
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.cross_plan import cross_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.isolation import FILE as ATTEMPTS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.isolation import record
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.isolation_plan import apart, attempts, isolation_plan
@@ -51,7 +56,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.sweep_sta
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.low import suspects_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import run_id
 
-KINDS = ("sweep", "suspects", "isolation", "spines", "qos")
+KINDS = ("sweep", "suspects", "isolation", "cross", "spines", "qos")
 NO_RAIL = f"No RoCE rail has {FEWEST_SOURCES + 1} healthy hosts whose NICs support priorities (DCB)."
 #: The default number of sources of one target.
 SOURCES = 8
@@ -78,6 +83,8 @@ class ActionModule(PairAction):
             return self._suspects(sweep)
         if kind == "isolation":
             return self._isolation(sweep)
+        if kind == "cross":
+            return self._cross(sweep)
         return self._spines(sweep) if kind == "spines" else self._qos(sweep, sources)
 
     def _first(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -200,6 +207,22 @@ class ActionModule(PairAction):
         playing = set(self.variables["ansible_play_hosts"])
         there = [host for host in self.fleet.having(rail) if host in playing and not sweep.has(host, rail)]
         return [host for host in there if self.standings[host][rail].valid or self.fleet.reached(host, rail) == [host]]
+
+    def _cross(self, sweep: Evidence) -> dict[str, Any]:
+        """Plan pairs of ports of different rails, among the ports without a verdict."""
+        if self.intent["pairs"]["schedule"] != CROSS:
+            return self.nobody(f"rdma_pairs.schedule is not {CROSS}.")
+        if why := self.why_no_load(sweep):
+            return self.nobody(why)
+        found = cross_rails(sweep, self.well(sweep), graphs_of(self.folder), int(self.intent["pairs"]["partners"]))
+        hosts = list(sweep.plan["hosts"])
+        self.folder.write_json(CROSS_FILE, record_cross(found, hosts))
+        planned = {plane: each.schedule for plane, each in found.items() if each.schedule is not None}
+        count = sum(len(turn) for each in planned.values() for rounds in each.rounds for turn in rounds)
+        if not count:
+            return self.nobody("; ".join(f"plane {plane}: {each.why}" for plane, each in found.items() if each.why) or "No pairs.")
+        plan = cross_plan(f"{run_id()}-cross", hosts, planned, of=self.fleet.endpoints, intent=self.intent, forks=self.forks)
+        return self.hand_out(CROSS_RAILS, plan, (), f"{count} pairs across rails.")
 
     def _spines(self, sweep: Evidence) -> dict[str, Any]:
         """Plan all pairs of a rail across the spines at once, and one pair alone."""

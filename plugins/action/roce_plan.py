@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.equal_paths import forecast_text, planned_paths
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.plan import RocePlan, make_plan, plan_text
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
@@ -26,14 +28,16 @@ class ActionModule(RunAction):
             return {"failed": True, "msg": f"The intent was not read in this run: {', '.join(unread)}. Call rdma.cluster.intent before."}
         try:
             plan = make_plan(intents)
-        except ValueError as error:
+            queue_pairs = forecast_text(planned_paths(intents.values(), self.plan_text))
+        except (ParseError, ValueError) as error:
             return {"failed": True, "msg": str(error)}
-        return {"explained": plan_text(plan), "stored": self._store(plan)}
+        text = "\n\n".join(part for part in (plan_text(plan), queue_pairs) if part)
+        return {"explained": text, "stored": self._store(plan, text)}
 
-    def _store(self, plan: RocePlan) -> list[str]:
+    def _store(self, plan: RocePlan, text: str) -> list[str]:
         """Write the profiles, the printed text, and the file of each switch. Returns the paths."""
         profiles = [{"hosts": hosts, "profile": profile} for profile, hosts in plan.profiles]
-        stored = [self.folder.write_json(f"{FOLDER}/roce.json", profiles), self.folder.write(f"{FOLDER}/roce.txt", plan_text(plan) + "\n")]
+        stored = [self.folder.write_json(f"{FOLDER}/roce.json", profiles), self.folder.write(f"{FOLDER}/roce.txt", text + "\n")]
         stored += [
             self.folder.write(self.folder.host_file(FOLDER, f"switch-{file.name}", file.suffix), file.text) for file in plan.switches
         ]

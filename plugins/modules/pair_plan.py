@@ -16,7 +16,7 @@ description:
   - If an earlier run started the same sweep and did not collect it, the run continues that sweep. Its name and its secret are kept in
     C(ANSIBLE_HOME) until then.
   - All other kinds need the results of the sweep of this run. Hosts that the sweep found slow or dead are excluded from V(isolation),
-    V(spines) and V(qos).
+    V(cross), V(spines) and V(qos).
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -36,13 +36,16 @@ options:
         reach a host of every other partition, with both hosts' own keys. It tries again in every partition of which both are limited
         members. With more than 28 pairs of partitions on a rail, each partition tries two others. C(pairs/isolation.json) of the run
         folder lists the attempts.
+      - V(cross) measures ports of different rails of a plane, if C(rdma_pairs.schedule) is V(full+cross). Each port has about
+        C(rdma_pairs.partners) partners. Together they cover each rail, and each leaf of the fabric's graph, to each other one, if there are
+        enough hosts. C(pairs/cross.json) of the run folder has the ports, what is not covered, and the rails without a way.
       - V(spines) measures the oversubscription of each rail, if the run has the graph of the fabric. Half of the hosts send, each to a host
         below another leaf; then one pair measures alone. A rail needs two pairs. If a rail has no such load, C(pairs/spines.json) of the
         run folder has the reason, and the gate of the pairs stage reports it.
       - V(qos) sends from many hosts to one on each RoCE rail, marked as in C(rdma_roce). A rail needs three hosts.
     type: str
     required: true
-    choices: [sweep, suspects, isolation, spines, qos]
+    choices: [sweep, suspects, isolation, cross, spines, qos]
   measure:
     description: For V(sweep). V(auto) measures only what has no valid proof, V(true) measures everything, and V(false) measures nothing.
     type: raw
@@ -81,7 +84,7 @@ hosts:
   elements: str
   returned: success
 outside:
-  description: The proven partners outside the play that take part; none in V(isolation), V(spines) and V(qos).
+  description: The proven partners outside the play that take part; none in V(isolation), V(cross), V(spines) and V(qos).
   type: list
   elements: str
   returned: success

@@ -707,7 +707,8 @@ ansible_facts:
               C(address) and the C(netdev) that leads to it; the C(services), other servers, likewise; whether IPv4 C(forwarding) is on;
               the addresses on which C(ssh) (port 22) listens; the C(listeners), sockets of daemons of the management; C(way_error), why
               the kernel named no way to the servers; the IPv4 C(networks) behind gateways, each with C(network) and C(netdev), V(null) if
-              there are more than 1000. V(null) for a captured tree.
+              there are more than 1000; the IPv4 routes with several next hops (C(multipath)), each with C(network) and C(netdevs); the
+              C(hash_policy) that selects one of them (C(fib_multipath_hash_policy)). V(null) for a captured tree.
           type: dict
           returned: success
         routing:

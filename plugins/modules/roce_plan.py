@@ -13,7 +13,9 @@ description:
   - Derives the settings of RoCE NICs and of the switches in C(rdma_roce.switches) from the intents of all hosts of the play. It shows both
     sides next to each other, and writes a file for each switch, for the network team.
   - Uses the intents that M(rdma.cluster.intent) has read in this run. It contacts no host and no switch, and changes nothing.
-  - Fails if the intents of hosts require different settings of one switch.
+  - If a RoCE plane has a cabling plan (C(rdma_fabric.planes.NAME.plan)) with several equal paths between leaves, it also shows the share of
+    line rate to expect for each number of queue pairs per connection (C(NCCL_IB_QPS_PER_CONNECTION)).
+  - Fails if the intents of hosts require different settings of one switch, or a cabling plan cannot be read.
   - Writes C(plan/roce.json), C(plan/roce.txt) and C(plan/switch-NAME.nv) or C(.txt) to the folder of this run. Call it once.
 author:
   - the rdma.cluster authors (@rdma-cluster)

@@ -122,6 +122,7 @@ class FabricIntent(TypedDict):
     management: dict[str, str] | None
     shared_subnet: bool
     mesh: MeshIntent | None
+    max_outage_ms: int | None
 
 
 class Repository(TypedDict):

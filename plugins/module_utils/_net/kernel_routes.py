@@ -25,9 +25,13 @@ Way = Callable[[str], "str | None"]
 
 _NEWROUTE, _GETROUTE, _ERROR, _DONE = 24, 26, 2, 3
 _REQUEST, _DUMP = 0x1, 0x300
-_DST, _OIF, _GATEWAY, _PRIORITY, _TABLE = 1, 4, 5, 6, 15
+_DST, _OIF, _GATEWAY, _PRIORITY, _MULTIPATH, _TABLE = 1, 4, 5, 6, 9, 15
 _MAIN, _UNICAST = 254, 1
+#: The address of a default route, which the kernel does not name.
+DEFAULT = str(ipaddress.IPv4Address(0))
 _HEADER, _ROUTE, _ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=8BI"), struct.Struct("=HH")
+#: struct rtnexthop: its length with attributes, flags, weight - 1, the number of the interface.
+_NEXT_HOP = struct.Struct("=HBBi")
 #: No route, or one that rejects: unreachable, prohibit, blackhole.
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EACCES, errno.EINVAL)
 #: A kernel without IPv6.
@@ -38,7 +42,10 @@ _BUFFER_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class KernelRoute:
-    """One route in an answer. kind: 1 unicast, 2 the host's own address; bits: of its network; netdev: the number of the interface."""
+    """One route in an answer. kind: 1 unicast, 2 the host's own address; bits: of its network; netdev: the number of the interface.
+
+    destination: the first address of its network, None for a default route. hops: the numbers of the interfaces of several next hops.
+    """
 
     kind: int
     bits: int
@@ -46,6 +53,8 @@ class KernelRoute:
     netdev: int | None
     gateway: str | None
     metric: int
+    destination: str | None = None
+    hops: tuple[int, ...] = ()
 
 
 def request(address: str) -> bytes:
@@ -98,7 +107,18 @@ def _route(body: bytes) -> KernelRoute:
     return KernelRoute(
         kind, bits, number.get(_TABLE, table), number.get(_OIF),
         None if gateway is None else socket.inet_ntop(family, gateway), number.get(_PRIORITY, 0),
+        socket.inet_ntop(family, values[_DST]) if _DST in values else None, tuple(_hops(values.get(_MULTIPATH, b""))),
     )  # fmt: skip
+
+
+def _hops(data: bytes) -> Iterator[int]:
+    at = 0
+    while at + _NEXT_HOP.size <= len(data):
+        length, _flags, _weight, netdev = _NEXT_HOP.unpack_from(data, at)
+        if length < _NEXT_HOP.size:
+            raise ParseError(f"rtnetlink answers with a next hop of {length} bytes")
+        yield netdev
+        at += (length + 3) & ~3
 
 
 def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -148,4 +168,14 @@ def kernel_default_routes6() -> list[tuple[str, str | None, int]]:
         (socket.if_indextoname(each.netdev), each.gateway, each.metric)
         for each in routes
         if each.bits == 0 and each.table == _MAIN and each.kind == _UNICAST and each.netdev
+    ]
+
+
+def kernel_multipath_routes() -> list[tuple[str, list[str]]]:
+    """Return network and interfaces of each route of IPv4 with several next hops, of all tables. Raises OSError if there is no answer."""
+    routes = _exchange(_message(4, 0, _REQUEST | _DUMP), dump=True)
+    return [
+        (f"{each.destination or DEFAULT}/{each.bits}", [socket.if_indextoname(hop) for hop in each.hops])
+        for each in routes
+        if each.kind == _UNICAST and len(each.hops) > 1
     ]

@@ -50,6 +50,7 @@ __all__ = [
 
 ROUTES = "/proc/net/route"
 FORWARDING = "/proc/sys/net/ipv4/ip_forward"
+HASH_POLICY = "/proc/sys/net/ipv4/fib_multipath_hash_policy"
 #: The file that programs read, and the one that systemd-resolved writes with the real servers.
 RESOLV_CONF, RESOLVED_CONF = "/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"
 SSH_PORT = 22
@@ -110,11 +111,20 @@ class Service:
 
 
 @dataclass(frozen=True)
+class MultipathRoute:
+    """A route of IPv4 with several next hops, in any table. netdevs: the interface of each."""
+
+    network: str
+    netdevs: list[str]
+
+
+@dataclass(frozen=True)
 class Planes:
     """forwarding: whether IPv4 packets are forwarded between interfaces. ssh: the addresses on which a program listens on port 22.
 
-    "0.0.0.0" and "::" mean all addresses. listeners: the sockets of management daemons. None: not read. For name_servers, services and the
-    default routes of IPv6 that is the case if the kernel does not answer which way leads to an address; way_error says why.
+    "0.0.0.0" and "::" mean all addresses. listeners: the sockets of management daemons. hash_policy: net.ipv4.fib_multipath_hash_policy, 0
+    to 3 (ip-sysctl.rst of Linux). None: not read. For name_servers, services, multipath and the default routes of IPv6 that is the case if
+    the kernel does not answer which way leads to an address; way_error says why.
     networks: those behind gateways, without the default routes; None also if there are more than MOST_NETWORKS.
     """
 
@@ -126,6 +136,8 @@ class Planes:
     listeners: list[Listener] | None = None
     way_error: str | None = None
     networks: list[RoutedNetwork] | None = None
+    multipath: list[MultipathRoute] | None = None
+    hash_policy: int | None = None
 
 
 def parse_routes(text: str) -> list[Route]:
@@ -161,6 +173,13 @@ def parse_forwarding(text: str) -> bool:
     return text.strip() == "1"
 
 
+def parse_hash_policy(text: str) -> int:
+    """Parse net.ipv4.fib_multipath_hash_policy. Raises ParseError for anything but 0 to 3."""
+    if text.strip() not in ("0", "1", "2", "3"):
+        raise ParseError(f"not a number from 0 to 3: {text[:200]!r}")
+    return int(text)
+
+
 def read_planes(
     sys: SysRoot,
     *,
@@ -168,18 +187,22 @@ def read_planes(
     addresses: Mapping[str, Sequence[str]] | None = None,
     way: Way | None = None,
     default_routes6: Callable[[], list[tuple[str, str | None, int]]] | None = None,
+    multipath_routes: Callable[[], list[tuple[str, list[str]]]] | None = None,
 ) -> Planes | None:
     """Return the planes of the running system; None for a captured tree, and for a kernel without IPv4.
 
-    addresses: interface → its IPv4 addresses, "192.168.100.1/24". way, default_routes6: query the kernel; by default the running one.
+    addresses: interface → its IPv4 addresses, "192.168.100.1/24". way, default_routes6, multipath_routes: query the kernel; by default the
+    running one.
     """
     routes = sys.value(ROUTES, parse_routes) if running else None
     if routes is None:
         return None
     defaults = [DefaultRoute(each.netdev, each.gateway, each.metric) for each in routes if each.network.prefixlen == 0]
     networks = [RoutedNetwork(str(each.network), each.netdev) for each in routes if each.gateway is not None and each.network.prefixlen]
-    name_servers, services, way_error = None, None, None
+    name_servers, services, multipath, way_error = None, None, None, None
     try:
+        several = (multipath_routes or kernel_routes.kernel_multipath_routes)()
+        multipath = [MultipathRoute(network, netdevs) for network, netdevs in several]
         six = (default_routes6 or kernel_routes.kernel_default_routes6)()
         defaults += [DefaultRoute(netdev, gateway, metric, 6) for netdev, gateway, metric in six]
         leads = way or kernel_routes.kernel_way
@@ -197,6 +220,8 @@ def read_planes(
         None if sockets is None else _listeners(sys, sockets, addresses or {}),
         way_error,
         networks if len(networks) <= MOST_NETWORKS else None,
+        multipath,
+        sys.value(HASH_POLICY, parse_hash_policy),
     )
 
 

@@ -163,7 +163,8 @@ EFFECTS = (
     ),
     Effect(
         "pairs_fabric_load",
-        "measures all pairs across the spines at once, and tries to reach ports of other partitions, which loads a whole plane",
+        "measures all pairs across the spines at once, pairs across rails if requested, and tries to reach ports of other partitions, "
+        "which loads a whole plane",
         ("rdma.cluster.pair_start", "rdma.cluster.perftest_rounds"),
         LOAD,
         "rdma_load_allowed",

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import OK, Finding, stopping
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import check_nccl_fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.equal_paths import CHECK as QUEUE_PAIRS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.equal_paths import check_queue_pairs, planned_paths
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import CHECK as MANAGER_CHECK
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import check_managers
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings import MANAGERS, refused_answers, seen_managers
@@ -20,8 +23,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.alike import c
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.clock import check_clocks
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.grandmaster import check_grandmasters
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.intents import check_fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import threshold
 from ansible_collections.rdma.cluster.plugins.plugin_utils._mesh.reach import check_mesh
-from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import alike_kind, alike_variables
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import alike_kind, alike_variables, effective_variables
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gid_index import check_moved_gids
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.summary import indented
@@ -65,10 +69,13 @@ FLEET_CHECKS: dict[str, FleetCheck] = {
 }
 
 
-def compared(stage: str, hosts: Mapping[str, Known], folder: RunFolder) -> dict[str, list[Finding]]:
+def compared(
+    stage: str, hosts: Mapping[str, Known], folder: RunFolder, read_plan: Callable[[str], str] | None = None
+) -> dict[str, list[Finding]]:
     """The findings of every host from comparing hosts, and with the run folder: answers about subnet managers, pair proofs.
 
-    A host whose facts break a comparison is unknown. The others are compared without its facts.
+    read_plan: returns the text of a cabling plan on the control node, or raises ParseError; without it no plan is read. A host
+    whose facts break a comparison is unknown. The others are compared without its facts.
     """
     problems: dict[str, str] = {}
     while True:
@@ -84,7 +91,23 @@ def compared(stage: str, hosts: Mapping[str, Known], folder: RunFolder) -> dict[
             continue
         for host, problem in problems.items():
             found[host].append(facts_finding(stage, host, problem))
+        if stage == "nccl" and read_plan is not None:
+            for host, findings in _queue_pairs(usable, read_plan).items():
+                found.setdefault(host, []).extend(findings)
         return found
+
+
+def _queue_pairs(hosts: Mapping[str, Known], read_plan: Callable[[str], str]) -> dict[str, list[Finding]]:
+    """The findings nccl.queue_pairs. A plan that cannot be read is a finding of the fabric stage."""
+    known = {host: (each.intent, each.facts) for host, each in hosts.items() if each.intent and each.facts}
+    try:
+        planes = planned_paths((intent for intent, _facts in known.values()), read_plan)
+    except ParseError:
+        return {}
+    return {
+        host: check_queue_pairs(host, intent, effective_variables(intent, facts), planes, threshold(intent, QUEUE_PAIRS))
+        for host, (intent, facts) in known.items()
+    }
 
 
 def _culprits(compare: Callable[[Mapping[str, Known]], object], hosts: Mapping[str, Known], with_facts: Sequence[str]) -> dict[str, str]:

@@ -37,11 +37,13 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl_hos
     check_topology,
     check_version,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.outage import check_outage
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.plugin import check_plugin
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.addressing import check_addressing
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.boot import check_boot
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.links import check_bonds, check_vlans
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.management import check_management
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.multipath import check_multipath
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.network import check_network, check_rdma_mtu
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.planes import check_planes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.routes import check_routes
@@ -149,6 +151,7 @@ def _network(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
         *check_boot(host, rails, facts, intent["host"]["network"]["backend"]),
         *check_management(host, intent, facts),
         *check_planes(host, intent, facts),
+        *check_multipath(host, intent, facts),
     ]
 
 
@@ -175,6 +178,7 @@ def _nccl(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
         *check_version(host, nccl, facts),
         *check_install(host, nccl, facts),
         *check_plugin(host, nccl["plugin"], plugin_use(intent, facts), planned_rails(intent, facts), facts),
+        *check_outage(host, intent, effective_variables(intent, facts)),
         *check_lint(host, host_problems(intent, facts)),
     ]
     return with_missing_devices(found, host, intent, facts)

@@ -44,6 +44,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import Ru
 
 #: The sweep itself, the re-measured suspects, the many-to-one load, the load across the spines, and the attempts between partitions.
 SWEEP, AGAIN, LOAD, SPINES, ISOLATION = "pairs", "pairs/again", "pairs/qos", "pairs/spines", "pairs/isolation"
+CROSS_RAILS = "pairs/cross"
 CLOCK = "clock"
 #: Written for a host that was in use when the sweep began, and was not started: {"in_use": "…"}.
 REFUSED = ".refused.json"
@@ -67,7 +68,7 @@ class Evidence:
 
     @classmethod
     def of(cls, folder: RunFolder, name: str, intents: Mapping[str, Intent], facts: Mapping[str, Facts]) -> Evidence | None:
-        """Return the run's sweep of this name (SWEEP, AGAIN, LOAD, SPINES or ISOLATION), None if there is none."""
+        """Return the run's sweep of this name (SWEEP, AGAIN, LOAD, SPINES, ISOLATION or CROSS_RAILS), None if there is none."""
         plan = folder.read_if_there(f"{name}/plan.json")
         return None if plan is None else cls(folder, name, plan, intents, facts)
 

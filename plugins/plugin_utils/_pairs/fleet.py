@@ -27,6 +27,12 @@ REACH = "Give the host an address on the rail (IP over InfiniBand), or an ansibl
 #: The schedule of rdma_pairs in which every host is paired with every other one.
 FULL = "full"
 
+
+def measured_pairs(schedule: str) -> str:
+    """Return the part of rdma_pairs.schedule that plans the sweep: "full+cross" measures all pairs of each rail, and others after them."""
+    return schedule.partition("+")[0]
+
+
 Standings = Mapping[str, Mapping[str, Standing]]
 
 
@@ -106,7 +112,7 @@ class Fleet:
 
         def of_rail(host: str, rail: str) -> Standing:
             proof = proofs.get(host, {}).get(rail)
-            is_partial = proof is not None and proof.met is not None and self.intents[host]["pairs"]["schedule"] == FULL
+            is_partial = proof is not None and proof.met is not None and measured_pairs(self.intents[host]["pairs"]["schedule"]) == FULL
             required = [each for each in self.reached(host, rail) if each != host] if is_partial else []
             return standing(proof, self.bases[host][rail], now, max_age_hours, required)
 

@@ -329,6 +329,10 @@ def _own_process(damage: Damage | None) -> Iterator[set[tuple[str, str]]]:
         way("::")
         return []
 
+    def multipath_routes() -> list[tuple[str, list[str]]]:
+        way("::")
+        return [("10.1.0.0/16", ["ens1np0", "ens2np0"])]
+
     left = {name: value for name, value in os.environ.items() if name != VARIABLE}
 
     def synchronized(runner: Any) -> bool | None:
@@ -339,6 +343,7 @@ def _own_process(damage: Damage | None) -> Iterator[set[tuple[str, str]]]:
         mock.patch.object(host_state, "read_synchronized", synchronized),
         mock.patch.object(kernel_routes, "kernel_way", way),
         mock.patch.object(kernel_routes, "kernel_default_routes6", default_routes6),
+        mock.patch.object(kernel_routes, "kernel_multipath_routes", multipath_routes),
         mock.patch.object(host_state, "time", SimpleNamespace(time=lambda: NOW_SECONDS if has_clock else None)),
         mock.patch.object(platform, "machine", return_value="x86_64" if damage is None or not damage.of(KERNEL, "uname") else ""),
     ):

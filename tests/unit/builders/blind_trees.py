@@ -364,6 +364,7 @@ def _system(kernel: str, release: str, packages: str, lockdown: str = "[none] in
         /proc/net/tcp: {LISTENERS}
         /proc/net/tcp6: {LISTENERS}
         /proc/sys/net/ipv4/ip_forward: 0
+        /proc/sys/net/ipv4/fib_multipath_hash_policy: 1
         /etc/resolv.conf: nameserver 192.0.2.53
         /etc/chrony/chrony.conf: server 192.0.2.5 iburst
         /proc/mounts: 192.0.2.7:/home /home nfs4 rw,addr=192.0.2.7 0 0

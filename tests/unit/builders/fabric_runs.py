@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -133,6 +133,22 @@ class FabricRun:
     def part(self, playing: Iterable[str] | None = None) -> dict[str, Any]:
         """What the action plans between partitions."""
         return self._action(pair_plan, playing).work({"kind": "isolation"})
+
+    def across(self) -> dict[str, Any]:
+        """What the action plans across rails."""
+        return self._action(pair_plan).work({"kind": "cross"})  # type: ignore[no-any-return]
+
+    def cross_measured(self, share: Callable[[Sequence[str], Sequence[str]], float | None]) -> FabricRun:
+        """Let what was planned across rails be measured. share: (rail, leaf) of the sender and of the receiver → of GBPS, None: none."""
+        plan = self.folder.read_json("pairs/cross/plan.json")
+        columns = {name: of for each in self.folder.read_json("pairs/cross.json").values() for name, of in each["columns"].items()}
+        rows = []
+        for where in planned_meetings(plan):
+            of = columns[plan["rails"][where[0]]["name"]]
+            gbps = share(of[plan["hosts"][where[3]]], of[plan["hosts"][where[2]]])
+            rows.append([*where, 0, 0, *([None, 9.0, 0.1, "dead", "no route"] if gbps is None else [GBPS * gbps, 9.0, 0.1])])
+        self._write("pairs/cross", plan, rows)
+        return self
 
     def tried(
         self, through: Iterable[tuple[str, str]] = (), kind: str = "retry_exceeded", lost: Iterable[tuple[str, str]] = ()

@@ -74,7 +74,7 @@ def hard(of: Mapping[str, Any]) -> None:
 def newer_parts(facts: dict[str, Any]) -> None:
     """What rdma_facts reads of such a machine now: the recorded facts are older than these parts."""
     facts["load"].update(qps=[], qps_error=None)
-    facts["planes"].update(services=[], listeners=[], way_error=None)
+    facts["planes"].update(services=[], listeners=[], way_error=None, multipath=[], hash_policy=0)
     for rail, name in enumerate(("ens1", "ens2")):
         facts["devices"][f"rxe_rail{rail}"]["ports"]["1"].update(active_mtu_bytes=4096, active_mtu_error=None)
         file = f"/etc/systemd/network/60-rdma-rail{rail}.network"

@@ -17,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address impor
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import ROCE_HEADERS_BYTES, rdma_mtu_bytes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import all_checks
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import ADDRESS, KEY, RAILS, VALUE, IntentProblem, where_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.cross import cross_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.fabric import ipoib_problems, partition_problems, plane_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.links import ONE_RAIL, bond_problems, pcp_problems, vlan_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.mesh import mesh_problems, mesh_rail_problems
@@ -369,6 +370,9 @@ class Rules:
         if pairs["fail_below"] > pairs["warn_below"]:
             message = f"is {pairs['fail_below']:g}, which is more than warn_below, {pairs['warn_below']:g}"
             self.add("rdma_pairs.fail_below", message, VALUE, "at most warn_below", self.given.get("rdma_pairs"))
+        if self.sound >= {"rdma_rails", "rdma_fabric"}:
+            for path, message, expected in cross_problems(self.intent):
+                self.add(f"rdma_pairs.{path}", message, VALUE, expected, self.given.get("rdma_pairs"))
         mtu_bytes = pairs["mtu_bytes"]
         if mtu_bytes is not None and mtu_bytes & (mtu_bytes - 1):
             place = self.given.get("rdma_pairs")

@@ -196,6 +196,12 @@ SECTIONS: dict[str, Section] = {
             management=MANAGEMENT,
             shared_subnet=flag("Allow two rails of a host in one subnet. Otherwise this is an error.", False),
             mesh=MESH,
+            max_outage_ms=integer(
+                "The longest outage, in ms, after which the fabric carries traffic again, for example after a cut cable. NCCL must retry "
+                "for longer (`nccl.outage`). Without it, this is not checked.",
+                1,
+                3_600_000,
+            ),
         ),
         ("preflight", "link", "fabric", "host", "network", "nccl"),
     ),

@@ -225,14 +225,19 @@ SECTIONS: dict[str, Section] = {
                 "none",
             ),
             schedule=choice(
-                "Measured pairs. `full`: every pair; `ring`: each host with the next one; `sample`: each host with `partners` others.",
+                "Measured pairs. `full`: every pair; `ring`: each host with the next one; `sample`: each host with `partners` others; "
+                "`full+cross`: every pair, and after them some pairs of ports of different rails.",
                 "full",
                 "full",
                 "ring",
                 "sample",
+                "full+cross",
             ),
             partners=integer(
-                "Number of partners of a host in a `sample`, and of proven partners of a new or changed host.", 2, 4096, default=4
+                "Number of partners of a host in a `sample`, of proven partners of a new or changed host, and of a port across rails.",
+                2,
+                4096,
+                default=4,
             ),
             seed=integer("Random seed of a `sample`. Without it, a new seed is generated and recorded.", 0, 2**63 - 1),
             size_bytes=integer("Size of a message.", 1, 2**31 - 1, default=1048576),

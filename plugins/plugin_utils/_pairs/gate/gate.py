@@ -18,7 +18,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import AGAIN, ISOLATION, LOAD, SPINES, SWEEP, Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.expected import LatencyBounds, Limit, is_software, latency_bounds, limits
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.figures import Figure
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import FULL, Fleet, Standings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import FULL, Fleet, Standings, measured_pairs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.checks import (
     BANDWIDTH_CHECK,
     STAGE,
@@ -339,7 +339,7 @@ class PairGate:
     def _leaves_pairs_out(self) -> bool:
         """Return whether the schedule of the sweep omits pairs. Beside proven hosts, a few partners are enough for every schedule."""
         kind = FULL if self.sweep is None else self.sweep.plan["schedule"]["kind"]
-        return FULL not in (kind, self.settings["schedule"] if kind == "against" else kind)
+        return FULL not in (kind, measured_pairs(self.settings["schedule"]) if kind == "against" else kind)
 
     def _summary(self) -> dict[str, Any]:
         """Return one line for each rail and each verdict, for a person; verdicts cleared by the re-measurement are separate."""

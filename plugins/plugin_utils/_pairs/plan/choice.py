@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet, Standings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet, Standings, measured_pairs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import Endpoint
 
 #: A host is not judged by a single partner if there are more.
@@ -129,7 +129,7 @@ def _schedule(pairs: Mapping[str, Any], *, odd: bool) -> dict[str, Any]:
     odd: a lane has an odd number of hosts, so one has no partner in each round. One more round gives all hosts the requested partners.
     """
     if pairs["schedule"] != "sample":
-        return {"kind": pairs["schedule"]}
+        return {"kind": measured_pairs(pairs["schedule"])}
     return {"kind": "sample", "partners": pairs["partners"] + odd, "seed": pairs["seed"]}
 
 

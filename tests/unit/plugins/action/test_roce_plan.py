@@ -75,3 +75,35 @@ def test_an_intent_with_a_contradiction_is_reported_and_the_others_are_planned(t
     assert done.returncode == 2
     assert "congestion notifications would be paused with RDMA" in done.stdout
     assert json.loads((tmp_path / "artifacts/latest/plan/roce.json").read_text())[0]["hosts"] == ["node2"]
+
+
+CABLES = """
+switches: {leaf1: , leaf2: , spine1: , spine2: }
+links:
+  - {from: node1 mlx5_0, to: leaf1/1}
+  - {from: node1 mlx5_1, to: leaf1/2}
+  - {from: node2 mlx5_0, to: leaf2/1}
+  - {from: node2 mlx5_1, to: leaf2/2}
+  - {from: leaf1/11, to: spine1/1}
+  - {from: leaf1/12, to: spine2/1}
+  - {from: leaf2/11, to: spine1/2}
+  - {from: leaf2/12, to: spine2/2}
+"""
+
+
+def test_a_cabling_plan_shows_the_queue_pairs_that_it_takes(tmp_path: Path) -> None:
+    (tmp_path / "cables.yml").write_text(CABLES)
+    fabric = {"planes": {"default": {"plan": "cables.yml"}}}
+    inventory = write_inventory(tmp_path, node1={"rdma_fabric": fabric, "rdma_roce": {}}, node2={"rdma_fabric": fabric, "rdma_roce": {}})
+    done = plan(tmp_path, inventory)
+    assert done.returncode == 0, done.stdout + done.stderr
+    text = (tmp_path / "artifacts/latest/plan/roce.txt").read_text()
+    assert "  leaf1, leaf2: 2 ports over 2 equal paths to 2 spines\n    1: 75% (67%); 2: 81% (73%); 4: 86% (79%)" in text
+    assert "Queue pairs per connection (NCCL_IB_QPS_PER_CONNECTION)" in done.stdout
+
+
+def test_a_cabling_plan_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    fabric = {"planes": {"default": {"plan": "cables.yml"}}}
+    done = plan(tmp_path, write_inventory(tmp_path, node1={"rdma_fabric": fabric}))
+    assert done.returncode == 2
+    assert "rdma_fabric.planes.default.plan, cables.yml: cables.yml cannot be read" in done.stdout

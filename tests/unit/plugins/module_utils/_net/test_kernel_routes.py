@@ -18,6 +18,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net import kernel_ro
 from ansible_collections.rdma.cluster.plugins.module_utils._net.kernel_routes import (
     KernelRoute,
     kernel_default_routes6,
+    kernel_multipath_routes,
     kernel_way,
     parse_routes,
     request,
@@ -41,12 +42,20 @@ SIX = bytes.fromhex(
     "740000001800020001000000d66500000a000000fe0300010000000008000f00fe000000080006004d00000014000500fd0000010000000000000000000000fe"
     f"0800040003000000{_CACHE}"
 )
+#: Of a dump of IPv4 (Linux 6.18): default by interfaces 3 and 5 in table 1001, default via 10.1.0.2 by 3, and 10.1.2.0/24 via 10.1.0.2 by 3
+#: and via 10.1.0.6 by 5 with weight 2.
+SEVERAL = bytes.fromhex(
+    "4000000018000200010000000826000002000000fc0300010000000008000f00e903000008000600090000001400090008000000030000000800000005000000"
+    "3400000018000200010000000826000002000000fe0300010000000008000f00fe000000080005000a0100020800040003000000"
+    "5000000018000200010000000826000002180000fe0300010000000008000f00fe000000080001000a01020024000900"
+    "1000000003000000080005000a0100021000000105000000080005000a010006"
+)
 DONE = bytes.fromhex("140000000300020001000000d665000000000000")
 
 
 def test_a_way_of_ipv4_and_the_hosts_own_address() -> None:
-    assert parse_routes(FOUR) == ([KernelRoute(1, 32, 254, 3, "192.168.100.254", 0)], False)
-    assert parse_routes(OWN) == ([KernelRoute(2, 32, 254, 1, None, 0)], False)
+    assert parse_routes(FOUR) == ([KernelRoute(1, 32, 254, 3, "192.168.100.254", 0, "10.9.9.9")], False)
+    assert parse_routes(OWN) == ([KernelRoute(2, 32, 254, 1, None, 0, "192.168.100.1")], False)
 
 
 def test_a_dump_of_ipv6_has_its_tables_and_an_end() -> None:
@@ -62,6 +71,23 @@ def test_only_default_routes_of_the_main_table_count(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(kernel_routes, "_exchange", lambda _message, dump: parse_routes(SIX)[0])
     monkeypatch.setattr(kernel_routes.socket, "if_indextoname", lambda number: f"eth{number}")
     assert kernel_default_routes6() == [("eth3", "fd00:1::fe", 77)]
+
+
+def test_routes_with_several_next_hops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_routes, "_exchange", lambda _message, dump: parse_routes(SEVERAL + DONE)[0])
+    monkeypatch.setattr(kernel_routes.socket, "if_indextoname", lambda number: f"eth{number}")
+    assert kernel_multipath_routes() == [("0.0.0.0/0", ["eth3", "eth5"]), ("10.1.2.0/24", ["eth3", "eth5"])]
+
+
+def test_a_next_hop_without_a_length_is_refused() -> None:
+    with pytest.raises(ParseError, match="a next hop of 0 bytes"):
+        parse_routes(SEVERAL.replace(bytes.fromhex("1000000003000000"), bytes.fromhex("0000000003000000")))
+
+
+def test_this_machine_has_the_multipath_routes_that_ip_shows() -> None:
+    done = subprocess.run(["ip", "-j", "-4", "route", "show", "table", "all"], capture_output=True, text=True, check=False)
+    shown = [[hop["dev"] for hop in each["nexthops"]] for each in json.loads(done.stdout or "[]") if "nexthops" in each]
+    assert sorted(netdevs for _network, netdevs in kernel_multipath_routes()) == sorted(shown)
 
 
 def test_an_error_of_the_kernel_is_raised() -> None:

@@ -20,11 +20,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.sockets import 
 from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import (
     MOST_NETWORKS,
     DefaultRoute,
+    MultipathRoute,
     NameServer,
     Planes,
     RoutedNetwork,
     Service,
     parse_forwarding,
+    parse_hash_policy,
     parse_routes,
     read_planes,
 )
@@ -51,7 +53,7 @@ def way(address: str) -> str | None:
 
 def planes_of(sys: SysRoot, **more: Any) -> Planes:
     """The planes of a running host with these files."""
-    answers: dict[str, Any] = {"way": way, "default_routes6": list, **more}
+    answers: dict[str, Any] = {"way": way, "default_routes6": list, "multipath_routes": list, **more}
     planes = read_planes(sys, running=True, addresses={"ens1": ["192.168.100.1/24"], "enp0s2": ["10.0.2.15/24"]}, **answers)
     assert planes is not None
     return planes
@@ -124,6 +126,26 @@ def test_lines_without_an_address_are_no_servers(tmp_path: Path, text: str) -> N
 def test_another_form_of_routes_is_refused(text: str) -> None:
     with pytest.raises(ParseError, match=r"not a (table of )?routes?"):
         parse_routes(text)
+
+
+def test_routes_with_several_next_hops_and_the_hash_policy(tmp_path: Path) -> None:
+    several = [("10.1.0.0/16", ["ens1", "ens2"])]
+    planes = planes_of(host(tmp_path, **{"/proc/sys/net/ipv4/fib_multipath_hash_policy": "1\n"}), multipath_routes=lambda: several)
+    assert (planes.multipath, planes.hash_policy) == ([MultipathRoute("10.1.0.0/16", ["ens1", "ens2"])], 1)
+
+
+def test_without_an_answer_of_the_kernel_they_are_unknown(tmp_path: Path) -> None:
+    def no_answer() -> list[tuple[str, list[str]]]:
+        raise OSError(5, "Input/output error")
+
+    planes = planes_of(host(tmp_path), multipath_routes=no_answer)
+    assert (planes.multipath, planes.hash_policy, planes.way_error) == (None, None, "[Errno 5] Input/output error")
+
+
+def test_a_hash_policy_is_a_number_of_the_kernel() -> None:
+    assert [parse_hash_policy(text) for text in ("0\n", "3\n")] == [0, 3]
+    with pytest.raises(ParseError, match="not a number from 0 to 3: '4'"):
+        parse_hash_policy("4")
 
 
 def test_forwarding_is_a_switch() -> None:

@@ -44,6 +44,7 @@ from tests.unit.builders.clos import settings
 from tests.unit.builders.fabric_runs import FabricRun
 from tests.unit.builders.fabric_texts import fabric_text
 from tests.unit.builders.fabrics import leafspine
+from tests.unit.builders.fabrics import rail as rail_fabric
 from tests.unit.builders.known import known_of
 from tests.unit.builders.mesh import asked
 from tests.unit.builders.nccl_texts import H200, Job
@@ -206,6 +207,16 @@ def spines(source: str, way: str, folder: Path) -> list[Finding]:
     return run.judged()
 
 
+def across_rails(source: str, way: str, folder: Path) -> list[Finding]:
+    run = FabricRun(folder / "R1", rail_fabric(4, 2), schedule="full+cross").sweep()
+    run.across()
+    run.cross_measured(lambda _one, _other: 1.0)
+    if source:
+        for file in (run.folder.path / "pairs/cross").glob("*.jsonl"):
+            hurt(file, way)
+    return run.judged("pair.cross")
+
+
 def under_load(source: str, way: str, folder: Path) -> list[Finding]:
     run = Run(folder)
     run.load({})
@@ -301,6 +312,7 @@ SCENES = (
     Brief(path_mtu, {"path MTU": FILE_WAYS}),
     Brief(neighbors, {"neighbors of a mesh": FILE_WAYS}),
     Brief(spines, {"load across spines": FILE_WAYS}),
+    Brief(across_rails, {"pairs across rails": FILE_WAYS}),
     Brief(under_load, {"graph under load": FILE_WAYS}),
     Brief(ladder, {"ladder": FILE_WAYS}),
     Brief(nccl_tests, {"nccl-tests": FILE_WAYS}),

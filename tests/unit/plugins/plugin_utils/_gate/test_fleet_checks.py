@@ -278,3 +278,45 @@ def test_a_host_cannot_forge_a_line_of_a_verdict() -> None:
     assert [line for line in text.splitlines() if line.startswith("  error")] == [
         "  error link.state: node1, DOWN?]0;title?   error link.state: node9, rail 0"
     ]
+
+
+CABLES = """
+switches: {leaf1: , leaf2: , spine1: , spine2: }
+links:
+  - {from: node1 rxe_rail0, to: leaf1/1}
+  - {from: node2 rxe_rail0, to: leaf2/1}
+  - {from: leaf1/2-3, to: spine1/1-2}
+  - {from: leaf2/2-3, to: spine2/1-2}
+  - {from: leaf1/4-5, to: spine2/3-4}
+  - {from: leaf2/4-5, to: spine1/3-4}
+"""
+
+
+def planned_lab() -> dict[str, Known]:
+    """Two hosts of the lab as if their rails were hardware, with a cabling plan."""
+    hosts = {}
+    for node in (1, 2):
+        intent = lab_intent(node)
+        intent["rails"] = [{**rail, "soft": False} for rail in intent["rails"]]
+        intent["fabric"]["planes"] = {"lab": {"subnet_manager": None, "ratio": None, "plan": "cables.yml"}}
+        hosts[f"node{node}"] = known_of({"node": {"intent": intent, "facts": comparable(lab_facts(node))}})["node"]
+    return hosts
+
+
+def test_the_nccl_gate_forecasts_the_queue_pairs_of_a_planned_fabric(tmp_path: Path) -> None:
+    files = {"cables.yml": CABLES}
+    found = compared("nccl", planned_lab(), RunFolder(tmp_path), files.__getitem__)
+    (finding,) = [each for each in found["node1"] if each.check == "nccl.queue_pairs"]
+    assert (finding.status, finding.observed) == (
+        "ok",
+        "NCCL_IB_QPS_PER_CONNECTION=1 over 4 equal paths to 2 spines of leaf1: expect 100% of line rate when its 1 ports send",
+    )
+    assert [
+        each for each in compared("link", planned_lab(), RunFolder(tmp_path), files.__getitem__)["node1"] if "queue" in each.check
+    ] == []
+
+
+@pytest.mark.parametrize("text", [None, "", CABLES.replace("leaf2/2-3", "leaf2/2-4")], ids=["no plan read", "empty", "invalid"])
+def test_without_a_readable_plan_the_nccl_gate_forecasts_nothing(tmp_path: Path, text: str | None) -> None:
+    found = compared("nccl", planned_lab(), RunFolder(tmp_path), None if text is None else lambda _file: text)
+    assert [each.check for each in found["node1"] if each.check == "nccl.queue_pairs"] == []

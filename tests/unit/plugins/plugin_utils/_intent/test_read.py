@@ -88,7 +88,9 @@ def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
     }  # fmt: skip
     assert intent["rails"][1]["nic"] == {"mac": "52:54:00:1a:01:01"}
     assert intent["driver"] == DRIVER
-    assert intent["fabric"] == {"topology": "switched", "planes": {}, "management": None, "shared_subnet": False, "mesh": None}
+    assert intent["fabric"] == {
+        "topology": "switched", "planes": {}, "management": None, "shared_subnet": False, "mesh": None, "max_outage_ms": None,
+    }  # fmt: skip
     assert intent["host"] == {
         "memlock_unlimited": True,
         "open_files": 131072,
