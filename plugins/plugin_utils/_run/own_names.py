@@ -29,6 +29,8 @@ ROLE_VARIABLES = (
     "driver_tmpdir",
     "firewall_allowed",
     "firmware_write_allowed",
+    "frr_allowed",
+    "frr_replace_allowed",
     "gpudirect_rebuild_allowed",
     "nccl_conf_replace_allowed",
     "nccl_install_allowed",
