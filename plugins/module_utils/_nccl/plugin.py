@@ -251,5 +251,5 @@ def parse_plugin_probe(text: str) -> PluginProbe:
             devices=None if devices is None else [PluginDevice(**each) for each in devices],
             log=answer["log"],
         )
-    except (ValueError, RecursionError, TypeError, KeyError) as exc:
+    except (ValueError, OverflowError, RecursionError, TypeError, KeyError) as exc:
         raise ParseError(f"the probe of a plugin: {text[:200]!r}, expected {{interface, name, init, devices, log}}") from exc

@@ -20,7 +20,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -173,7 +173,7 @@ class _Asker:
     """The two sockets of one interface: the kernel sends the request, and the source MAC addresses of the replies are read."""
 
     def __init__(self, netdev: str, stack: ExitStack) -> None:
-        self.netdev, self.error = netdev, ""
+        self.netdev, self.error, self._sent = netdev, "", False
         self.neighbors: set[str] = set()
         self._mark, self._ident = os.urandom(8), os.urandom(2)
         self._index = socket.if_nametoindex(netdev)
@@ -196,19 +196,21 @@ class _Asker:
         try:
             self._sender.sendto(request, (ALL_NODES, 0, 0, self._index))
         except OSError as error:
-            self.error = _words(self.netdev, error)
+            self.error = self.error if self._sent else _words(self.netdev, error)
+        else:
+            self._sent, self.error = True, ""
 
     def read(self) -> None:
-        """Read the replies that are there."""
+        """Read the replies that are there; none of an interface that went down or was removed in the meantime."""
         for _packet in range(4 * MOST_NEIGHBORS):
-            with suppress(BlockingIOError):
+            try:
                 data, (_netdev, _protocol, kind, _hardware, mac) = self._listener.recvfrom(256)
-                body = data[_HEADER_BYTES:]
-                is_ours = len(body) >= 16 and (body[0], body[4:6], body[8:16]) == (_ECHO_REPLY, self._ident, self._mark)
-                if kind == _PACKET_HOST and is_ours:
-                    self.neighbors.add(":".join(f"{byte:02x}" for byte in mac[:6]))
-                continue
-            return
+            except OSError:
+                return
+            body = data[_HEADER_BYTES:]
+            is_ours = len(body) >= 16 and (body[0], body[4:6], body[8:16]) == (_ECHO_REPLY, self._ident, self._mark)
+            if kind == _PACKET_HOST and is_ours:
+                self.neighbors.add(":".join(f"{byte:02x}" for byte in mac[:6]))
 
 
 def _attach(sock: socket.socket) -> None:

@@ -51,7 +51,8 @@ def check_cables(hosts: Mapping[str, Known], folder: RunFolder) -> dict[str, lis
     answers = {host: _with_facts(answer, hosts[host]) for host, answer in read_answers(folder, rails).items()}
     lldp = {host: reading.graph for host, reading in readings(folder, LLDP).items() if reading.graph is not None}
     named = {host: [each.nic for each in of] for host, of in rails.items()}
-    judge = _Judge(rails, sights(answers, named, lldp))
+    strict = frozenset(host for host in rails if (intent := hosts[host].intent) and intent["fabric"].get("mesh") is not None)
+    judge = _Judge(rails, sights(answers, named, lldp), strict)
     judge.judge()
     return judge.found
 
@@ -71,10 +72,14 @@ def _with_facts(answer: Answer, known: Known) -> Answer:
 
 @dataclass
 class _Judge:
-    """planned: end → the other end of its planned cable. explained: the ends of exchanged cables. reported: other cables in wrong ports."""
+    """strict: hosts with rdma_fabric.mesh, where an unseen cable is unknown. Others have not requested discovery, so they get a warning.
+
+    planned: end → the other end of its planned cable. explained: the ends of exchanged cables. reported: other cables in wrong ports.
+    """
 
     rails: Mapping[str, Sequence[ResolvedRail]]
     seen: Sights
+    strict: frozenset[str]
     found: dict[str, list[Finding]] = field(default_factory=dict)
     planned: dict[CableEnd, CableEnd] = field(default_factory=dict)
     rail_of: dict[CableEnd, ResolvedRail] = field(default_factory=dict)
@@ -204,7 +209,8 @@ class _Judge:
             "the firewall, and set net.ipv6.icmp.echo_ignore_multicast to 0; or run lldpd on both hosts. "
             f"3. {RERUN}"
         )
-        self._of_rail(a, UNKNOWN, f"{self.seen.end(a)}: {one.words}; {self.seen.end(b)}: {other.words}", remedy)
+        status = WARNING if self.strict.isdisjoint((a.host, b.host)) else UNKNOWN
+        self._of_rail(a, status, f"{self.seen.end(a)}: {one.words}; {self.seen.end(b)}: {other.words}", remedy)
 
     def _of_rail(self, end: CableEnd, status: str, observed: str, remedy: str) -> None:
         self._add(end.host, self.rail_of[end].subject, status, observed, remedy)

@@ -27,7 +27,8 @@ declare(
     {
         "mesh.reach": Check(
             "preflight",
-            "in a mesh, whether each two hosts with compute rails share a cable; an error if no path of cables connects them",
+            "in a mesh, whether each two hosts with compute rails share a cable; if no path of cables connects them, an error with "
+            "`rdma_fabric.mesh`, else a warning",
             "the inventory",
             "add a cable, or set `NCCL_MESH_ENABLE_RELAY: 1` with the mesh plugin of NCCL",
             sources=(reads.INTENT,),
@@ -63,7 +64,7 @@ def check_mesh(hosts: Mapping[str, Known]) -> dict[str, list[Finding]]:
 
 
 def _reach(planned: Mapping[str, Intent]) -> Iterator[Finding]:
-    """Findings on pairs of hosts without a common cable, each at its lower host; if cables do not connect them, an error."""
+    """Findings on pairs of hosts without a common cable, each at its lower host; if no path connects them, on each host apart."""
     rails: dict[str, list[str]] = defaultdict(list)
     for host, intent in planned.items():
         for rail in intent["rails"]:
@@ -84,7 +85,8 @@ def _of_host(host: str, shape: Shape, intent: Intent, *, is_whole: bool) -> Iter
     if len(shape.islands) == len(own) == 1:
         yield Finding(STAGE, "mesh.reach", host, "cables", NOT_APPLICABLE, "no other host", expected)
     elif own != others:
-        status = ERROR if is_whole else WARNING
+        # Without rdma_fabric.mesh the hosts may be several clusters with one inventory.
+        status = ERROR if is_whole and intent["fabric"].get("mesh") is not None else WARNING
         words = f"no path of cables connects {host} with {some(others)}"
         remedy = f"Connect {own[0]} and {others[0]} by a cable, and plan it. If they are two clusters, run the build for each with --limit."
         yield Finding(STAGE, "mesh.reach", host, "cables", status, words, "a path of cables between all hosts", remedy)

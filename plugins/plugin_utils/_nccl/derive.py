@@ -65,7 +65,13 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.fabric import (
     rails_apart,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.launchers import HEADER, LAUNCHERS, launcher_file
-from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.plugin import BY_PLUGIN, mesh_path, plugin_variables
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.plugin import (
+    BY_PLUGIN,
+    mesh_path,
+    plugin_missing,
+    plugin_unread,
+    plugin_variables,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile, service_level
 
 declare(
@@ -321,9 +327,12 @@ def nccl_passed(intent: Intent, facts: RunFacts) -> list[dict[str, Any]]:
 def nccl_differs(intent: Intent, facts: RunFacts, replace_allowed: bool = False) -> bool:
     """Return whether any of the files differs from the plan, or is unknown. replace_allowed: as for nccl_files.
 
-    False if a compute rail has no device now: its files would be incomplete, and the driver stage comes first.
+    False if a compute rail has no device now: its files would be incomplete, and the driver stage comes first. False if the network plugin
+    is unknown: the files would name its library.
     """
-    return not missing_devices(intent, facts) and files_differ(nccl_files(intent, facts, replace_allowed), facts.files)
+    if missing_devices(intent, facts) or (plugin_missing(intent, facts) and plugin_unread(facts)):
+        return False
+    return files_differ(nccl_files(intent, facts, replace_allowed), facts.files)
 
 
 def missing_devices(intent: Intent, facts: RunFacts) -> list[str]:
@@ -332,13 +341,16 @@ def missing_devices(intent: Intent, facts: RunFacts) -> list[str]:
 
 
 def with_missing_devices(findings: Sequence[Finding], host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
-    """Return the findings of a gate, plus one for missing devices of compute rails. Files that wait for them are then not an error.
+    """Return the findings of a gate, plus one for missing devices of compute rails.
+
+    Files that wait for them, or for the network plugin, are not an error: another finding reports the cause.
 
     If the user names the devices (rdma_nccl.variables), an error on one of these already reports it.
     """
     names = missing_devices(intent, facts)
     if not names:
-        return list(findings)
+        missing = plugin_missing(intent, facts)
+        return [_waiting(each, "the network plugin is not installed as requested") if missing else each for each in findings]
     words = no_device_words(names)
     rest = [_waiting(each, words) for each in findings if (each.check, each.subject, each.status) != ("nccl.hca", HCA, UNKNOWN)]
     if HCA in intent["nccl"]["variables"] and any(each.check == "nccl.hca" for each in stopping(rest)):

@@ -85,7 +85,15 @@ def plugin_query(intent: Intent) -> dict[str, Any] | None:
 
 def plugin_due(intent: Intent, facts: Facts) -> bool:
     """Return whether the plugin is used and is not installed as requested; False if it could not be read."""
+    return plugin_missing(intent, facts) and not plugin_unread(facts)
+
+
+def plugin_missing(intent: Intent, facts: Facts) -> bool:
+    """Return whether the plugin is used and the facts do not prove that it is installed as requested. No file names it before."""
     seen = facts.nccl.plugin if facts.nccl else None
-    if not plugin_use(intent, facts).used or (seen is not None and seen.unread):
-        return False
-    return seen is None or not plugin_is_installed(intent["nccl"]["plugin"], seen)
+    return plugin_use(intent, facts).used and (seen is None or not plugin_is_installed(intent["nccl"]["plugin"], seen))
+
+
+def plugin_unread(facts: Facts) -> bool:
+    """Return whether the plugin could not be read."""
+    return bool(facts.nccl and facts.nccl.plugin and facts.nccl.plugin.unread)

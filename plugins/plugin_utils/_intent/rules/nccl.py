@@ -123,7 +123,9 @@ def nccl_rail_problems(intent: Intent) -> Iterator[Problem]:
         yield "profile", "is rail_only, but rdma_fabric.topology is mesh, where each cable leads to another host", "mesh"
     if profile != MESH:
         version = intent["nccl"]["version"]
-        if topology == MESH and not knows(version, BY_SUBNET_SINCE) and loaded_plugin(intent) is None:
+        # A host with one NIC has nothing to select.
+        several = len([rail for rail in intent["rails"] if rail["role"] == "compute"]) > 1
+        if topology == MESH and several and not knows(version, BY_SUBNET_SINCE) and loaded_plugin(intent) is None:
             message = f"is {version}, which does not select the NIC by the peer's subnet, but rdma_fabric.topology is mesh"
             yield "version", message, "NCCL 2.30.7 or newer, or rdma_nccl.plugin of the kind mesh"
         return

@@ -26,6 +26,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.plugin import N
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.mesh import RELAY
 
 Version = tuple[int, ...]
+_LIBRARY = re.compile(r"(?:.*/)?libnccl-net-([^/]+)\.so", re.ASCII)
 _NUMBERS = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,2}", re.ASCII)
 
 
@@ -72,11 +73,12 @@ def prefix_lengths(intent: Intent) -> dict[str, int]:
 def loaded_plugin(intent: Intent) -> str | None:
     """Return the network plugin that NCCL loads: "mesh", or the name of another; None without one.
 
-    It is that of rdma_nccl.plugin, or the one that NCCL_NET_PLUGIN of rdma_nccl.variables names.
+    It is that of rdma_nccl.plugin, or the one that NCCL_NET_PLUGIN of rdma_nccl.variables names: "mesh", or the file libnccl-net-mesh.so.
     """
     plugin, named = intent["nccl"]["plugin"], intent["nccl"]["variables"].get(PLUGIN)
     if plugin["kind"] == NONE:
-        return None if named in (None, "none") else str(named)
+        library = _LIBRARY.fullmatch(str(named))
+        return None if named in (None, "none") else library[1] if library else str(named)
     return MESH_PLUGIN if plugin["kind"] == MESH_PLUGIN else plugin["name"]
 
 
@@ -87,10 +89,10 @@ def relays(intent: Intent) -> bool:
     must request it; so too for a plugin that only rdma_nccl.variables name, whose version is unknown: the first release (031bc48) does not
     relay.
     """
-    plugin, is_routed = intent["nccl"]["plugin"], intent["nccl"]["profile"] == MESH
-    if plugin["kind"] == MESH_PLUGIN:
-        return str(plugin["variables"].get(RELAY, "0" if is_routed else "1")) != "0"
-    return loaded_plugin(intent) == MESH_PLUGIN and str(intent["nccl"]["variables"].get(RELAY, "0")) != "0"
+    nccl, plugin = intent["nccl"], intent["nccl"]["plugin"]
+    default = "1" if plugin["kind"] == MESH_PLUGIN and nccl["profile"] != MESH else "0"
+    relay = {**plugin["variables"], **nccl["variables"]}.get(RELAY, default)
+    return loaded_plugin(intent) == MESH_PLUGIN and str(relay) != "0"
 
 
 def _always(value: str) -> Callable[[Intent, Facts], str | None]:

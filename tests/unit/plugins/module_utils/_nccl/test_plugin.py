@@ -155,7 +155,13 @@ def test_stamp_and_answer() -> None:
         with pytest.raises(ParseError, match="expected"):
             parse_plugin_stamp(text)
     assert parse_plugin_probe('{"interface": 9, "error": "no such file"}').failed == "it cannot be loaded: no such file"
-    for text in ("", "1", '{"interface": 9}', '{"interface": 9, "name": "x", "init": 0, "devices": [{"a": 1}], "log": []}'):
+    for text in (
+        "",
+        "1",
+        '{"interface": 9}',
+        '{"interface": 9, "name": "x", "init": 0, "devices": [{"a": 1}], "log": []}',
+        '{"interface": Infinity}',
+    ):
         with pytest.raises(ParseError, match="expected"):
             parse_plugin_probe(text)
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -21,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.link_peers impo
     LinkPeers,
     Nic,
     PortPeers,
+    _Asker,
     ask_ports,
     find_link_peers,
     read_carrier,
@@ -176,6 +178,50 @@ def test_an_interface_that_is_not_there() -> None:
         read_carrier("nosuch0")
     assert ask_ports(["nosuch0"]) == {"nosuch0": PortPeers("nosuch0", error="cannot send on nosuch0: No such device")}
     assert ask_ports([]) == {}
+
+
+class Failing:
+    """A stand-in for a socket of the kernel: its calls fail with these errors, one after the other; None succeeds."""
+
+    def __init__(self, *errors: OSError | None) -> None:
+        self.errors = list(errors)
+
+    def sendto(self, _data: bytes, address: tuple[str, int, int, int]) -> None:
+        assert address == ("ff02::1", 0, 0, 1)
+        self._next()
+
+    def recvfrom(self, size: int) -> None:
+        assert size == 256
+        self._next()
+
+    def _next(self) -> None:
+        error = self.errors.pop(0)
+        if error is not None:
+            raise error
+
+
+def asker(sender: Any, listener: Any) -> Any:
+    """An asker with these sockets."""
+    found: Any = object.__new__(_Asker)
+    found.netdev, found.error, found._sent, found.neighbors = "ens1", "", False, set()
+    found._mark, found._ident, found._index, found._sender, found._listener = b"m" * 8, b"id", 1, sender, listener
+    return found
+
+
+def test_a_request_that_was_sent_in_a_later_attempt_counts() -> None:
+    answers = [OSError(errno.ENOBUFS, "No buffer space available"), None, OSError(errno.ENOBUFS, "No buffer space available")]
+    one = asker(Failing(*answers), None)
+    seen = []
+    for _attempt in answers:
+        one.send()
+        seen.append(one.error)
+    assert seen == ["cannot send on ens1: No buffer space available", "", ""]
+
+
+def test_an_interface_that_goes_down_while_one_waits_does_not_end_the_others() -> None:
+    one = asker(None, Failing(OSError(errno.ENETDOWN, "Network is down")))
+    one.read()
+    assert one.neighbors == set()
 
 
 def tree(folder: Path, **macs: str) -> SysRoot:

@@ -17,8 +17,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks imp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.docs import render
 
 ROOT = Path(__file__).parents[5]
-#: A check's id, as code names it; "nccl.conf" and "fabric.json" are files, and "mesh.cables" is a key of the intent.
-PARTS = "preflight|intent|host|driver|firmware|link|pcie|alike|fabric|network|planes|qos|gpu|nccl|mesh|pair|collective|stage"
+#: A check's id, as code names it; "nccl.conf" and "fabric.json" are files, "mesh.cables" is a key of the intent.
+PARTS = "preflight|intent|host|driver|firmware|link|pcie|alike|fabric|mesh|network|planes|qos|gpu|nccl|pair|collective|stage"
 DECLARED = re.compile(r"^declare\($.*?^\)$", re.MULTILINE | re.DOTALL)
 ID = re.compile(rf'"((?:{PARTS})\.(?!conf"|json"|cables")[a-z_]+)"')
 

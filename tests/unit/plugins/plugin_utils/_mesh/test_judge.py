@@ -26,14 +26,15 @@ RING = ("a1-b2", "b1-c2", "c1-d2", "d1-a2", "a3-b3")
 WELL = {"a": ["b2", "d1", "b3"], "b": ["c2", "a1", "a3"], "c": ["d2", "b1"], "d": ["a2", "c1"]}
 
 
-def mesh(cables: Any = RING) -> dict[str, Any]:
-    """Intent and facts of the hosts of planned cables; a cable "a1-b2" is a rail of this name on both hosts."""
+def mesh(cables: Any = RING, requested: Any = {"cables": "discover"}) -> dict[str, Any]:  # noqa: B006
+    """Intent and facts of the hosts of planned cables; a cable "a1-b2" is a rail of this name on both hosts.
+
+    requested: rdma_fabric.mesh."""
     hosts: dict[str, Any] = {}
+    fabric = {"topology": "mesh", "mesh": requested}
     for name in cables:
         for end in name.split("-"):
-            host = hosts.setdefault(
-                end[0], {"intent": {"rails": [], "fabric": {"topology": "mesh"}}, "facts": {"netdevs": {}, "devices": {}}}
-            )
+            host = hosts.setdefault(end[0], {"intent": {"rails": [], "fabric": fabric}, "facts": {"netdevs": {}, "devices": {}}})
             port = int(end[1:])
             host["intent"]["rails"].append({"name": name, "nic": {"pci": nic(port)}, "link_layer": "roce"})
             host["facts"]["netdevs"][f"ens{port}"] = {"pci": nic(port), "mac": mac(end).upper()}
@@ -127,6 +128,12 @@ def test_silent_ports_are_unknown_and_not_missing(tmp_path: Path) -> None:
     found = judge(tmp_path, ports(c=["", "b1"], d=["a2", ""]))
     words = "it has a link, but no neighbor answers"
     assert bad(found) == [("c", "unknown", f"c ens1 (0000:01:00.0): {words}; d ens2 (0000:02:00.0): {words}")]
+
+
+def test_silent_ports_without_planned_cables_do_not_stop_the_gate(tmp_path: Path) -> None:
+    found = judge(tmp_path, {host: [""] * 3 for host in "abcd"}, mesh(requested=None))
+    assert {each.status for of in found.values() for each in of} == {"warning"}
+    assert len(bad(found)) == len(RING)
 
 
 def test_one_silent_host_is_known_by_its_neighbors(tmp_path: Path) -> None:

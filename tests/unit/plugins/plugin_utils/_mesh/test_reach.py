@@ -73,14 +73,19 @@ def test_a_pair_without_a_common_cable_is_named_at_its_lower_host() -> None:
 
 def test_a_plugin_that_relays_reaches_all_hosts_that_cables_connect() -> None:
     assert {status for status, _words in found(hosts(*RING, variables=RELAY), "mesh.reach").values()} == {"ok"}
-    islands = found(hosts("a1-b1", "b2-c1", "d1-e1", variables=RELAY), "mesh.reach")
+    islands = found(hosts("a1-b1", "b2-c1", "d1-e1", variables=RELAY, mesh="discover"), "mesh.reach")
     assert {host: status for host, (status, _words) in islands.items()} == {"a": "ok", "b": "ok", "c": "ok", "d": "error", "e": "error"}
     assert islands["d"][1] == "no path of cables connects d with a, b, c"
 
 
+def test_two_clusters_without_planned_cables_are_a_warning() -> None:
+    pairs = found(hosts("a1-b1", "c1-d1"), "mesh.reach")
+    assert {host: status for host, (status, _words) in pairs.items()} == {"a": "ok", "b": "ok", "c": "warning", "d": "warning"}
+
+
 def test_islands_of_a_limited_run_may_be_connected_by_other_hosts() -> None:
     """c is not in the run."""
-    some = hosts("a1-b1", "b2-c1", "c2-d1", "d2-e1")
+    some = hosts("a1-b1", "b2-c1", "c2-d1", "d2-e1", mesh="discover")
     del some["c"]
     assert {host: status for host, (status, _words) in found(some, "mesh.reach").items()} == {
         "a": "ok", "b": "ok", "d": "warning", "e": "warning",

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import relays
-from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import nccl_variables
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import nccl_differs, nccl_variables, with_missing_devices
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.install import nccl_install
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.lint import host_problems, origins
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.plugin import MeshPath, mesh_path, plugin_query
@@ -76,6 +77,24 @@ def test_the_path_of_a_mesh(plugin: dict[str, Any] | None, profile: str, version
 )
 def test_hosts_without_a_direct_cable(plugin: dict[str, Any] | None, profile: str, relayed: bool) -> None:
     assert relays(intent_of(plugin, profile)) is relayed
+
+
+def test_the_variables_of_nccl_may_have_the_setting_of_relays() -> None:
+    assert not relays(intent_of(MESH, variables={"NCCL_MESH_ENABLE_RELAY": 0}))
+    assert relays(intent_of(MESH, "mesh", variables={"NCCL_MESH_ENABLE_RELAY": 1}))
+
+
+@pytest.mark.parametrize(("seen", "changes"), [({}, True), ({"unread": "Permission denied"}, False)])
+def test_files_that_name_a_missing_library_wait_for_it(seen: dict[str, Any], changes: bool) -> None:
+    """The role installs it first; if it is unknown, nothing is written."""
+    intent, tree = intent_of(MESH, version="2.28.9"), facts_of("2.28.9")
+    tree["nccl"]["plugin"] = {"path": PATH, "machine": "x86_64", "library": None, "stamp": None, "probe": None, "unread": None, **seen}
+    facts = from_dict(tree)
+    assert nccl_differs(intent, facts) is changes
+    differing = Finding("nccl", "nccl.file", "n1", "/etc/nccl.conf", "error", "differs", "the plan")
+    (finding,) = with_missing_devices([differing], "n1", intent, facts)
+    assert (finding.status, finding.observed) == ("not_applicable", "unchanged: the network plugin is not installed as requested")
+    assert with_missing_devices([differing], "n1", intent_of(None), facts) == [differing]
 
 
 def test_the_variables_of_a_plugin_are_written_and_known() -> None:

@@ -157,6 +157,7 @@ def test_a_mesh_needs_an_nccl_that_selects_by_subnet_or_a_plugin(nccl: dict[str,
     words = "does not select the NIC by the peer's subnet, but rdma_fabric.topology is mesh"
     assert [words in each for each in problems(nccl, rdma_fabric={"topology": "mesh"})] == [True] * found
     assert problems(nccl) == []
+    assert not [each for each in problems(nccl, rdma_fabric={"topology": "mesh"}, rdma_rails=lab_rails()[:1]) if words in each]
 
 
 @pytest.mark.parametrize(
@@ -165,6 +166,7 @@ def test_a_mesh_needs_an_nccl_that_selects_by_subnet_or_a_plugin(nccl: dict[str,
         ({}, False),
         ({"NCCL_NET_PLUGIN": "mesh"}, False),
         ({"NCCL_NET_PLUGIN": "mesh", "NCCL_MESH_ENABLE_RELAY": 1}, True),
+        ({"NCCL_NET_PLUGIN": "/opt/x/libnccl-net-mesh.so", "NCCL_MESH_ENABLE_RELAY": 1}, True),
         ({"NCCL_NET_PLUGIN": "sharp", "NCCL_MESH_ENABLE_RELAY": 1}, False),
     ],
     ids=str,
