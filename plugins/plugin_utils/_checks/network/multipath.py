@@ -42,8 +42,8 @@ _HASH_PORTS = (1, 3)
 def check_multipath(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     """Return the finding network.multipath; none without routes with several next hops for RoCE traffic.
 
-    All queue pairs of two addresses differ in their UDP source port only (RoCEv2, IBTA annex A17). If a Linux switch does not hash ports, all
-    of them take one path. A host's own queue pairs do not depend on the hash: the kernel looks up the next hop by the addresses and the
+    All queue pairs of two addresses differ in their UDP source port only (RoCEv2, IBTA annex A17). If a Linux switch does not hash ports,
+    all of them take one path. A host's own queue pairs do not depend on the hash: the kernel looks up the next hop by the addresses and the
     interface of the GID alone (Linux, drivers/infiniband/core/addr.c; drivers/infiniband/sw/rxe/rxe_net.c).
     """
     planes, rails = facts.planes, resolve(intent["rails"], facts)

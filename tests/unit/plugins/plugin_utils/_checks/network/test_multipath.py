@@ -33,7 +33,9 @@ def test_a_switch_that_hashes_addresses_is_a_warning(policy: int) -> None:
     [(status, observed, remedy)] = found(multipath=OVER_RAILS, hash_policy=policy)
     seen = f"net.ipv4.fib_multipath_hash_policy is {policy}; 10.1.0.0/16 and 1 more over ens1, ens2"
     assert (status, observed) == (WARNING, f"{seen}: all queue pairs of two addresses that pass this host take one path")
-    assert remedy.startswith("1. If RoCE traffic passes node1, set `net.ipv4.fib_multipath_hash_policy: 1` in its rdma_host.sysctl, and run ")
+    assert remedy.startswith(
+        "1. If RoCE traffic passes node1, set `net.ipv4.fib_multipath_hash_policy: 1` in its rdma_host.sysctl, and run "
+    )
 
 
 @pytest.mark.parametrize("policy", [1, 3])
