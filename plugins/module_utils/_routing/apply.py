@@ -4,7 +4,7 @@
 
 """Give a router its planned configuration: checked before it lands, applied by a reload that keeps what does not change.
 
-FRR is never restarted while a session is up. If its daemons run, frr-reload.py applies the difference; otherwise the service starts.
+FRR is never restarted while a session is up. If BGP's daemon runs, frr-reload.py applies the difference; otherwise the service restarts.
 """
 
 from __future__ import annotations
