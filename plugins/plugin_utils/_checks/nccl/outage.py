@@ -92,9 +92,10 @@ def check_outage(host: str, intent: Intent, variables: Mapping[str, str]) -> lis
     if any(enough) and not all(enough):
         observed = f"{TIMEOUT} is not set, and its default depends on NCCL's version: {', '.join(map(str, timeouts))}"
         return [finding(UNKNOWN, observed, f"Set {TIMEOUT} in rdma_nccl.variables of all hosts, or rdma_nccl.version.")]
-    timeout, seconds = outcomes[-1]
+    # If all defaults have one result, the least favorable one is shown.
+    timeout, seconds = outcomes[0] if all(enough) else outcomes[-1]
     settings = f"{TIMEOUT}={timeout}, {RETRIES}={retries}"
-    if all(enough):
+    if seconds is None or seconds > needed:
         when = "never gives up" if seconds is None else f"gives up after {_words(seconds)}"
         return [finding(OK, f"the fabric needs {_words(needed)}; NCCL {when} ({settings})")]
     observed = f"the fabric needs {_words(needed)}; NCCL gives up after {_words(seconds)} ({settings}; NICs may take longer)"
