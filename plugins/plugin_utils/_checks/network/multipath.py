@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
-from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import HASH_POLICY, MultipathRoute, Planes
+from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import HASH_POLICY, MultipathRoute
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
@@ -47,18 +47,18 @@ def check_multipath(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     interface of the GID alone (Linux, drivers/infiniband/core/addr.c; drivers/infiniband/sw/rxe/rxe_net.c).
     """
     planes, rails = facts.planes, resolve(intent["rails"], facts)
-    if rails:
-        routes = list(_through_rails(planes, rails, facts))
-        why = "the kernel selects the next hop of a queue pair by addresses and interface, whatever the hash"
-        return [Finding(STAGE, CHECK, host, SUBJECT, NOT_APPLICABLE, f"{_over(routes)}: {why}", EXPECTED)] if routes else []
     if planes is None or planes.multipath is None:
         seen = "the routes were not read" + (f": {planes.way_error}" if planes is not None and planes.way_error else "")
         return [Finding(STAGE, CHECK, host, SUBJECT, UNKNOWN, seen, EXPECTED, f"Run `ip -4 route show table all` on {host}.")]
-    return [_judged(host, planes.hash_policy, planes.multipath)] if planes.multipath and planes.forwarding else []
+    if rails:
+        routes = list(_through_rails(planes.multipath, rails, facts))
+    else:
+        routes = planes.multipath if planes.forwarding else []
+    return [_judged(host, planes.hash_policy, routes, has_rails=bool(rails))] if routes else []
 
 
-def _through_rails(planes: Planes | None, rails: Sequence[ResolvedRail], facts: Facts) -> Iterator[MultipathRoute]:
-    for route in (planes.multipath or ()) if planes is not None else ():
+def _through_rails(routes: Sequence[MultipathRoute], rails: Sequence[ResolvedRail], facts: Facts) -> Iterator[MultipathRoute]:
+    for route in routes:
         through = [rail_under(netdev, rails, facts) for netdev in route.netdevs]
         if any(rail is not None and rail.rail["link_layer"] == "roce" for rail in through):
             yield route
@@ -70,13 +70,16 @@ def _over(routes: Sequence[MultipathRoute]) -> str:
     return f"{first.network}{more} over {', '.join(dict.fromkeys(first.netdevs))}"
 
 
-def _judged(host: str, policy: int | None, routes: Sequence[MultipathRoute]) -> Finding:
+def _judged(host: str, policy: int | None, routes: Sequence[MultipathRoute], *, has_rails: bool) -> Finding:
     over = _over(routes)
     if policy is None:
         return Finding(STAGE, CHECK, host, SUBJECT, UNKNOWN, f"{KEY} was not read; {over}", EXPECTED, f"Run `sysctl {KEY}` on {host}.")
     observed = f"{KEY} is {policy}; {over}"
     if policy in _HASH_PORTS:
         return Finding(STAGE, CHECK, host, SUBJECT, OK, observed, EXPECTED)
+    if has_rails:
+        observed = f"{observed}: the kernel selects the next hop of a queue pair by addresses and interface, whatever the hash"
+        return Finding(STAGE, CHECK, host, SUBJECT, NOT_APPLICABLE, observed, EXPECTED)
     remedy = (
         f"1. If RoCE traffic passes {host}, set `{KEY}: 1` in its rdma_host.sysctl, and run the host stage. "
         f"2. Without the collection, run `sysctl -w {KEY}=1` on {host}, and write it to a file in /etc/sysctl.d."
