@@ -50,10 +50,7 @@ def check_multipath(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     if planes is None or planes.multipath is None:
         seen = "the routes were not read" + (f": {planes.way_error}" if planes is not None and planes.way_error else "")
         return [Finding(STAGE, CHECK, host, SUBJECT, UNKNOWN, seen, EXPECTED, f"Run `ip -4 route show table all` on {host}.")]
-    if rails:
-        routes = list(_through_rails(planes.multipath, rails, facts))
-    else:
-        routes = planes.multipath if planes.forwarding else []
+    routes = list(_through_rails(planes.multipath, rails, facts)) if rails else planes.multipath if planes.forwarding else []
     return [_judged(host, planes.hash_policy, routes, has_rails=bool(rails))] if routes else []
 
 
