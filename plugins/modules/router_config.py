@@ -11,7 +11,7 @@ version_added: 0.1.0
 short_description: Give a router its planned FRR configuration
 description:
   - Writes C(frr.conf), C(daemons) and the kernel settings of a router, and applies them with C(frr-reload.py --reload), which keeps
-    sessions that do not change. It starts FRR if its daemons do not run, and never restarts them.
+    sessions that do not change. It restarts FRR only if BGP's daemon does not run, so that no session is up.
   - C(vtysh -C) checks the text before it lands. If FRR does not accept it, the old file stays.
   - Refuses to change the ASN of a router with sessions, to replace a C(frr.conf) of others without O(replace_allowed), and to remove lines
     while a host of O(busy) is in use. RV(refused) has the reason.

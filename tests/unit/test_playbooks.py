@@ -95,6 +95,20 @@ def test_no_host_is_an_error_and_not_a_success(tmp_path: Path, playbook: str, wo
     assert f"'{'nobody' if words else 'all'}' names no host of the inventory ({inventory})." in done.stdout, done.stdout
 
 
+@pytest.mark.parametrize("playbook", ["site", "validate", "fabric"])
+def test_a_switch_is_not_a_host_of_a_build(tmp_path: Path, playbook: str) -> None:
+    inventory = tmp_path / "hosts.yml"
+    inventory.write_text("all: {children: {rdma_switches: {hosts: {leaf1: {}}}, nodes: {hosts: {node1: {}}}}}\n")
+    done = play(tmp_path, playbook, inventory=inventory)
+    assert done.returncode == 2
+    assert "'all' matches switches of the group rdma_switches. Set `rdma_hosts: 'all:!rdma_switches'` in the inventory." in done.stdout
+
+
+def test_an_unreachable_switch_does_not_end_the_run() -> None:
+    [switches] = yaml.safe_load((ROOT / "playbooks/switches.yml").read_text())
+    assert switches["ignore_unreachable"] is True
+
+
 def test_discover_needs_no_intent_and_asks_the_fabric_before_it_writes(tmp_path: Path) -> None:
     inventory = tmp_path / "hosts.yml"
     inventory.write_text("all: {hosts: {node1: {}}}\n")

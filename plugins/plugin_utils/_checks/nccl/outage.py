@@ -32,7 +32,7 @@ TIMEOUT, RETRIES = "NCCL_IB_TIMEOUT", "NCCL_IB_RETRY_CNT"
 #: InfiniBand specification, 9.7.6.1.3 (Local ACK Timeout).
 UNIT_SECONDS = 4.096e-6
 MOST_TIMEOUT, MOST_RETRIES, DEFAULT_RETRIES = 31, 7, 7
-#: NCCL's guide (env.rst, NCCL_IB_TIMEOUT): from this version on, the default; the first one applies to older versions too.
+#: From this version on, the default; the first one applies to older versions too (NCCL's guide, env.rst, and its source, IbTimeout).
 DEFAULT_TIMEOUTS = (("0", 14), ("2.14", 18), ("2.23", 20))
 #: Carrier lost: FRR 8.4.4 in network namespaces removed the route after 0.43 s. BFD's defaults in FRR (bfdd): 300 ms × 3. The hold time of
 #: BGP in FRR's profile datacenter.
@@ -82,12 +82,18 @@ def check_outage(host: str, intent: Intent, variables: Mapping[str, str]) -> lis
     if not any(rail["role"] == "compute" for rail in intent["rails"]):
         return [finding(NOT_APPLICABLE, "no compute rail is planned")]
     try:
-        timeout = int(variables.get(TIMEOUT, _default_timeout(intent["nccl"]["version"])))
+        timeouts = [int(variables[TIMEOUT])] if TIMEOUT in variables else _default_timeouts(intent["nccl"]["version"])
         retries = int(variables.get(RETRIES, DEFAULT_RETRIES))
-        seconds = give_up_seconds(timeout, retries)
+        outcomes = [(timeout, give_up_seconds(timeout, retries)) for timeout in timeouts]
     except ValueError:
         values = ", ".join(f"{name}={variables[name]}" for name in (TIMEOUT, RETRIES) if name in variables)
         return [finding(UNKNOWN, f"{values} is not valid", f"Correct rdma_nccl.variables of {host}: nccl.lint names the error.")]
+    enough = [seconds is None or seconds > needed for _timeout, seconds in outcomes]
+    if any(enough) and not all(enough):
+        observed = f"{TIMEOUT} is not set, and its default depends on NCCL's version: {', '.join(map(str, timeouts))}"
+        return [finding(UNKNOWN, observed, f"Set {TIMEOUT} in rdma_nccl.variables of all hosts, or rdma_nccl.version.")]
+    # If all defaults have one result, the least favorable one is shown.
+    timeout, seconds = outcomes[0] if all(enough) else outcomes[-1]
     settings = f"{TIMEOUT}={timeout}, {RETRIES}={retries}"
     if seconds is None or seconds > needed:
         when = "never gives up" if seconds is None else f"gives up after {_words(seconds)}"
@@ -96,9 +102,10 @@ def check_outage(host: str, intent: Intent, variables: Mapping[str, str]) -> lis
     return [finding(ERROR, observed, _remedy(needed))]
 
 
-def _default_timeout(version: str | None) -> int:
-    """Return NCCL's default of NCCL_IB_TIMEOUT; without a version, that of the newest one."""
-    return [timeout for since, timeout in DEFAULT_TIMEOUTS if not is_older(version, since)][-1]
+def _default_timeouts(version: str | None) -> list[int]:
+    """Return NCCL's default of NCCL_IB_TIMEOUT; without a version, those of all versions, the newest last."""
+    known = [timeout for since, timeout in DEFAULT_TIMEOUTS if not is_older(version, since)]
+    return known if version is None else known[-1:]
 
 
 def _words(seconds: float) -> str:

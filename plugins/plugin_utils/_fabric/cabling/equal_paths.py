@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.model import is_older
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.plan import Plan, parse_plan
@@ -63,7 +64,12 @@ class LeafPaths:
         return forecast(self.paths, self.ports * queue_pairs, queue_pairs).reached_share
 
     def split(self, queue_pairs: int) -> float:
-        """Return the same if every message waits for its part on the busiest path (NCCL_IB_SPLIT_DATA_ON_QPS=1)."""
+        """Return the same if every message waits for its part on the busiest path (NCCL_IB_SPLIT_DATA_ON_QPS=1).
+
+        One queue pair has nothing to split.
+        """
+        if queue_pairs == 1:
+            return self.reached(queue_pairs)
         return self.most / (self.paths * forecast(self.paths, self.ports * queue_pairs).largest_share)
 
 
@@ -148,7 +154,7 @@ def forecast_text(planes: Mapping[str, Sequence[LeafPaths]]) -> str:
             "of line rate, if all ports of a leaf send to other leaves by one connection each and adaptive routing is off:",
             *parts,
             f"{SPLIT}=1 splits each message over all queue pairs, and the message waits for the busiest path (second figure).\n"
-            "With 0, NCCL's default, queue pairs send whole messages in turn (first figure).",
+            "With 0, NCCL's default since 2.20, queue pairs send whole messages in turn (first figure).",
         ]
     )
 
@@ -176,10 +182,13 @@ def check_queue_pairs(
     variables: NCCL's variables on the host. planes: plane → its leaves with several equal paths. least: the threshold of the check.
     """
     named = [(plane, leaves) for plane, leaves in planes.items() if leaves and hashes(intent, plane)]
-    return [_queue_pairs(host, plane, leaves, variables, LEAST_SHARE if least is None else least) for plane, leaves in named]
+    version, share = intent["nccl"]["version"], LEAST_SHARE if least is None else least
+    return [_queue_pairs(host, plane, leaves, variables, share, version=version) for plane, leaves in named]
 
 
-def _queue_pairs(host: str, plane: str, leaves: Sequence[LeafPaths], variables: Mapping[str, str], least: float) -> Finding:
+def _queue_pairs(
+    host: str, plane: str, leaves: Sequence[LeafPaths], variables: Mapping[str, str], least: float, *, version: str | None
+) -> Finding:
     expected = f"at least {least:.0%} of the rate that the equal paths carry"
 
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
@@ -191,13 +200,20 @@ def _queue_pairs(host: str, plane: str, leaves: Sequence[LeafPaths], variables: 
     if not text.isdecimal() or not 1 <= int(text) <= MOST_QUEUE_PAIRS:
         return finding(UNKNOWN, f"{QUEUE_PAIRS}={text} is not a number from 1 to {MOST_QUEUE_PAIRS}", f"Correct {QUEUE_PAIRS} of {host}.")
     of, count = min(leaves, key=lambda each: each.reached(int(text)) / each.most), int(text)
-    share = of.split if variables.get(SPLIT) == "1" else of.reached
+    split = variables.get(SPLIT, _default_split(version)) == "1"
+    share = (of.split if split else of.reached)(count)
     observed = (
-        f"{QUEUE_PAIRS}={count} over {_paths(of)} of {of.leaf}: expect {share(count):.0%} of line rate when its {of.ports} ports send"
+        f"{QUEUE_PAIRS}={count} over {_paths(of)} of {of.leaf}: expect {share:.0%} of line rate when its {of.ports} ports send by one "
+        "connection each"
     )
-    if share(count) >= least * of.most:
+    if share >= least * of.most:
         return finding(OK, observed)
-    return finding(WARNING, observed, _remedy(of, count, least, split=variables.get(SPLIT) == "1"))
+    return finding(WARNING, observed, _remedy(of, count, least, split=split and count > 1))
+
+
+def _default_split(version: str | None) -> str:
+    """Return NCCL's default of NCCL_IB_SPLIT_DATA_ON_QPS: 1 in 2.18 and 2.19 (its guide, env.rst). Older versions do not read it."""
+    return "1" if is_older(version, "2.20") and not is_older(version, "2.18") else "0"
 
 
 def _remedy(of: LeafPaths, count: int, least: float, *, split: bool) -> str:
@@ -208,7 +224,7 @@ def _remedy(of: LeafPaths, count: int, least: float, *, split: bool) -> str:
     )
     more = f"Set {QUEUE_PAIRS}: {enough} in rdma_nccl.variables of all hosts: expect {of.reached(enough):.0%}." if enough else ""
     steps = [
-        f"Remove {SPLIT}: with it each message waits for the busiest path." if split else "",
+        f"Set {SPLIT}: 0. With 1, each message waits for the busiest path." if split else "",
         more,
         f"If the switches have adaptive routing, enable it there, and set {ADAPTIVE}: 1.",
     ]

@@ -126,11 +126,21 @@ def _sessions(judge: _Judge) -> None:
             problem = _session(router, each, state, by_id)
             if problem is None:
                 judge.up.add(cable)
+                _unnamed(judge, name, each, state)
             else:
                 wrong.add(cable)
                 judge.up.discard(cable)
                 judge.add(ERROR, f"{name} {each.port} to {each.name} {each.its_port}", problem[0], "session", problem[1])
     judge.up -= wrong
+
+
+def _unnamed(judge: _Judge, name: str, planned: Neighbor, state: RouterState) -> None:
+    """Report a session whose other end is not known, so that its cable is not compared."""
+    neighbor = state.neighbors.get(planned.port)
+    if neighbor is None or neighbor.router_id is None:
+        remedy = f"On {name}: `vtysh -c 'show bgp neighbors {planned.port}'` must show the remote router ID of {planned.name}."
+        observed = "Established, but FRR does not report the router ID of the neighbor"
+        judge.add(UNKNOWN, f"{name} {planned.port} to {planned.name} {planned.its_port}", observed, "session", remedy)
 
 
 def _session(router: Router, planned: Neighbor, state: RouterState, by_id: Mapping[str, str]) -> tuple[str, str] | None:
@@ -142,7 +152,8 @@ def _session(router: Router, planned: Neighbor, state: RouterState, by_id: Mappi
     answered = neighbor.router_id if neighbor is not None else None
     found = by_id.get(answered or "")
     if answered is not None and found != planned.name and peer.state == ESTABLISHED:
-        who = found or (f"a switch that is not planned, {neighbor.host_name if neighbor else None}")
+        named = f", {neighbor.host_name}" if neighbor is not None and neighbor.host_name else ""
+        who = found or f"a switch that is not planned{named}"
         place = f"{planned.name} {planned.its_port}"
         steps = f"1. Compare the cable at {router.name} {planned.port} with the cabling plan. 2. Move it to {place}, or correct the plan."
         return f"the neighbor is {who} (router ID {answered}, ASN {peer.remote_asn}), planned is {planned.name}", steps
@@ -163,7 +174,7 @@ def _down(router: Router, planned: Neighbor, state: RouterState) -> tuple[str, s
         return f"{peer.state}: {planned.port} of {router.name} has no carrier or is disabled", steps
     if not any(address.startswith("fe80:") for address in port.addresses):
         steps = f"On {router.name}: `sysctl net.ipv6.conf.{planned.port}.disable_ipv6` must be 0. Then set the link down and up."
-        return f"{peer.state}: {planned.port} of {router.name} has no IPv6 link-local address, so BGP has no one to talk to", steps
+        return f"{peer.state}: {planned.port} of {router.name} has no IPv6 link-local address, so BGP cannot reach the neighbor", steps
     reset = f"; the last session ended with: {neighbor.last_reset}" if neighbor is not None and neighbor.last_reset else ""
     steps = f"1. On {planned.name}: `vtysh -c 'show bgp summary'` must list {planned.its_port}. 2. Apply the plan: {APPLY}."
     return f"{peer.state}{reset}", steps

@@ -28,6 +28,7 @@ class HashForecast:
     reached_share: float
 
 
+@cache
 def forecast(paths: int, flows: int, flows_per_path: float | None = None) -> HashForecast:
     """Return the forecast for flows of equal rate that a uniform hash puts on equal paths, each flow on one path for all its packets.
 

@@ -32,6 +32,8 @@ def apart(one: Rail, other: Rail, topology: str) -> str:
 
 
 def _not_routed(one: Rail, other: Rail) -> str:
+    if one["address"] is None or other["address"] is None:
+        return "one has no address"
     first, second = (ipaddress.ip_interface(str(each["address"])).network for each in (one, other))
     if first.version != second.version:
         return "one has an IPv4 address, the other an IPv6 address"

@@ -151,8 +151,29 @@ def test_what_is_refused(sys: SysRoot, tmp_path: Path, monkeypatch: pytest.Monke
     assert compare_router(PLAN, sys, Frr(DIFFERENCE), replace_allowed=True).refusal == "job process 9 (slurmstepd)"
 
 
+def test_lines_of_others_outside_frr_conf_are_refused(sys: SysRoot, tmp_path: Path) -> None:
+    (tmp_path / "etc/frr/frr.conf").unlink()
+    refused = compare_router(PLAN, sys, Frr(DIFFERENCE), replace_allowed=False).refusal
+    assert refused.startswith("FRR has lines of others (router bgp 4200000101: no neighbor swp9 interface remote-as external …): set frr_")
+    (tmp_path / "etc/frr/ospfd.conf").write_text("hostname leaf1\nrouter ospf\n")
+    refused = compare_router(PLAN, sys, Frr(summary=None), replace_allowed=False).refusal
+    assert refused == "/etc/frr/ospfd.conf has lines of others (router ospf …): set frr_replace_allowed to replace them"
+    assert compare_router(PLAN, sys, Frr(summary=None), replace_allowed=True).refusal == ""
+
+
+def test_frr_is_not_restarted_if_its_state_is_not_known(sys: SysRoot) -> None:
+    class Failing(Frr):
+        def answer(self, words: tuple[str, ...]) -> tuple[int, str, str]:
+            return (1, "", "vtysh: out of memory\n") if words[:2] == ("vtysh", "-c") else super().answer(words)
+
+    with pytest.raises(ApplyError, match="it is not known whether BGP runs: vtysh: out of memory"):
+        compare_router(PLAN, sys, Failing(), replace_allowed=True)
+
+
 def test_the_file_of_a_new_package_is_not_one_of_others(sys: SysRoot, tmp_path: Path) -> None:
     (tmp_path / "etc/frr/frr.conf").write_text(
         "# default to using syslog. /etc/rsyslog.d/45-frr.conf places the log in\nlog syslog informational\n"
     )
-    assert compare_router(PLAN, sys, Frr(DIFFERENCE), replace_allowed=False).refusal == ""
+    added = DIFFERENCE[DIFFERENCE.index("Lines To Add") :]
+    removed = "\nLines To Delete\n===============\nno ipv6 forwarding\n"
+    assert compare_router(PLAN, sys, Frr(removed + added), replace_allowed=False).refusal == ""

@@ -61,10 +61,19 @@ def test_an_outage_that_nccl_does_not_survive() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "status"), [("2.13.4", ERROR), ("2.14.3", ERROR), ("2.22.3", ERROR), ("2.23.4", OK), ("2.30.7", OK), (None, OK)]
+    ("version", "status"), [("2.13.4", ERROR), ("2.14.3", ERROR), ("2.22.3", ERROR), ("2.23.4", OK), ("2.30.7", OK), (None, UNKNOWN)]
 )
 def test_the_default_of_each_version(version: str | None, status: str) -> None:
     assert [each.status for each in judged(12600, version)] == [status]
+
+
+@pytest.mark.parametrize(("most_ms", "status"), [(400, OK), (500, UNKNOWN), (30000, UNKNOWN), (31000, ERROR)])
+def test_without_a_version_the_defaults_of_all_versions_count(most_ms: int, status: str) -> None:
+    [finding] = judged(most_ms)
+    assert finding.status == status
+    if status == UNKNOWN:
+        assert finding.observed == "NCCL_IB_TIMEOUT is not set, and its default depends on NCCL's version: 14, 18, 20"
+        assert finding.remedy == "Set NCCL_IB_TIMEOUT in rdma_nccl.variables of all hosts, or rdma_nccl.version."
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import NOT_APPLICABLE, OK, UNKNOWN, WARNING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.multipath import check_multipath
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.hosts import lab_facts, lab_intent
@@ -19,21 +19,23 @@ OVER_RAILS = [{"network": "10.1.0.0/16", "netdevs": ["ens1", "ens2"]}, {"network
 ELSEWHERE = [{"network": "10.1.0.0/16", "netdevs": ["enp0s2", "enp0s3"]}]
 
 
-def found(rails: bool = True, **planes: Any) -> list[tuple[str, str, str]]:
+def found(rails: bool = False, **planes: Any) -> list[tuple[str, str, str]]:
     """Status, what was seen and the remedy of each finding. rails: whether the host has any."""
     intent, facts = lab_intent(), lab_facts()
     if not rails:
         intent["rails"] = []
-    facts["planes"].update(planes)
+    facts["planes"].update({"forwarding": True, **planes})
     return [(each.status, each.observed, each.remedy) for each in check_multipath("node1", intent, from_dict(facts))]
 
 
 @pytest.mark.parametrize("policy", [0, 2])
-def test_a_hash_of_addresses_is_an_error(policy: int) -> None:
+def test_a_switch_that_hashes_addresses_is_a_warning(policy: int) -> None:
     [(status, observed, remedy)] = found(multipath=OVER_RAILS, hash_policy=policy)
     seen = f"net.ipv4.fib_multipath_hash_policy is {policy}; 10.1.0.0/16 and 1 more over ens1, ens2"
-    assert (status, observed) == (ERROR, f"{seen}: all queue pairs of two addresses take one path")
-    assert remedy.startswith("1. Set `net.ipv4.fib_multipath_hash_policy: 1` in rdma_host.sysctl of node1, and run the host stage. 2. ")
+    assert (status, observed) == (WARNING, f"{seen}: all queue pairs of two addresses that pass this host take one path")
+    assert remedy.startswith(
+        "1. If RoCE traffic passes node1, set `net.ipv4.fib_multipath_hash_policy: 1` in its rdma_host.sysctl, and run "
+    )
 
 
 @pytest.mark.parametrize("policy", [1, 3])
@@ -43,12 +45,22 @@ def test_a_hash_of_ports_is_well(policy: int) -> None:
 
 @pytest.mark.parametrize("multipath", [[], ELSEWHERE])
 def test_without_such_routes_over_rails_nothing_is_said(multipath: list[Any]) -> None:
-    assert found(multipath=multipath, hash_policy=0) == []
+    assert found(rails=True, multipath=multipath, hash_policy=0) == []
+
+
+@pytest.mark.parametrize("policy", [0, 2])
+def test_the_own_queue_pairs_of_a_host_do_not_depend_on_the_hash(policy: int) -> None:
+    [(status, observed, remedy)] = found(rails=True, multipath=OVER_RAILS, hash_policy=policy)
+    assert (status, remedy) == (NOT_APPLICABLE, "")
+    assert "10.1.0.0/16 and 1 more over ens1, ens2: the kernel selects the next hop of a queue pair by addresses and " in observed
+    assert [each[0] for each in found(rails=True, multipath=OVER_RAILS, hash_policy=1)] == [OK]
+    assert [each[0] for each in found(rails=True, multipath=OVER_RAILS, hash_policy=None)] == [UNKNOWN]
 
 
 def test_a_linux_switch_has_no_rails_and_forwards() -> None:
-    assert [each[0] for each in found(rails=False, multipath=ELSEWHERE, hash_policy=0, forwarding=True)] == [ERROR]
-    assert found(rails=False, multipath=ELSEWHERE, hash_policy=0, forwarding=False) == []
+    assert [each[0] for each in found(multipath=ELSEWHERE, hash_policy=0)] == [WARNING]
+    assert found(multipath=ELSEWHERE, hash_policy=0, forwarding=False) == []
+    assert found(multipath=[], hash_policy=0) == []
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_an_invalid_plan_is_named() -> None:
 def test_the_text_for_a_person() -> None:
     text = forecast_text({"default": leaf_paths(parse_plan(clos(3, 4))), "other": []})
     assert (
-        "Plane default:\n  leaf1, leaf2, leaf3: 4 ports over 4 equal paths to 4 spines\n    1: 68% (47%); 2: 77% (57%); 4: 83% (65%)"
+        "Plane default:\n  leaf1, leaf2, leaf3: 4 ports over 4 equal paths to 4 spines\n    1: 68% (68%); 2: 77% (57%); 4: 83% (65%)"
         in text
     )
     assert "Plane other" not in text
@@ -94,7 +94,8 @@ def test_one_queue_pair_is_too_few() -> None:
     finding = judged({})
     assert (finding.status, finding.subject) == (WARNING, "plane default")
     assert finding.observed == (
-        "NCCL_IB_QPS_PER_CONNECTION=1 over 4 equal paths to 4 spines of leaf1: expect 68% of line rate when its 4 ports send"
+        "NCCL_IB_QPS_PER_CONNECTION=1 over 4 equal paths to 4 spines of leaf1: expect 68% of line rate when its 4 ports send by "
+        "one connection each"
     )
     assert finding.expected == "at least 80% of the rate that the equal paths carry"
     assert finding.remedy == (
@@ -121,7 +122,20 @@ def test_each_value(variables: dict[str, str], status: str) -> None:
 
 def test_split_data_waits_for_the_busiest_path() -> None:
     remedy = judged({"NCCL_IB_QPS_PER_CONNECTION": "4", "NCCL_IB_SPLIT_DATA_ON_QPS": "1"}).remedy
-    assert remedy.startswith("1. Remove NCCL_IB_SPLIT_DATA_ON_QPS: with it each message waits for the busiest path. 2. If the switches")
+    assert remedy.startswith("1. Set NCCL_IB_SPLIT_DATA_ON_QPS: 0. With 1, each message waits for the busiest path. 2. If the switches")
+
+
+def test_one_queue_pair_has_nothing_to_split() -> None:
+    assert judged({"NCCL_IB_SPLIT_DATA_ON_QPS": "1"}) == judged({})
+
+
+@pytest.mark.parametrize(("version", "status"), [(None, OK), ("2.17.1", OK), ("2.18.3", WARNING), ("2.19.4", WARNING), ("2.20.3", OK)])
+def test_the_default_of_split_depends_on_the_version(version: str | None, status: str) -> None:
+    planned = intent()
+    planned["nccl"]["version"] = version
+    leaves = {"default": leaf_paths(parse_plan(clos(2, 4)))}
+    (finding,) = check_queue_pairs("node1", planned, {"NCCL_IB_QPS_PER_CONNECTION": "4"}, leaves)
+    assert finding.status == status
 
 
 def test_an_oversubscribed_leaf_is_judged_by_what_its_paths_carry() -> None:

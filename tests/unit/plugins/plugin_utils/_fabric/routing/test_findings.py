@@ -107,6 +107,12 @@ def test_a_healthy_network_has_one_finding_that_is_ok() -> None:
             healthy(leaf1=lambda seen: replace(seen, table=[*seen.table, BgpRoute("0.0.0.0/0", False, 1)])),
             ("error", "leaf1", "has 0.0.0.0/0 (a default route"),
         ),
+        (
+            healthy(
+                leaf1=lambda seen: replace(seen, neighbors={**seen.neighbors, "swp1": replace(seen.neighbors["swp1"], router_id=None)})
+            ),
+            ("unknown", "leaf1 swp1 to spine1 swp1", "Established, but FRR does not report the router ID"),
+        ),
         (healthy(spine2=lambda _seen: "`vtysh` failed"), ("unknown", "spine2", "`vtysh` failed")),
     ],
 )

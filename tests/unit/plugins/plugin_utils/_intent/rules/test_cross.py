@@ -68,6 +68,11 @@ def test_rails_of_one_subnet_reach_each_other() -> None:
     assert problems(rail(0), rail(1, address="192.168.0.2/24"), shared_subnet=True) == []
 
 
+@pytest.mark.parametrize("address", [None, "", "soon", "192.168.1.1"])
+def test_a_rail_without_a_valid_address_is_a_problem_and_no_crash(address: str | None) -> None:
+    assert any(each.startswith("rdma_rails[1].address") for each in problems(rail(0), rail(1, address=address)))
+
+
 def test_a_mesh_has_cables_only() -> None:
     (problem,) = problems(rail(0), rail(1), topology="mesh")
     assert problem == NOT + "the rails of a mesh are cables between two hosts"
