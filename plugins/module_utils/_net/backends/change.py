@@ -66,8 +66,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.session import S
 
 SESSION = "our SSH session"
 _PASSES = 5
-#: Errors of `ip` if what a step adds is there already, or the rule or route that it removes is gone.
-_DONE = ("RTNETLINK answers: File exists", "RTNETLINK answers: No such process", "RTNETLINK answers: No such file or directory")
+#: Errors of `ip` if what a step adds is there already, or the route, rule or address that it removes is gone.
+_DONE = tuple(
+    f"RTNETLINK answers: {words}"
+    for words in ("File exists", "No such process", "No such file or directory", "Cannot assign requested address")
+)
 
 
 @dataclass(frozen=True)
