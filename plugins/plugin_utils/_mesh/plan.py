@@ -48,8 +48,12 @@ class PlannedCable:
 
 def sorted_cables(cables: Iterable[Cable]) -> list[Cable]:
     """Return the cables in order of their hosts and NICs, each with its lower end first: node2 comes before node10."""
-    ordered = [(a, b) for a, b in (sorted(ends, key=end_order) for ends in cables)]
-    return sorted(ordered, key=lambda cable: [end_order(end) for end in cable])
+    return sorted(map(_lower_first, cables), key=lambda cable: [end_order(end) for end in cable])
+
+
+def _lower_first(cable: Cable) -> Cable:
+    lower, higher = sorted(cable, key=end_order)
+    return lower, higher
 
 
 def end_order(end: CableEnd) -> list[Any]:

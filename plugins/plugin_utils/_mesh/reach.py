@@ -80,7 +80,7 @@ def _reach(planned: Mapping[str, Intent]) -> Iterator[Finding]:
 
 def _of_host(host: str, shape: Shape, intent: Intent, *, is_whole: bool) -> Iterator[Finding]:
     expected = "a common cable of each two hosts"
-    own = next(island for island in shape.islands if host in island)
+    own = next((island for island in shape.islands if host in island), [host])
     others, apart = shape.islands[0], [b for a, b in shape.apart if a == host]
     if len(shape.islands) == len(own) == 1:
         yield Finding(STAGE, "mesh.reach", host, "cables", NOT_APPLICABLE, "no other host", expected)

@@ -82,7 +82,8 @@ def mesh_rail_problems(intent: Intent) -> Iterator[tuple[int, str, str, str]]:
     for index, rail in enumerate(intent["rails"]):
         if rail["address"] is None:
             continue
-        network, nic = ipaddress.ip_interface(rail["address"]).network, next(iter(rail["nic"].values()))
+        network = ipaddress.ip_interface(rail["address"]).network
+        (nic,) = rail["nic"].values()
         if ends is not None and nic not in ends:
             if pool.overlaps(network):
                 message = f"is in {network}, which overlaps the pool of the mesh, {pool}; no cable of rdma_fabric.mesh has its NIC {nic}"

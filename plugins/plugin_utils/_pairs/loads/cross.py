@@ -131,6 +131,12 @@ def record(found: Mapping[str, CrossRails], hosts: Sequence[str]) -> dict[str, A
     return planes
 
 
+def _least(fleet: Fleet, *, software: bool) -> float:
+    """Return the share of the expected rate below which a pair fails; the same for all hosts."""
+    settings = next(iter(fleet.intents.values()))["pairs"]
+    return settings["software_fail_below"] if software else settings["fail_below"]
+
+
 def check_cross(folder: RunFolder, fleet: Fleet) -> Iterator[Doubt]:
     """Yield the findings `pair.cross` of each plane that this run has planned. They put no port in doubt."""
     stored, sweep = folder.read_if_there(FILE), Evidence.of(folder, SWEEP, fleet.intents, fleet.facts)
@@ -138,8 +144,7 @@ def check_cross(folder: RunFolder, fleet: Fleet) -> Iterator[Doubt]:
         return
     load, graphs = Evidence.of(folder, CROSS_RAILS, fleet.intents, fleet.facts), graphs_of(folder)
     levels = _levels(sweep.measured) if load is not None else {}
-    settings = next(iter(fleet.intents.values()))["pairs"]
-    least = settings["software_fail_below"] if sweep.software else settings["fail_below"]
+    least = _least(fleet, software=sweep.software)
     for plane, planned in stored.items():
         place = place_of(fleet, planned["rails"][0], graphs)
         if planned["why"] or load is None:

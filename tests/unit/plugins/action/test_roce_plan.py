@@ -98,7 +98,7 @@ def test_a_cabling_plan_shows_the_queue_pairs_that_it_takes(tmp_path: Path) -> N
     done = plan(tmp_path, inventory)
     assert done.returncode == 0, done.stdout + done.stderr
     text = (tmp_path / "artifacts/latest/plan/roce.txt").read_text()
-    assert "  leaf1, leaf2: 2 ports over 2 equal paths to 2 spines\n    1: 75% (67%); 2: 81% (73%); 4: 86% (79%)" in text
+    assert "  leaf1, leaf2: 2 ports over 2 equal paths to 2 spines\n    1: 75% (75%); 2: 81% (73%); 4: 86% (79%)" in text
     assert "Queue pairs per connection (NCCL_IB_QPS_PER_CONNECTION)" in done.stdout
 
 

@@ -309,7 +309,8 @@ def test_the_nccl_gate_forecasts_the_queue_pairs_of_a_planned_fabric(tmp_path: P
     (finding,) = [each for each in found["node1"] if each.check == "nccl.queue_pairs"]
     assert (finding.status, finding.observed) == (
         "ok",
-        "NCCL_IB_QPS_PER_CONNECTION=1 over 4 equal paths to 2 spines of leaf1: expect 100% of line rate when its 1 ports send",
+        "NCCL_IB_QPS_PER_CONNECTION=1 over 4 equal paths to 2 spines of leaf1: expect 100% of line rate when its 1 ports send by one "
+        "connection each",
     )
     assert [
         each for each in compared("link", planned_lab(), RunFolder(tmp_path), files.__getitem__)["node1"] if "queue" in each.check
