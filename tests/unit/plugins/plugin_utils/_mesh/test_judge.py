@@ -26,7 +26,10 @@ RING = ("a1-b2", "b1-c2", "c1-d2", "d1-a2", "a3-b3")
 WELL = {"a": ["b2", "d1", "b3"], "b": ["c2", "a1", "a3"], "c": ["d2", "b1"], "d": ["a2", "c1"]}
 
 
-def mesh(cables: Any = RING, requested: Any = {"cables": "discover"}) -> dict[str, Any]:  # noqa: B006
+DISCOVER: Any = {"cables": "discover"}
+
+
+def mesh(cables: Any = RING, requested: Any = DISCOVER) -> dict[str, Any]:
     """Intent and facts of the hosts of planned cables; a cable "a1-b2" is a rail of this name on both hosts.
 
     requested: rdma_fabric.mesh."""

@@ -51,7 +51,8 @@ def test_the_table_of_the_seed_comes_out_digit_for_digit() -> None:
     for host, of in rails.items():
         for rail in of:
             names[rail["name"]].append(CableEnd(host, rail["nic"]["pci"]))
-    plan = plan_cables([(a, b) for a, b in names.values()], POOL, rails)
+    cables: Any = list(names.values())
+    plan = plan_cables(cables, POOL, rails)
     table = {(a.host, b.host): (str(cable.network), *cable.addresses) for cable in plan for a, b in [cable.ends]}
     assert table == {
         ("spark1", "spark2"): ("192.168.101.0/24", "192.168.101.2/24", "192.168.101.3/24"),

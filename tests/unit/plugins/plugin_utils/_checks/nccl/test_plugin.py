@@ -33,8 +33,8 @@ def device(name: str, **more: Any) -> dict[str, Any]:
 BOTH = [device("rxe_rail0"), device("rxe_rail1")]
 
 
-def intent_of(plugin: dict[str, Any] = MESH, version: str | None = None, profile: str = "default") -> dict[str, Any]:
-    return lab_intent(nccl={"plugin": plugin, "version": version, "profile": profile})
+def intent_of(plugin: dict[str, Any] | None = None, version: str | None = None, profile: str = "default") -> dict[str, Any]:
+    return lab_intent(nccl={"plugin": MESH if plugin is None else plugin, "version": version, "profile": profile})
 
 
 def facts_of(

@@ -61,7 +61,7 @@ def main() -> None:
     paths, runs, *flows = (int(word) for word in sys.argv[1:])
     names = build(paths)
     POLICY.write_text("1")
-    ports = {count: [run(names, count) for _ in range(runs)] for count in flows}
+    ports = {count: [run(names, count) for _run in range(runs)] for count in flows}
     POLICY.write_text("0")
     print(json.dumps({"ports": ports, "addresses": {64: [run(names, 64)]}}))
 
