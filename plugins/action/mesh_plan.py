@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -70,6 +69,6 @@ class ActionModule(RunAction):
             self.folder.write(f"{FOLDER}/mesh.yml", proposal.inventory),
             self.folder.write(f"{FOLDER}/mesh.diff", proposal.difference),
             self.folder.write(f"{FOLDER}/mesh.txt", proposal.text + "\n"),
-            self.folder.write_json(f"{FOLDER}/mesh.json", {"shape": proposal.shape.kind, "cables": json.loads(json.dumps(cables))}),
+            self.folder.write_json(f"{FOLDER}/mesh.json", {"shape": proposal.shape.kind, "cables": cables}),
         ]
         return [str(path) for path in stored]

@@ -21,11 +21,9 @@ class ActionModule(RunAction):
     _requires_connection = False
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        hosts = self.variables["ansible_play_hosts"]
-        intents = {host: self.folder.read_if_there(self.folder.host_file("intent", host)) for host in hosts}
-        unread = [host for host, intent in intents.items() if intent is None]
+        intents, unread = self.play_intents()
         if unread:
-            return {"failed": True, "msg": f"The intent was not read in this run: {', '.join(unread)}. Call rdma.cluster.intent before."}
+            return {"failed": True, "msg": unread}
         try:
             plan = make_plan(intents)
             queue_pairs = forecast_text(planned_paths(intents.values(), self.plan_text))

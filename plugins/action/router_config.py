@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
-from urllib.parse import unquote
 
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.stored import planned_texts
@@ -31,8 +30,7 @@ class ActionModule(RunAction):
 
     def _busy(self) -> list[str]:
         """Return the hosts in use, in words. A host whose facts were not read in this run counts as in use."""
-        hosts = [unquote(path.stem) for path in sorted((self.folder.path / "intent").glob("*.json"))]
-        known = known_hosts(self.folder, hosts)
+        known = known_hosts(self.folder, self.folder.stored_hosts("intent"))
         loads = {host: each.facts.load if each.facts is not None else None for host, each in known.items()}
         words = {host: busy_words(load) for host, load in loads.items()}
         return [f"{host}: {each}" for host, each in words.items() if each]

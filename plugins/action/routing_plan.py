@@ -21,11 +21,9 @@ class ActionModule(RunAction):
     _requires_connection = False
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        hosts = self.variables["ansible_play_hosts"]
-        intents = {host: intent for host in hosts if (intent := self.intent_of(host)) is not None}
-        unread = [host for host in hosts if host not in intents]
+        intents, unread = self.play_intents()
         if unread:
-            return {"failed": True, "msg": f"The intent was not read in this run: {', '.join(unread)}. Call rdma.cluster.intent before."}
+            return {"failed": True, "msg": unread}
         try:
             planes = routed_planes(intents, self.plan_text)
         except (RoutingError, ParseError) as error:

@@ -117,6 +117,13 @@ class RunAction(CleanAnswers):
         intent: Intent | None = self.folder.read_if_there(self.folder.host_file("intent", host))
         return intent
 
+    def play_intents(self) -> tuple[dict[str, Intent], str]:
+        """Return host of the play → its intent, and which intents this run has not read, "" if none."""
+        hosts = self.variables["ansible_play_hosts"]
+        intents = {host: intent for host in hosts if (intent := self.intent_of(host)) is not None}
+        unread = ", ".join(host for host in hosts if host not in intents)
+        return intents, f"The intent was not read in this run: {unread}. Call rdma.cluster.intent before." if unread else ""
+
     @property
     def all_facts(self) -> dict[str, Any]:
         """The host's facts from this run's folder, else those that Ansible keeps."""

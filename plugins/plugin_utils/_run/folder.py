@@ -228,7 +228,11 @@ class RunFolder:
         return [name for name in self._named(stage) if is_plane(name)]
 
     def _named(self, stage: str) -> list[str]:
-        return sorted((unquote(path.stem) for path in (self.path / "findings" / stage).glob("*.json")), key=natural)
+        return self.stored_hosts(f"findings/{stage}")
+
+    def stored_hosts(self, folder: str) -> list[str]:
+        """Return the hosts that have a file in a folder, as host_file names it, in natural order."""
+        return sorted((unquote(path.stem) for path in (self.path / folder).glob("*.json")), key=natural)
 
     def write_findings(self, stage: str, host: str, findings: list[Finding], of: str = "findings") -> Path:
         """Write a host's findings of a stage; of: "fleet" for those from comparing hosts, which its gate adds."""
