@@ -104,6 +104,9 @@ def _queue_pairs(hosts: Mapping[str, Known], read_plan: Callable[[str], str]) ->
         planes = planned_paths((intent for intent, _facts in known.values()), read_plan)
     except ParseError:
         return {}
+    # Without a plan of several paths, which is the usual case, the variables of the hosts need not be derived.
+    if not any(planes.values()):
+        return {}
     return {
         host: check_queue_pairs(host, intent, effective_variables(intent, facts), planes, threshold(intent, QUEUE_PAIRS))
         for host, (intent, facts) in known.items()

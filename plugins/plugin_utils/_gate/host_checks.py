@@ -164,21 +164,19 @@ def _gpu(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
 
 
 def _nccl(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
-    nccl = intent["nccl"]
+    nccl, variables = intent["nccl"], effective_variables(intent, facts)
     computes, asks_for_hca = any(rail["role"] == "compute" for rail in intent["rails"]), HCA in nccl["variables"]
     found = [
-        *check_nccl(
-            host, nccl_files(intent, facts), facts, effective_variables(intent, facts), computes=computes, asks_for_hca=asks_for_hca
-        ),
+        *check_nccl(host, nccl_files(intent, facts), facts, variables, computes=computes, asks_for_hca=asks_for_hca),
         *check_others(host, nccl["conf_file"], kept_variables(intent, facts), nccl["variables"], facts),
         *check_socket(host, intent, facts),
         *check_gid_index(host, intent, facts),
         *check_pkey(host, intent, facts),
-        *check_topology(host, effective_variables(intent, facts).get(TOPOLOGY), facts),
+        *check_topology(host, variables.get(TOPOLOGY), facts),
         *check_version(host, nccl, facts),
         *check_install(host, nccl, facts),
         *check_plugin(host, nccl["plugin"], plugin_use(intent, facts), planned_rails(intent, facts), facts),
-        *check_outage(host, intent, effective_variables(intent, facts)),
+        *check_outage(host, intent, variables),
         *check_lint(host, host_problems(intent, facts)),
     ]
     return with_missing_devices(found, host, intent, facts)
