@@ -43,6 +43,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.links 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl import COLLECTIVES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl import SECTIONS as NCCL_SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.roce import SECTIONS as ROCE_SECTIONS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.scheduler import SECTIONS as SCHEDULER_SECTIONS
 
 RAIL = keys(
     "A rail of this host.",
@@ -279,6 +280,7 @@ SECTIONS: dict[str, Section] = {
         ("pairs",),
     ),
     "rdma_collectives": COLLECTIVES,
+    **SCHEDULER_SECTIONS,
     "rdma_gate": Section(
         keys(
             "What happens if hosts do not pass a gate.",
