@@ -396,6 +396,7 @@ class _Allowed(TypedDict, total=False):
 class Intent(_Allowed):
     """allowed: added by a gate: the effects of roles that the run allows ("reboot", "pcie_mrrs", …)."""
 
+    preset: str | None
     rails: list[Rail]
     fabric: FabricIntent
     driver: DriverIntent

@@ -32,6 +32,8 @@ These variables are not part of the intent. Set them with `-e`, or in the invent
 """
 TABLE = "| key | type | default | meaning |\n|---|---|---|---|"
 WORDS = {str: "text", int: "integer", float: "number", bool: "boolean", dict: "dictionary", list: "list", date: "date"}
+#: The stages of a section that no stage reads, but a plan.
+PLAN = ("plan",)
 UNREAD = "No stage reads it yet."
 
 
@@ -50,6 +52,8 @@ def _section(name: str, section: Section) -> str:
 def _readers(stages: tuple[str, ...]) -> str:
     if not stages:
         return UNREAD
+    if stages == PLAN:
+        return "The playbook `plan` reads it."
     if stages == ("every",):
         return "Every stage reads it."
     if len(stages) == 1:

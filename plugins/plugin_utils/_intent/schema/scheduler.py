@@ -32,5 +32,6 @@ SECTIONS: dict[str, Section] = {
                 "topograph",
             ),
         ),
+        ("plan",),
     ),
 }

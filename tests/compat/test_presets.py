@@ -1,0 +1,25 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The presets of known machines, against the topology files that their makers publish."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._machines.presets import PRESETS
+
+#: The class of an InfiniBand controller in a topology file of NCCL.
+INFINIBAND, GPU = "0x020700", "0x030200"
+
+
+@pytest.mark.parametrize("name", ["azhpc-ndv5-topo.xml", "sb-ndv5-topo.xml"])
+def test_the_nics_of_nd_h100_v5(captures: Path, name: str) -> None:
+    functions = list(ElementTree.fromstring((captures / "nccl-topo-xml" / name).read_text()).iter("pci"))
+    preset = PRESETS["nd_h100_v5"]
+    assert tuple(each.get("busid") for each in functions if each.get("class") == INFINIBAND) == preset.pci
+    assert sum(each.get("class") == GPU for each in functions) == preset.gpus
