@@ -13,13 +13,14 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._machines.presets import PRESETS
 
+FIXTURES = Path(__file__).parents[2].parent / "shared" / "fixtures"
 #: The class of an InfiniBand controller in a topology file of NCCL.
 INFINIBAND, GPU = "0x020700", "0x030200"
 
 
 @pytest.mark.parametrize("name", ["azhpc-ndv5-topo.xml", "sb-ndv5-topo.xml"])
-def test_the_nics_of_nd_h100_v5(captures: Path, name: str) -> None:
-    functions = list(ElementTree.fromstring((captures / "nccl-topo-xml" / name).read_text()).iter("pci"))
+def test_the_nics_of_nd_h100_v5(name: str) -> None:
+    functions = list(ElementTree.fromstring((FIXTURES / "nccl-topo-xml" / name).read_text()).iter("pci"))
     preset = PRESETS["nd_h100_v5"]
     assert tuple(each.get("busid") for each in functions if each.get("class") == INFINIBAND) == preset.pci
     assert sum(each.get("class") == GPU for each in functions) == preset.gpus

@@ -55,8 +55,8 @@ PRESETS = {
         gpus=8,
         gpu_model="H100",
         paired=True,
-        source="addresses: https://docs.nvidia.com/dgx-basepod/deployment-guide-dgx-basepod/latest/sriov.html; GPU of each: the table Network "
-        "Modules of the NVIDIA DGX H100 User Guide",
+        source="https://docs.nvidia.com/dgx-basepod/deployment-guide-dgx-basepod/latest/sriov.html; the GPU of each NIC: NVIDIA DGX H100 User "
+        "Guide, table Network Modules",
     ),
     "dgx_spark": Preset(
         title="NVIDIA DGX Spark",
