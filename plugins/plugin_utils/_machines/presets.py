@@ -55,8 +55,8 @@ PRESETS = {
         gpus=8,
         gpu_model="H100",
         paired=True,
-        source="https://docs.nvidia.com/dgx-basepod/deployment-guide-dgx-basepod/latest/sriov.html; the GPU of each NIC: NVIDIA DGX H100 User "
-        "Guide, table Network Modules",
+        source="https://docs.nvidia.com/dgx-basepod/deployment-guide-dgx-basepod/latest/sriov.html; the GPU of each NIC: the table "
+        "Network Modules of the NVIDIA DGX H100 User Guide",
     ),
     "dgx_spark": Preset(
         title="NVIDIA DGX Spark",

@@ -31,7 +31,8 @@ def facts(pci: tuple[str, ...], gpus: Any = GPUS, model: str | None = "NVIDIA H1
     soft = lab_facts()["devices"]["rxe_rail0"]
     for number, address in enumerate(pci):
         link = {"address": address, "speed_gtps": 32.0, "width": 16}
-        tree["devices"][f"mlx5_{number}"] = {**soft, "software": False, "pci": {**link, "narrowest": link}}
+        port = {**soft["ports"]["1"], "link_layer": "InfiniBand", "netdev": None}
+        tree["devices"][f"mlx5_{number}"] = {**soft, "software": False, "pci": {**link, "narrowest": link}, "ports": {"1": port}}
     tree["nics"] = {address: {"address": address} for address in pci}
     return from_dict(tree)
 
