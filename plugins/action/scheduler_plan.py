@@ -38,7 +38,7 @@ class ActionModule(RunAction):
         known = known_of_runs(self.folder, intents)
         planes = stored_planes(self.folder, compute_planes(intents.values()), known)
         why_not = unproven(self.folder, known, time.time(), self.proof_max_age_hours)
-        last = self.folder.earlier(TREE)
+        last: tuple[str, dict[str, Any]] | None = self.folder.earlier(TREE)
         try:
             plan = scheduler_plan(intents, planes, why_not, last[1] if last is not None else {})
         except SchedulerError as error:

@@ -110,8 +110,8 @@ def with_preset(variables: Mapping[str, Any]) -> Mapping[str, Any]:
     Without rdma_rails, the rails are those of the preset. Else each given rail of its names, or each compute rail where the preset knows no
     addresses, gets the keys that it lacks.
     """
-    preset = PRESETS.get(variables.get("rdma_preset"))  # type: ignore[arg-type]
-    given = variables.get("rdma_rails")
+    name, given = variables.get("rdma_preset"), variables.get("rdma_rails")
+    preset = PRESETS.get(name) if isinstance(name, str) else None
     if preset is None or not (given is None or isinstance(given, list)):
         return variables
     defaults = {rail["name"]: rail for rail in preset.rails()}

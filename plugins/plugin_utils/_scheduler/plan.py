@@ -138,7 +138,7 @@ def _chosen(trees: Mapping[str, Tree], plane: str | None) -> Tree:
 
 def difference(files: Mapping[str, str], before: Mapping[str, str]) -> str:
     """Return the unified difference of the files from those of the last plan, "" if there is none. before: {} without a last plan."""
-    parts = []
+    parts: list[str] = []
     for name, text in files.items():
         parts += difflib.unified_diff(before.get(name, "").splitlines(), text.splitlines(), f"last/{name}", f"new/{name}", "", "", 1, "")
     return "".join(f"{line}\n" for line in parts)

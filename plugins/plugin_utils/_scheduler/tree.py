@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-import networkx
-
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.rails import leaf_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.networkx import nx
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.tiers import TIERS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
@@ -133,10 +132,10 @@ def _grouped(leaves: Mapping[str, Sequence[str]]) -> dict[str, Group]:
         own = sorted(set(its))
         hosts.update(own)
         shared.update(combinations(own, 2))
-    graph = networkx.Graph()
+    graph: Any = nx.Graph()
     graph.add_nodes_from(hosts)
     graph.add_edges_from(pair for pair, count in shared.items() if count > SHARED * min(hosts[pair[0]], hosts[pair[1]]))
-    return {leaf: tuple(sorted(group)) for group in networkx.connected_components(graph) for leaf in group}
+    return {leaf: tuple(sorted(group)) for group in nx.connected_components(graph) for leaf in group}
 
 
 def _levels(view: View, home: Mapping[str, Group], names: _Names) -> tuple[tuple[Element, ...], ...]:
@@ -166,11 +165,11 @@ def _joined(view: View, cover: Mapping[str, Collection[str]], tiers: Collection[
     """
     owner = {guid: name for name, guids in cover.items() for guid in guids}
     usable = {guid for guid in view.switches if guid in owner or view.tiers.get(guid) in tiers}
-    graph = networkx.Graph()
+    graph: Any = nx.Graph()
     graph.add_nodes_from(cover)
     ends = ((link.a[0], link.b[0]) for link in view.links)
     graph.add_edges_from((owner.get(one, one), owner.get(other, other)) for one, other in ends if one in usable and other in usable)
-    parts = [(sorted(set(part) & set(cover), key=natural), set(part) - set(cover)) for part in networkx.connected_components(graph)]
+    parts = [(sorted(set(part) & set(cover), key=natural), set(part) - set(cover)) for part in nx.connected_components(graph)]
     return sorted((part for part in parts if part[0]), key=lambda part: natural(part[0][0]))
 
 

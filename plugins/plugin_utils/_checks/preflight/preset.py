@@ -24,7 +24,8 @@ declare(
             "`/sys/bus/pci/devices`, `/proc/driver/nvidia/gpus`",
             "remove `rdma_preset`, or correct it; a missing NIC or GPU is a fault of the machine",
             fixed=True,
-            sources=(reads.GPUS,),
+            # Without the folder of PCI devices, each NIC and GPU is missing, which is an error.
+            sources=(reads.INTENT,),
         ),
     }
 )
