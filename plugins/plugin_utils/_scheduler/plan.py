@@ -177,7 +177,6 @@ def _left_out(left_out: Mapping[str, str]) -> list[str]:
     by_reason: dict[str, list[str]] = {}
     for host, why in left_out.items():
         by_reason.setdefault(why, []).append(host)
-    head = (
-        [f"{len(left_out)} hosts are left out (`rdma_scheduler.unproven: include` adds those without a valid proof):"] if left_out else []
-    )
-    return [*head, *(f"  {folded(hosts)}: {why}" for why, hosts in by_reason.items())]
+    count = "1 host is" if len(left_out) == 1 else f"{len(left_out)} hosts are"
+    head = [f"{count} left out. Slurm starts no job there. `rdma_scheduler.unproven: include` adds hosts without a valid proof:"]
+    return [*(head if left_out else []), *(f"  {folded(hosts)}: {why}" for why, hosts in by_reason.items())]
