@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -46,7 +47,9 @@ def render() -> str:
 def _section(name: str, section: Section) -> str:
     key = section.key
     kind = " (a list)" if list in key.types else ""
-    return f"## `{name}`{kind}\n\n{key.meaning} {_readers(section.stages)}\n\n{_table(dict(_inner(key)))}"
+    # A section that is a single choice is its own row.
+    rows = dict(_inner(key)) or {name: replace(key, meaning="One of these names.")}
+    return f"## `{name}`{kind}\n\n{key.meaning} {_readers(section.stages)}\n\n{_table(rows)}"
 
 
 def _readers(stages: tuple[str, ...]) -> str:
