@@ -48,6 +48,9 @@ ansible_facts:
       description: Every section of the intent, complete with defaults. The keys are those of the C(rdma_) variables.
       type: dict
       contains:
+        preset:
+          description: The known machine that the host is; V(null) if the inventory does not set it.
+          type: str
         rails:
           description: The rails of the host, in order.
           type: list
@@ -81,6 +84,9 @@ ansible_facts:
           type: dict
         collectives:
           description: The thresholds of collectives.
+          type: dict
+        scheduler:
+          description: The settings of the topology files for schedulers.
           type: dict
         gate:
           description: What happens if hosts do not pass a gate.

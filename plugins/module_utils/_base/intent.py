@@ -381,6 +381,14 @@ class Rule(TypedDict):
     until: str | None
 
 
+class SchedulerIntent(TypedDict):
+    slurm_name: str | None
+    kubernetes_name: str | None
+    plane: str | None
+    unproven: str
+    kubernetes_labels: str
+
+
 class _Allowed(TypedDict, total=False):
     allowed: Mapping[str, bool]
 
@@ -388,6 +396,7 @@ class _Allowed(TypedDict, total=False):
 class Intent(_Allowed):
     """allowed: added by a gate: the effects of roles that the run allows ("reboot", "pcie_mrrs", …)."""
 
+    preset: str | None
     rails: list[Rail]
     fabric: FabricIntent
     driver: DriverIntent
@@ -399,6 +408,7 @@ class Intent(_Allowed):
     nccl: NcclIntent
     pairs: PairsIntent
     collectives: CollectivesIntent
+    scheduler: SchedulerIntent
     gate: GateIntent
     checks: dict[str, Rule]
 

@@ -55,6 +55,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.pre
     check_space,
     check_ssh,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.preset import check_preset
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.qos.qos import check_qos
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.blockers import with_obstacles
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import needed_modules
@@ -91,6 +92,7 @@ def _preflight(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
     intent, rails = with_kept_stack(intent, facts.stack), intent["rails"]
     return [
         *check_preflight(host, facts),
+        *check_preset(host, intent, facts),
         *check_kernels(host, intent, facts, reboot_allowed=(intent.get("allowed") or {}).get("reboot", False)),
         *check_space(host, facts, threshold(intent, "preflight.disk")),
         *check_ssh(host, rails, facts),

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -32,6 +33,8 @@ These variables are not part of the intent. Set them with `-e`, or in the invent
 """
 TABLE = "| key | type | default | meaning |\n|---|---|---|---|"
 WORDS = {str: "text", int: "integer", float: "number", bool: "boolean", dict: "dictionary", list: "list", date: "date"}
+#: The stages of a section that no stage reads, but a plan.
+PLAN = ("plan",)
 UNREAD = "No stage reads it yet."
 
 
@@ -44,12 +47,16 @@ def render() -> str:
 def _section(name: str, section: Section) -> str:
     key = section.key
     kind = " (a list)" if list in key.types else ""
-    return f"## `{name}`{kind}\n\n{key.meaning} {_readers(section.stages)}\n\n{_table(dict(_inner(key)))}"
+    # A section that is a single choice is its own row.
+    rows = dict(_inner(key)) or {name: replace(key, meaning="One of these names.")}
+    return f"## `{name}`{kind}\n\n{key.meaning} {_readers(section.stages)}\n\n{_table(rows)}"
 
 
 def _readers(stages: tuple[str, ...]) -> str:
     if not stages:
         return UNREAD
+    if stages == PLAN:
+        return "The playbook `plan` reads it."
     if stages == ("every",):
         return "Every stage reads it."
     if len(stages) == 1:

@@ -18,6 +18,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import F
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import KEY, TYPE, VALUE, IntentError, IntentProblem, where_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.common import Rules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import OURS, OURS_PREFIX, RUN, SECTIONS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._machines.presets import with_preset
 
 TYPE_WORDS = {str: "a string", int: "an integer", float: "a number", bool: "true or false", dict: "a dictionary", list: "a list"}
 #: The texts for truth values in `-e name=value`, as Ansible reads them.
@@ -30,6 +31,7 @@ def normalize(variables: Mapping[str, Any]) -> Intent:
     variables: the host's variables whose names begin with rdma_, templated. The result has a key for each section of the schema. Raises
     IntentError with every problem found.
     """
+    variables = with_preset(variables)
     reader = _Reader()
     reader.top_level(variables)
     reader.run(variables)
@@ -47,6 +49,7 @@ def read_sections(variables: Mapping[str, Any], names: Iterable[str]) -> dict[st
     The rules between values are not checked, and rails may be missing: a plan is made before the intent is complete. Raises IntentError
     with every problem found.
     """
+    variables = with_preset(variables)
     reader = _Reader()
     found = {
         name: [] if name == "rdma_rails" and variables.get(name) is None else reader.value(name, variables, name, SECTIONS[name].key)

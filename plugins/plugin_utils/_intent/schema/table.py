@@ -43,6 +43,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.links 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl import COLLECTIVES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl import SECTIONS as NCCL_SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.roce import SECTIONS as ROCE_SECTIONS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.scheduler import SECTIONS as SCHEDULER_SECTIONS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._machines.presets import PRESETS
 
 RAIL = keys(
     "A rail of this host.",
@@ -129,6 +131,15 @@ EVERY = ("every",)
 
 #: Every variable of the intent, in the order of the documentation.
 SECTIONS: dict[str, Section] = {
+    "rdma_preset": Section(
+        choice(
+            "The known machine that this host is ([presets](presets.md)). It gives defaults for `rdma_rails`; given values have priority. "
+            "The host must be this machine (`preflight.preset`).",
+            None,
+            *PRESETS,
+        ),
+        ("preflight",),
+    ),
     "rdma_rails": Section(
         Key((list,), "The rails of a host, in order; at least one.", required=True, each=RAIL),
         ("preflight", "driver", "link", "fabric", "network", "nccl", "pairs"),
@@ -279,6 +290,7 @@ SECTIONS: dict[str, Section] = {
         ("pairs",),
     ),
     "rdma_collectives": COLLECTIVES,
+    **SCHEDULER_SECTIONS,
     "rdma_gate": Section(
         keys(
             "What happens if hosts do not pass a gate.",

@@ -19,6 +19,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table 
 
 PAGE = Path(__file__).parents[5] / "docs/intent.md"
 
+#: The type of a section → its name in the module's documentation.
+TYPES = {list: "list", dict: "dict", str: "str"}
+
 
 def test_the_page_is_what_is_generated() -> None:
     assert PAGE.read_text(encoding="utf-8") == render(), "run `python tests/tools/docs.py`"
@@ -58,7 +61,7 @@ def test_the_module_returns_the_sections_that_there_are() -> None:
     returned = yaml.safe_load(intent.RETURN)["ansible_facts"]["contains"]["rdma_intent"]["contains"]
     assert list(returned) == [name.removeprefix("rdma_") for name in SECTIONS]
     assert {name: each["type"] for name, each in returned.items()} == {
-        name.removeprefix("rdma_"): "list" if list in section.key.types else "dict" for name, section in SECTIONS.items()
+        name.removeprefix("rdma_"): TYPES[section.key.types[0]] for name, section in SECTIONS.items()
     }
     rails = [{"name": "rail0", "nic": {"pci": "0000:3d:00.0"}, "address": "192.168.1.1/24"}]
     assert list(normalize({"rdma_rails": rails})) == list(returned)
