@@ -82,6 +82,9 @@ ansible_facts:
         collectives:
           description: The thresholds of collectives.
           type: dict
+        drill:
+          description: The faults that the playbook C(drill) may make.
+          type: dict
         gate:
           description: What happens if hosts do not pass a gate.
           type: dict
