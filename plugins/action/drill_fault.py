@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.drill import ENDED, MADE, TIMER_EXTRA_SECONDS, Drill
+from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.drill import ENDED, MADE, RESTORED, TIMER_EXTRA_SECONDS, Drill
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
 
@@ -34,7 +34,7 @@ class ActionModule(RunAction):
         if not self._task.check_mode and (silent := drill.not_started(number)):
             return {"failed": True, "msg": f"The fault is not made, because the streams of {' and '.join(silent)} do not run."}
         seconds = drill.settings["hold_seconds"] + TIMER_EXTRA_SECONDS
-        answer = self.module("drill_fault", state="made", fault=step.kind, ports=step.ports, seconds=seconds)
+        answer = self.module("drill_fault", state="made", fault=step.kind, ports=step.ports, seconds=seconds, token=drill.token(number))
         if not self._task.check_mode and not answer.get("failed") and not answer.get("unreachable"):
             drill.note(number, MADE, self.host)
         return answer
@@ -44,4 +44,7 @@ class ActionModule(RunAction):
             return {"skipped": True}
         # The time before the fault is ended: what is lost after it was lost by the way back.
         drill.note(number, ENDED, self.host)
-        return self.module("drill_fault", state="ended")
+        answer = self.module("drill_fault", state="ended")
+        if not answer.get("failed") and not answer.get("unreachable"):
+            drill.note(number, RESTORED, self.host)
+        return answer

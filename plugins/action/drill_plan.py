@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.drill import Drill
@@ -18,6 +18,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import Ru
 
 class ActionModule(RunAction):
     _requires_connection = False
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {"again": {"type": "bool", "default": False}}
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         try:
@@ -34,7 +35,7 @@ class ActionModule(RunAction):
             "hold_seconds": drill.settings["hold_seconds"],
         }
         if not refusals:
-            return {**answer, "explained": text}
+            return answer if options["again"] else {**answer, "explained": text}
         words = "\n".join(["The drill is refused, and nothing was changed:", *(f"- {each}" for each in refusals)])
         # In check mode the list of steps is the result, with what speaks against them.
         return {**answer, "failed": not self._task.check_mode, "msg": words, "explained": f"{text}\n{words}"}

@@ -37,11 +37,11 @@ class ActionModule(RunAction):
         if not outage.problem:
             intent = next(iter(drill.intents.values()))
             store(self.folder, step.plane, basis_of(intent, step.plane), step.name, outage.longest_ms / 1000, run_id(), time.time())
-        bad = drill.not_as_planned()
+        bad = drill.not_restored(number)
         answer = {"outage_ms": None if outage.problem else outage.longest_ms, "problem": outage.problem, "explained": words}
         if not bad:
             return answer
-        steps = f"On {step.switch}, `systemctl is-active rdma-drill-restore.timer` shows whether its timer still waits to end the fault."
+        steps = f"On {step.switch}, `systemctl list-timers 'rdma-drill-restore-*'` shows whether a timer still waits to end the fault."
         text = "\n".join([words, f"NOT RESTORED after {step.name}; no further fault is made:", *(f"- {each}" for each in bad), steps])
         return {**answer, "failed": True, "msg": text, "explained": text}
 

@@ -11,7 +11,7 @@ version_added: 0.1.0
 short_description: Make a fault on a switch for a fire drill, and end it
 description:
   - Sets uplinks of a Linux switch down, drops every packet at them, or stops FRR.
-  - Before that it arms a transient timer of systemd, C(rdma-drill-restore.timer), which ends the fault after O(seconds), also if the control
+  - Before that it arms a transient timer of systemd, C(rdma-drill-restore-TOKEN.timer), which ends the fault after O(seconds), also if the control
     node or the connection is lost. If the timer is not active, the module fails and changes nothing.
   - Refuses a port that carries Ansible's SSH session, a port without carrier, and a second drill. Makes nothing on a switch with a GPU
     process, a job or queue pairs of a user.
@@ -52,6 +52,9 @@ options:
   seconds:
     description: After this time the timer ends the fault. The action sets it.
     type: int
+  token:
+    description: 16 hexadecimal digits, part of the timer's name. The action sets it.
+    type: str
 seealso:
   - module: rdma.cluster.drill_plan
 """
@@ -97,8 +100,9 @@ def main() -> None:
             "fault": {"type": "str", "choices": list(KINDS)},
             "ports": {"type": "list", "elements": "str", "default": []},
             "seconds": {"type": "int"},
+            "token": {"type": "str", "no_log": False},
         },
-        required_if=[("state", "made", ["fault", "ports", "seconds"])],
+        required_if=[("state", "made", ["fault", "ports", "seconds", "token"])],
         supports_check_mode=True,
     )
     try:
@@ -117,7 +121,7 @@ def _make(module: AnsibleModule) -> dict[str, Any]:
     if users:
         raise ApplyError(f"This switch is in use: {users}.")
     if not module.check_mode:
-        make(kind, ports, module.params["seconds"], runner=runner, sys=sys)
+        make(kind, ports, module.params["seconds"], module.params["token"], runner=runner, sys=sys)
     return {"changed": True, "diff": listed_diff(f"{kind} on these ports, for a drill", ports)}
 
 
@@ -128,7 +132,7 @@ def _end(module: AnsibleModule) -> dict[str, Any]:
     if ended is None:
         return {"changed": False}
     if ended.left:
-        timer = "rdma-drill-restore.timer tries once more" if not ended.by_timer else "rdma-drill-restore.timer has run already"
+        timer = "The timer has run already" if ended.by_timer else "The timer tries once more"
         module.fail_json(msg=f"NOT RESTORED: {'. '.join(ended.left)}. {timer}.")
     return {"changed": True, "by_timer": ended.by_timer}
 

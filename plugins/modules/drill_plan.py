@@ -25,6 +25,11 @@ attributes:
     support: full
   diff_mode:
     support: none
+options:
+  again:
+    description: Check once more before a further step, and do not show the steps.
+    type: bool
+    default: false
 seealso:
   - module: rdma.cluster.drill_fault
   - module: rdma.cluster.drill_stream

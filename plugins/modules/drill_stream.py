@@ -12,7 +12,7 @@ short_description: Measure on a host how long traffic stops
 description:
   - Starts, and collects, a program that exchanges numbered UDP packets with another host. It sends one packet of each flow in each interval,
     and records which packets of the other host do not arrive.
-  - It works as the transient unit C(rdma-drill-stream.service), which ends by itself after O(seconds). Its files are in
+  - It works as the transient unit C(rdma-drill-stream-TOKEN.service), which ends by itself after O(seconds). Its files are in
     C(/run/rdma-cluster/drill) until O(state=collected).
   - It loads the fabric with less than 10 Mbit/s, and changes nothing, so it never reports a change.
   - Starts nothing on a host with a GPU process, a job or queue pairs of a user. RV(withheld) has the reason.

@@ -28,7 +28,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.planes_proof im
 
 CUT, SILENCE, STOP_FRR, PORTS_DOWN = "cut", "silence", "stop_frr", "ports_down"
 KINDS = (CUT, SILENCE, STOP_FRR, PORTS_DOWN)
-UNIT = "rdma-drill-restore"
+#: The token of the step is part of the name, because systemd may keep an ended unit, and its name, for a while.
+UNIT = "rdma-drill-restore-{token}"
 FOLDER = Path("/run/rdma-cluster/drill")
 STATE, SCRIPT, RULES = "fault.json", "restore.sh", "silence.nft"
 TABLE = ("inet", "rdma_drill")
@@ -45,12 +46,13 @@ _STATIC = ("boot", "static")
 class Fault:
     """kind: one of KINDS. ports: the interfaces of the switch that it takes down or silences; for stop_frr, those that lose their sessions.
 
-    restore: the commands that end it.
+    restore: the commands that end it. unit: the timer that runs them.
     """
 
     kind: str
     ports: list[str]
     restore: list[list[str]]
+    unit: str
 
 
 @dataclass(frozen=True)
@@ -94,24 +96,26 @@ def refuse_state(kind: str, ports: Sequence[str], sys: SysRoot, runner: Runner, 
         raise ApplyError("`nft --version` fails: a silent cable needs nftables.")
     if kind == STOP_FRR and not unit_state(runner, SERVICE).active:
         raise ApplyError(f"{SERVICE} is not active, so stopping and starting it would not restore what runs now.")
-    if restore_timer.is_armed(runner, UNIT) or (folder / STATE).exists():
-        steps = f"Wait until `systemctl is-active {UNIT}.timer` is inactive, then rerun the drill with --tags restore."
-        raise ApplyError(f"Another drill is under way here, or has left {folder / STATE}. {steps}")
+    if (before := _read(folder)) is not None:
+        steps = f"Wait until `systemctl is-active {before.unit}.timer` is inactive, then run the playbook drill with --tags restore."
+        raise ApplyError(f"Another drill is under way here, or was interrupted: {before.kind} of {', '.join(before.ports)}. {steps}")
 
 
-def make(kind: str, ports: Sequence[str], seconds: int, *, runner: Runner, sys: SysRoot, folder: Path = FOLDER) -> None:
+def make(
+    kind: str, ports: Sequence[str], seconds: int, token: str, *, runner: Runner, sys: SysRoot, folder: Path = FOLDER
+) -> None:
     """Arm the timer, then make the fault. Raises ApplyError; the fault is then ended again.
 
-    seconds: after them the timer ends the fault. Call the refusals before.
+    seconds: after them the timer ends the fault. token: of the step, part of the timer's name. Call the refusals before.
     """
-    fault = Fault(kind, list(ports), _restore_commands(kind, ports, runner))
+    fault = Fault(kind, list(ports), _restore_commands(kind, ports, runner), UNIT.format(token=token))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_private(folder / SCRIPT, script(fault.restore))
     write_private(folder / STATE, json.dumps(asdict(fault)))
     if kind == SILENCE:
         write_private(folder / RULES, silence_rules(ports))
     try:
-        arm(runner, UNIT, folder / SCRIPT, seconds, timer=TIMER, unchanged=NOTHING)
+        arm(runner, fault.unit, folder / SCRIPT, seconds, timer=TIMER, unchanged=NOTHING)
     except ApplyError:
         _forget(folder)
         raise
@@ -130,11 +134,10 @@ def end(*, runner: Runner, sys: SysRoot, folder: Path = FOLDER) -> Ended | None:
 
     The timer stays armed if something is not up again.
     """
-    try:
-        fault = Fault(**json.loads((folder / STATE).read_text(encoding="utf-8")))
-    except FileNotFoundError:
+    fault = _read(folder)
+    if fault is None:
         return None
-    by_timer = not restore_timer.is_armed(runner, UNIT)
+    by_timer = not restore_timer.is_armed(runner, fault.unit)
     for command in fault.restore:
         # One that was run by the timer already may fail; what counts is the state.
         runner.run(command, timeout_seconds=BACK_SECONDS)
@@ -143,9 +146,19 @@ def end(*, runner: Runner, sys: SysRoot, folder: Path = FOLDER) -> Ended | None:
         time.sleep(LOOK_SECONDS)
     if not left:
         if not by_timer:
-            disarm(runner, UNIT)
+            disarm(runner, fault.unit)
         _forget(folder)
     return Ended(left, by_timer)
+
+
+def _read(folder: Path) -> Fault | None:
+    """Return the fault that was made here and not ended by the drill. The timer may have ended it."""
+    try:
+        return Fault(**json.loads((folder / STATE).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError) as error:
+        raise ParseError(f"{folder / STATE} is not the record of a fault ({error}). Check this switch, then remove the file.") from error
 
 
 def _forget(folder: Path) -> None:

@@ -21,9 +21,10 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.restore_timer i
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import read_unit, transient_command
 from ansible_collections.rdma.cluster.plugins.module_utils._drill.stream import main as stream_program
 
-UNIT = "rdma-drill-stream.service"
+#: The token of the step is part of the name, because systemd may keep an ended unit, and its name, for a while.
+UNIT = "rdma-drill-stream-{token}.service"
 FOLDER = Path("/run/rdma-cluster/drill")
-PROGRAM, TOKEN, RESULT = "stream.pyz", "token", "stream.json"
+PROGRAM, TOKEN, RESULT = "stream.pyz", "stream.token", "stream.json"
 #: Within this time a program that cannot bind its address has ended.
 START_SECONDS, END_SECONDS, LOOK_SECONDS = 0.5, 15.0, 0.1
 #: It opens UDP sockets and writes into its folder. Homes stay readable, because Python may be in one.
@@ -51,8 +52,10 @@ class Stream:
 
 def start(stream: Stream, runner: Runner, folder: Path = FOLDER) -> None:
     """Start the stream. Raises ApplyError if one runs already, or if the program does not start."""
-    if read_unit(runner, UNIT).running:
-        raise ApplyError(f"{UNIT} runs already: another drill measures here. To end it: systemctl stop {UNIT}")
+    before = _unit(folder)
+    if before is not None and read_unit(runner, before).running:
+        raise ApplyError(f"{before} runs already: another drill measures here. To end it: systemctl stop {before}")
+    unit = UNIT.format(token=stream.token)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     (folder / RESULT).unlink(missing_ok=True)
     program = folder / PROGRAM
@@ -63,16 +66,27 @@ def start(stream: Stream, runner: Runner, folder: Path = FOLDER) -> None:
         words += [f"--{name}", str(value)]
     words += ["--token-file", str(folder / TOKEN), "--result", str(folder / RESULT)]
     properties = (f"RuntimeMaxSec={stream.seconds + 30}", f"ReadWritePaths={folder}", *HARDENING, *SANDBOX)
-    run_checked(runner, *transient_command(UNIT, properties, words, options=["--collect"]))
+    run_checked(runner, *transient_command(unit, properties, words, options=["--collect"]))
     time.sleep(START_SECONDS)
-    if not read_unit(runner, UNIT).running:
-        raise ApplyError(f"{UNIT} has ended at once: is {stream.address} an address of this host? `journalctl --unit {UNIT}` has the reason.")
+    if not read_unit(runner, unit).running:
+        raise ApplyError(f"{unit} has ended at once: is {stream.address} an address of this host? `journalctl --unit {unit}` has the reason.")
+
+
+def _unit(folder: Path) -> str | None:
+    """Return the unit of the stream that was started here and not collected."""
+    try:
+        return UNIT.format(token=(folder / TOKEN).read_text(encoding="ascii"))
+    except FileNotFoundError:
+        return None
 
 
 def collect(runner: Runner, folder: Path = FOLDER) -> dict[str, Any]:
     """Stop the stream, return its result, and remove its files. Raises ApplyError without a result, ParseError for another form."""
-    if read_unit(runner, UNIT).running:
-        run_checked(runner, "systemctl", "stop", UNIT)
+    unit = _unit(folder)
+    if unit is None:
+        raise ApplyError(f"No stream was started on this host: there is no {folder / TOKEN}.")
+    if read_unit(runner, unit).running:
+        run_checked(runner, "systemctl", "stop", unit)
     deadline = time.monotonic() + END_SECONDS
     while not (folder / RESULT).exists() and time.monotonic() < deadline:
         time.sleep(LOOK_SECONDS)
@@ -80,7 +94,7 @@ def collect(runner: Runner, folder: Path = FOLDER) -> dict[str, Any]:
         text = (folder / RESULT).read_text(encoding="utf-8")
         found = json.loads(text)
     except FileNotFoundError as error:
-        raise ApplyError(f"The stream has no result: `journalctl --unit {UNIT}` may have the reason.") from error
+        raise ApplyError(f"The stream has no result: `journalctl --unit {unit}` may have the reason.") from error
     except ValueError as error:
         raise ParseError(f"the result of the stream is not JSON: {text[:200]!r}") from error
     if not isinstance(found, dict):

@@ -28,10 +28,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import Ru
 #: The UDP port of the receiver; the flows have the ports after it as their source.
 PORT, INTERVAL_MS = 47100, 10
 #: The timer on the switch ends a fault at the latest so long after the drill should have.
-TIMER_EXTRA_SECONDS = 90
+TIMER_EXTRA_SECONDS = 60
 #: A stream that is not collected ends by itself so long after the fault.
 STREAM_EXTRA_SECONDS = 180
-STARTED, MADE, ENDED, RESULT = "started", "made", "ended", "result"
+STARTED, MADE, ENDED, RESTORED, RESULT = "started", "made", "ended", "restored", "result"
 
 
 class Drill:
@@ -106,6 +106,12 @@ class Drill:
     def not_started(self, number: int) -> list[str]:
         """Return the hosts of a step whose stream does not run."""
         return [host for host in self.step(number).ends if self.noted(number, STARTED, host) is None]
+
+    def not_restored(self, number: int) -> list[str]:
+        """Return what is not as before a step, a sentence each."""
+        switch = self.step(number).switch
+        unsure = self.noted(number, MADE, switch) is not None and self.noted(number, RESTORED, switch) is None
+        return [*([f"{switch} did not confirm that the fault has ended"] if unsure else []), *self.not_as_planned()]
 
     def outage(self, number: int) -> Outage:
         """Return the outage of a step that has ended."""
