@@ -8,13 +8,11 @@ and transient units are real, and nothing else starts.
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import time
 from pathlib import Path
 
-from lab.clos import Clos, stop_daemons
+from lab.clos import Clos, end_init, stop_daemons
 from lab.errors import LabError
 from lab.shell import ENVIRONMENT, run
 
@@ -64,19 +62,5 @@ def _await(clos: Clos, node: str, process: subprocess.Popen[bytes]) -> None:
             if "running" in run(clos.argv(node, ["systemctl", "is-system-running"]), check=False):
                 return
         time.sleep(0.05)
-    end(clos.folder.node(node))
+    end_init(clos.folder.node(node))
     raise LabError(f"systemd of {node} did not start within {START_SECONDS:.0f} s.")
-
-
-def end(home: Path) -> None:
-    """Kill process 1 of a node, and so all its processes, if it is the one that the lab started."""
-    file = home / "init.pid"
-    try:
-        pid = int(file.read_text())
-        if Path(f"/proc/{pid}/comm").read_text().strip() == "systemd" and str(home) in Path(f"/proc/{pid}/environ").read_text():
-            os.kill(pid, signal.SIGKILL)
-            while Path(f"/proc/{pid}").exists():
-                time.sleep(0.02)
-    except (FileNotFoundError, ProcessLookupError):
-        pass
-    file.unlink(missing_ok=True)

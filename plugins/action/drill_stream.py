@@ -22,11 +22,15 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import Ru
 
 class ActionModule(RunAction):
     ARGUMENTS: ClassVar[Mapping[str, Any]] = {
-        "step": {"type": "int", "required": True},
-        "state": {"type": "str", "required": True, "choices": ["started", "collected"]},
+        "step": {"type": "int"},
+        "state": {"type": "str", "required": True, "choices": ["started", "collected", "stopped"]},
     }
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        if options["state"] == "stopped":
+            return self.module("drill_stream", state="stopped")
+        if options["step"] is None:
+            return {"failed": True, "msg": f"drill_stream: state {options['state']} needs step."}
         drill, number = Drill(self.folder, self.plan_text), options["step"]
         ends = drill.step(number).ends
         if self.host not in ends or self._task.check_mode:

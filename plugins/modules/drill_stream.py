@@ -14,7 +14,7 @@ description:
     and records which packets of the other host do not arrive.
   - It works as the transient unit C(rdma-drill-stream-TOKEN.service), which ends by itself after O(seconds). Its files are in
     C(/run/rdma-cluster/drill) until O(state=collected).
-  - It loads the fabric with less than 10 Mbit/s, and changes nothing, so it never reports a change.
+  - It loads the fabric with less than 10 Mbit/s, and changes nothing, so only O(state=stopped) reports a change.
   - Starts nothing on a host with a GPU process, a job or queue pairs of a user. RV(withheld) has the reason.
   - The action of this name runs the module on the two hosts of O(step) and skips all others. It fills in all other options but
     O(state), and stores the result in the folder of this run.
@@ -36,9 +36,11 @@ options:
     description: The number of the step in the drill of this run. The action requires it.
     type: int
   state:
-    description: V(started) starts the program. V(collected) stops it, returns its result and removes its files.
+    description:
+      - V(started) starts the program. V(collected) stops it, returns its result and removes its files.
+      - V(stopped) stops a program that an interrupted drill has left, and removes its files. It needs no O(step).
     type: str
-    choices: [started, collected]
+    choices: [started, collected, stopped]
     required: true
   token:
     description: 16 hexadecimal digits, the same on both hosts, by which the program knows its packets. The action sets it.
@@ -93,7 +95,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.module_utils._drill.stream_unit import Stream, collect, start
+from ansible_collections.rdma.cluster.plugins.module_utils._drill.stream_unit import Stream, collect, start, stop
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import in_use_now
 
 NEEDED = ["address", "peer", "port", "flows", "interval_ms", "seconds", "token"]
@@ -103,7 +105,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "step": {"type": "int"},
-            "state": {"type": "str", "choices": ["started", "collected"], "required": True},
+            "state": {"type": "str", "choices": ["started", "collected", "stopped"], "required": True},
             "token": {"type": "str", "no_log": False},
             "address": {"type": "str"},
             "peer": {"type": "str"},
@@ -121,6 +123,8 @@ def main() -> None:
     try:
         if given["state"] == "collected":
             module.exit_json(changed=False, result=collect(runner), withheld="")
+        if given["state"] == "stopped":
+            module.exit_json(changed=stop(runner), result={}, withheld="")
         withheld = in_use_now(SysRoot(), runner)
         if not withheld:
             start(Stream(**{name: given[name] for name in NEEDED}), runner)

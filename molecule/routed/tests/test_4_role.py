@@ -7,57 +7,25 @@ The switches are reached by a program that runs Python inside their namespaces. 
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from lab import clos
 from lab.clos import Clos
-from tests.verify.clos import MANAGEMENT, ROOT, SETTINGS, are_established, findings, is_clean, plan_of, summary, until
+from tests.verify.clos import are_established, findings, is_clean, plan_of, summary, until
+from tests.verify.clos_site import run_playbook, write_inventory
 
 
 @pytest.fixture
 def site(routed: Clos, tmp_path: Path) -> Path:
-    """An inventory of the hosts, with the intent of our plan, and of the switches."""
-    plane = plan_of(routed)
-    keys = ("spine_asn", "loopbacks", "host_subnets")
-    routing = {key: value for key, value in SETTINGS.items() if key in keys}
-    fabric = {"planes": {"fab": {"plan": str(routed.folder.cabling), "routing": routing}}, "management": {"subnet": MANAGEMENT}}
-    hosts: dict[str, Any] = {}
-    for router in plane.routers.values():
-        for port in router.host_ports:
-            gateway = port.address.partition("/")[0]
-            rail = {"name": port.device, "nic": {"mac": "52:54:00:00:00:01"}, "link_layer": "roce", "plane": "fab", "mtu_bytes": 9000}
-            rails = [{**rail, "address": port.host_address, "gateway": gateway}]
-            hosts[port.host] = {
-                "rdma_rails": rails,
-                "rdma_fabric": fabric,
-                "rdma_driver": {"stack": "inbox"},
-                **_access(routed, port.host, tmp_path),
-            }
-    switches = {name: _access(routed, name, tmp_path) for name in plane.routers}
-    (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": hosts, "children": {"rdma_switches": {"hosts": switches}}}}))
+    write_inventory(routed, plan_of(routed), tmp_path)
     return tmp_path
 
 
-def _access(network: Clos, node: str, folder: Path) -> dict[str, str]:
-    program = folder / f"python-{node}"
-    words = " ".join(network.argv(node, [sys.executable]))
-    program.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
-    program.chmod(0o755)
-    return {"ansible_connection": "local", "ansible_python_interpreter": str(program)}
-
-
 def play(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".venv/collections"), "ANSIBLE_NOCOLOR": "1"}
-    program = str(Path(sys.executable).parent / "ansible-playbook")
-    argv = [program, "-i", "hosts.yml", str(ROOT / "playbooks/routed.yml"), "-e", "rdma_serial=4", *words]
-    return subprocess.run(argv, cwd=site, capture_output=True, text=True, timeout=120, check=False, env=environment)
+    return run_playbook(site, "routed.yml", "-e", "rdma_serial=4", *words)
 
 
 def test_the_role_repairs_a_switch_and_keeps_its_sessions(routed: Clos, site: Path) -> None:

@@ -99,6 +99,22 @@ def collect(runner: Runner, folder: Path = FOLDER) -> dict[str, Any]:
         raise ParseError(f"the result of the stream is not JSON: {text[:200]!r}") from error
     if not isinstance(found, dict):
         raise ParseError(f"the result of the stream is not an object: {text[:200]!r}")
-    for name in (PROGRAM, TOKEN, RESULT):
-        (folder / name).unlink()
+    _forget(folder)
     return found
+
+
+def stop(runner: Runner, folder: Path = FOLDER) -> bool:
+    """Stop a stream that nobody has collected, and remove its files. Returns whether there was one."""
+    unit = _unit(folder)
+    if unit is None:
+        return False
+    if read_unit(runner, unit).running:
+        run_checked(runner, "systemctl", "stop", unit)
+    _forget(folder)
+    return True
+
+
+def _forget(folder: Path) -> None:
+    for name in (PROGRAM, TOKEN, RESULT):
+        if (folder / name).exists():
+            (folder / name).unlink()
