@@ -18,7 +18,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.stored import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import known_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import effective_variables
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import run_id
 
 
 class ActionModule(RunAction):
@@ -36,7 +35,7 @@ class ActionModule(RunAction):
         words = outage_words(step.name, outage)
         if not outage.problem:
             intent = next(iter(drill.intents.values()))
-            store(self.folder, step.plane, basis_of(intent, step.plane), step.name, outage.longest_ms / 1000, run_id(), time.time())
+            store(self.folder, step.plane, basis_of(intent, step.plane), (step.name, outage.longest_ms / 1000), time.time())
         bad = drill.not_restored(number)
         answer = {"outage_ms": None if outage.problem else outage.longest_ms, "problem": outage.problem, "explained": words}
         if not bad:

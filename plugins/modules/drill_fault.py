@@ -11,14 +11,14 @@ version_added: 0.1.0
 short_description: Make a fault on a switch for a fire drill, and end it
 description:
   - Sets uplinks of a Linux switch down, drops every packet at them, or stops FRR.
-  - Before that it arms a transient timer of systemd, C(rdma-drill-restore-TOKEN.timer), which ends the fault after O(seconds), also if the control
-    node or the connection is lost. If the timer is not active, the module fails and changes nothing.
-  - Refuses a port that carries Ansible's SSH session, a port without carrier, and a second drill. Makes nothing on a switch with a GPU
-    process, a job or queue pairs of a user.
-  - With O(state=ended) it ends the fault, waits until ports and service are up again, and disarms the timer. It fails if something is not up
-    again, and names it. The timer then stays armed.
+  - Before that it arms a transient timer of systemd, C(rdma-drill-restore-TOKEN.timer). The timer ends the fault after O(seconds), also if
+    the control node or the connection is lost. If the timer is not active, the module fails and changes nothing.
+  - Refuses a port that carries Ansible's SSH session, a port without carrier, a second drill, and a switch with a GPU process, a job or
+    queue pairs of a user.
+  - With O(state=ended) it ends the fault, waits until ports and service are up again, and disarms the timer. If something is not up again,
+    it fails and names it, and the timer stays armed.
   - The action of this name runs the module on the switch of O(step), once both streams run, and skips all others. It fills in O(fault),
-    O(ports) and O(seconds).
+    O(ports), O(seconds) and O(token).
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:

@@ -12,8 +12,8 @@ short_description: Plan a fire drill, and refuse it if something speaks against 
 description:
   - Lists the steps of a drill, which are the faults that C(rdma_drill.allow) permits by name, with the switch, its ports and the two hosts
     that measure each of them.
-  - Fails if a permission cannot be used, if a host of the run is in use, or if the routed fabric is not as planned (C(fabric.bgp)). In check
-    mode it lists the reasons and does not fail.
+  - Fails if a permission cannot be used, if a host of the run is in use, or if the routed fabric is not as planned (C(fabric.bgp)). In
+    check mode it lists the reasons and does not fail.
   - Uses the intents, the facts and the answers of the switches that were read in this run. Run M(rdma.cluster.intent),
     M(rdma.cluster.observe) and M(rdma.cluster.router_facts) before. It contacts no host, and changes nothing. Call it once.
 author:

@@ -10,8 +10,8 @@ module: drill_stream
 version_added: 0.1.0
 short_description: Measure on a host how long traffic stops
 description:
-  - Starts, and collects, a program that exchanges numbered UDP packets with another host. It sends one packet of each flow in each interval,
-    and records which packets of the other host do not arrive.
+  - Starts, and collects, a program that exchanges numbered UDP packets with another host. It sends one packet of each flow in each
+    interval, and records which packets of the other host do not arrive.
   - It works as the transient unit C(rdma-drill-stream-TOKEN.service), which ends by itself after O(seconds). Its files are in
     C(/run/rdma-cluster/drill) until O(state=collected).
   - It loads the fabric with less than 10 Mbit/s, and changes nothing, so only O(state=stopped) reports a change.

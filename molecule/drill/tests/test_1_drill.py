@@ -113,7 +113,7 @@ def test_each_fault_is_measured_and_everything_is_as_before(network: Clos, tmp_p
     assert list(steps) == ["cut leaf1 swp1", "silence leaf1 swp1", "stop_frr spine1", "ports_down spine2"]
     for name, step in steps.items():
         assert (step["problem"], step["healed"]) == ("", True), name
-        assert step["flows"] >= 1 and step["lost"] >= 1, name
+        assert min(step["flows"], step["lost"]) >= 1, name
     # BFD's 300 ms × 3, from the last packet that it received. A busy machine adds to each.
     assert 500 <= steps["silence leaf1 swp1"]["fault_ms"] <= 3000
     assert all(step["fault_ms"] <= 3000 for step in steps.values())

@@ -408,8 +408,8 @@ class _Added(TypedDict, total=False):
 class Intent(_Added):
     """allowed and outage are added by a gate.
 
-    allowed: the effects of roles that the run allows ("reboot", "pcie_mrrs", …). outage: the longest that a drill has measured on a plane of
-    the host's compute rails.
+    allowed: the effects of roles that the run allows ("reboot", "pcie_mrrs", …). outage: the longest one that a drill has measured on a
+    plane of the host's compute rails.
     """
 
     rails: list[Rail]

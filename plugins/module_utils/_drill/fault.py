@@ -101,9 +101,7 @@ def refuse_state(kind: str, ports: Sequence[str], sys: SysRoot, runner: Runner, 
         raise ApplyError(f"Another drill is under way here, or was interrupted: {before.kind} of {', '.join(before.ports)}. {steps}")
 
 
-def make(
-    kind: str, ports: Sequence[str], seconds: int, token: str, *, runner: Runner, sys: SysRoot, folder: Path = FOLDER
-) -> None:
+def make(kind: str, ports: Sequence[str], seconds: int, token: str, *, runner: Runner, sys: SysRoot, folder: Path = FOLDER) -> None:
     """Arm the timer, then make the fault. Raises ApplyError; the fault is then ended again.
 
     seconds: after them the timer ends the fault. token: of the step, part of the timer's name. Call the refusals before.
@@ -122,11 +120,12 @@ def make(
     try:
         for command in _commands(kind, ports, folder):
             run_checked(runner, *command)
-        if kind in (CUT, PORTS_DOWN) and (left := [port for port in ports if is_up(port, sys)]):
-            raise ApplyError(f"still up after `ip link set dev {left[0]} down`: {', '.join(left)}")
+        if kind in (CUT, PORTS_DOWN) and (up := [port for port in ports if is_up(port, sys)]):
+            raise ApplyError(f"still up after `ip link set dev {up[0]} down`: {', '.join(up)}")
     except (ApplyError, CommandError) as error:
         ended = end(runner=runner, sys=sys, folder=folder)
-        raise ApplyError(f"The fault could not be made, and was ended again: {error}. {' '.join(ended.left)}".rstrip()) from error
+        left = " ".join(ended.left) if ended is not None else ""
+        raise ApplyError(f"The fault could not be made, and was ended again: {error}. {left}".rstrip()) from error
 
 
 def end(*, runner: Runner, sys: SysRoot, folder: Path = FOLDER) -> Ended | None:

@@ -21,7 +21,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -154,12 +154,10 @@ def _bound(address: str, port: int) -> socket.socket:
     return made
 
 
-def exchange(
-    sender: Sender, listener: socket.socket, receiver: Receiver, interval_ns: int, end_ns: int, stopped: Sequence[bool]
-) -> None:
-    """Send and receive until the end, by this host's clock, or until `stopped` has an entry."""
+def exchange(sender: Sender, listener: socket.socket, receiver: Receiver, interval_ns: int, is_over: Callable[[int], bool]) -> None:
+    """Send and receive until it is over. is_over: takes this host's monotonic clock, in ns."""
     due_ns = time.monotonic_ns()
-    while not stopped and (now_ns := time.monotonic_ns()) < end_ns:
+    while not is_over(now_ns := time.monotonic_ns()):
         if now_ns >= due_ns:
             sender.send(now_ns)
             # A round that is late is not made up for: the packets have their own times.
@@ -188,7 +186,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_args: stopped.append(True))
     listener = _bound(given.address, given.port)
     receiver, sender = Receiver(token), Sender(given.address, given.peer, given.port, given.flows, token)
-    exchange(sender, listener, receiver, interval_ns, time.monotonic_ns() + given.seconds * NS, stopped)
+    end_ns = time.monotonic_ns() + given.seconds * NS
+    exchange(sender, listener, receiver, interval_ns, lambda now_ns: bool(stopped) or now_ns >= end_ns)
     found = receiver.result(interval_ns, time.monotonic_ns())
     sent = {"rounds": sender.rounds, "refused": sender.refused, "pause_ms": _ms(sender.pause_ns)}
     _write(given.result, {**found, **sent})

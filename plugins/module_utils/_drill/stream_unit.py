@@ -69,7 +69,9 @@ def start(stream: Stream, runner: Runner, folder: Path = FOLDER) -> None:
     run_checked(runner, *transient_command(unit, properties, words, options=["--collect"]))
     time.sleep(START_SECONDS)
     if not read_unit(runner, unit).running:
-        raise ApplyError(f"{unit} has ended at once: is {stream.address} an address of this host? `journalctl --unit {unit}` has the reason.")
+        raise ApplyError(
+            f"{unit} has ended at once: is {stream.address} an address of this host? `journalctl --unit {unit}` has the reason."
+        )
 
 
 def _unit(folder: Path) -> str | None:

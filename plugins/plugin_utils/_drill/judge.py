@@ -43,7 +43,9 @@ def parse_result(answer: Mapping[str, Any]) -> Received:
             raise ValueError("holes")
         silent = answer["silent_ms"]
         return Received(
-            *(_count(answer[name]) for name in ("packets", "flows", "lost")),
+            _count(answer["packets"]),
+            _count(answer["flows"]),
+            _count(answer["lost"]),
             [(_count(flow), _count(lost), _ms(start), _ms(length)) for flow, lost, start, length in holes],
             len(answer["unfinished"]),
             None if silent is None else _ms(silent),

@@ -86,16 +86,8 @@ def _step(fault: DrillFault, planes: Sequence[RoutedPlane], hosts: Sequence[str]
         return f"{name} is not a switch of a routed plane{f'; did you mean {near[0]}?' if near else ''}"
     plane = routers[name]
     router = plane.routers[name]
-    uplinks = [each.port for each in router.neighbors]
-    if kind in PORT_FAULTS and port not in uplinks:
-        if port in [each.port for each in router.host_ports]:
-            return f"{port} of {name} leads to a host, which has no other path. Name an uplink: {', '.join(uplinks)}"
-        return f"{kind} needs the port of an uplink of {name}: {', '.join(uplinks)}; got {port}"
-    if kind in SWITCH_FAULTS:
-        if port is not None:
-            return f"{kind} concerns the whole switch: leave out port"
-        if router.tier != SPINE:
-            return f"{kind} of {name} would cut its hosts off, because it is a leaf. Allow it for a spine"
+    if wrong := _wrong_place(router, port, kind):
+        return wrong
     ends = next(_ends(plane, router, port, hosts), None)
     if ends is None:
         return f"no two hosts of this run use {name}: the drill needs a host on each of two leaves that it connects"
@@ -103,8 +95,22 @@ def _step(fault: DrillFault, planes: Sequence[RoutedPlane], hosts: Sequence[str]
     if paths < 2:
         return f"there is no other path from {ends[0][0]} to {ends[1][0]}, so traffic would stop until the fault ends"
     addresses = {port.host: port.host_address.partition("/")[0] for _leaf, port in ends}
-    ports = [str(port)] if kind in PORT_FAULTS else uplinks
+    ports = [str(port)] if kind in PORT_FAULTS else [each.port for each in router.neighbors]
     return Step(kind, name, ports, plane.name, addresses, paths, plane.settings["bfd"])
+
+
+def _wrong_place(router: Router, port: str | None, kind: str) -> str:
+    """Return why a kind of fault cannot be made at this port, or at this switch without one; "" if it can."""
+    uplinks = [each.port for each in router.neighbors]
+    if kind in PORT_FAULTS and port in [each.port for each in router.host_ports]:
+        return f"{port} of {router.name} leads to a host, which has no other path. Name an uplink: {', '.join(uplinks)}"
+    if kind in PORT_FAULTS and port not in uplinks:
+        return f"{kind} needs the port of an uplink of {router.name}: {', '.join(uplinks)}; got {port}"
+    if kind in SWITCH_FAULTS and port is not None:
+        return f"{kind} concerns the whole switch: leave out port"
+    if kind in SWITCH_FAULTS and router.tier != SPINE:
+        return f"{kind} of {router.name} would cut its hosts off, because it is a leaf. Allow it for a spine"
+    return ""
 
 
 Ends = tuple[tuple[str, HostPort], tuple[str, HostPort]]

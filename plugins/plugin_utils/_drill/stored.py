@@ -26,13 +26,14 @@ def basis_of(intent: Intent, plane: str) -> str:
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def store(folder: RunFolder, plane: str, basis: str, fault: str, seconds: float, run: str, now: float) -> None:
-    """Keep the outage of a fault. Outages of other settings of the plane are dropped. now: seconds since 1970."""
+def store(folder: RunFolder, plane: str, basis: str, outage: tuple[str, float], now: float) -> None:
+    """Keep the outage of a fault, (name of the step, seconds). Those of other settings of the plane are dropped. now: since 1970."""
+    fault, seconds = outage
     kept = folder.read_if_there(FILE) or {}
     planes = dict(kept["planes"]) if kept.get("schema") == SCHEMA and isinstance(kept.get("planes"), dict) else {}
     before = planes.get(plane) or {}
     faults = dict(before["faults"]) if before.get("basis") == basis else {}
-    faults[fault] = {"seconds": seconds, "measured": now, "run": run}
+    faults[fault] = {"seconds": seconds, "measured": now, "run": folder.path.name}
     folder.write_json(FILE, {"schema": SCHEMA, "planes": {**planes, plane: {"basis": basis, "faults": faults}}})
 
 

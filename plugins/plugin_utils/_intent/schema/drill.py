@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from ansible_collections.rdma.cluster.plugins.module_utils._drill.fault import KINDS
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import HOST, Key, Section, choice, integer, keys, matching, text
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import HOST, Key, Section, integer, keys, matching, text
 
 ALLOWED = keys(
     "A fault that the drill may make.",
@@ -26,8 +26,8 @@ ALLOWED = keys(
 )
 DRILL = Section(
     keys(
-        "The faults that the playbook `drill` may make ([the drill](drill.md)). Set it for all hosts of the play. Without `allow`, the drill "
-        "does nothing.",
+        "The faults that the playbook `drill` may make ([the drill](drill.md)). Set it for all hosts of the play. Without `allow`, the "
+        "drill does nothing.",
         allow=Key((list,), "The faults, in the order in which they are made.", each=ALLOWED),
         hold_seconds=integer(
             "How long a fault lasts, in s. It must be longer than the outage: without BFD, BGP notices a silent cable after 9 s.",

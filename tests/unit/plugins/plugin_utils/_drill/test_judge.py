@@ -41,7 +41,10 @@ def test_the_longest_hole_of_both_directions_counts() -> None:
 def test_a_hole_that_lasts_as_long_as_the_fault_has_not_healed() -> None:
     outage = judged(received(holes=[[1, 1180, 4100.0, 11800.0]]), received())
     assert (outage.problem, outage.healed) == ("", False)
-    assert outage_words("cut leaf1 swp1", outage) == "cut leaf1 swp1: traffic stopped for 11.80 s, and came back only when the fault was ended."
+    assert (
+        outage_words("cut leaf1 swp1", outage)
+        == "cut leaf1 swp1: traffic stopped for 11.80 s, and came back only when the fault was ended."
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import DrillFault
-from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.plan import MISSED, MOST_FLOWS, Step, disagreements, plan_steps, steps_text
+from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.plan import (
+    MISSED,
+    MOST_FLOWS,
+    Step,
+    disagreements,
+    plan_steps,
+    steps_text,
+)
 from tests.unit.builders.clos import routed
 
 
@@ -20,10 +27,13 @@ def allowed(switch: str, fault: str, port: str | None = None) -> DrillFault:
 
 
 def test_each_kind_of_fault() -> None:
-    given_ = [
-        allowed("leaf1", "cut", "swp1"), allowed("spine2", "silence", "swp2"), allowed("spine1", "stop_frr"), allowed("spine2", "ports_down"),
-    ]  # fmt: skip
-    steps, problems = plan_steps(given_, [routed()], ["host1", "host2"])
+    faults = [
+        allowed("leaf1", "cut", "swp1"),
+        allowed("spine2", "silence", "swp2"),
+        allowed("spine1", "stop_frr"),
+        allowed("spine2", "ports_down"),
+    ]
+    steps, problems = plan_steps(faults, [routed()], ["host1", "host2"])
     assert problems == []
     ends = {"host1": "10.1.0.67", "host2": "10.1.1.67"}
     assert [(step.name, step.ports, step.ends, step.paths, step.bfd) for step in steps] == [

@@ -33,13 +33,13 @@ def intent_of(*, bfd: bool = True) -> Intent:
     intent = lab_intent()
     planes = {rail["plane"] for rail in intent["rails"]}
     plane = {"subnet_manager": None, "ratio": None, "plan": "cabling.yml", "routing": {**settings(), "bfd": bfd}}
-    intent["fabric"]["planes"] = {name: plane for name in planes}  # type: ignore[misc]
+    intent["fabric"]["planes"] = dict.fromkeys(planes, plane)  # type: ignore[misc]
     return intent
 
 
 def keep(folder: RunFolder, intent: Intent, fault: str, seconds: float, at: float = NOW) -> None:
     plane = intent["rails"][0]["plane"]
-    store(folder, plane, basis_of(intent, plane), fault, seconds, "20261126T120000Z-1", at)
+    store(folder, plane, basis_of(intent, plane), (fault, seconds), at)
 
 
 def found(folder: RunFolder, intent: Intent, hours: float = 168) -> tuple[float, str] | None:
