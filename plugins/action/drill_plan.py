@@ -23,7 +23,7 @@ class ActionModule(RunAction):
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         try:
             drill = Drill(self.folder, self.plan_text)
-            refusals = drill.refusals() if drill.intents and drill.settings["allow"] else []
+            refusals = [*self._lost(), *drill.refusals()] if drill.intents and drill.settings["allow"] else []
         except (RoutingError, ParseError) as error:
             return {"failed": True, "msg": str(error), "steps": [], "refusals": [str(error)]}
         if not drill.intents:
@@ -39,3 +39,10 @@ class ActionModule(RunAction):
         words = "\n".join(["The drill is refused, and nothing was changed:", *(f"- {each}" for each in refusals)])
         # In check mode the list of steps is the result, with what speaks against them.
         return {**answer, "failed": not self._task.check_mode, "msg": words, "explained": f"{text}\n{words}"}
+
+    def _lost(self) -> list[str]:
+        """Return the hosts and switches that have left the play, a sentence each: what runs there is not known."""
+        playing = set(self.variables["ansible_play_hosts"])
+        return [
+            f"{host} was not read, or has failed in this run" for host in self.variables["ansible_play_hosts_all"] if host not in playing
+        ]

@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from lab import clos
 from lab.clos import Clos
 from tests.verify.clos import findings, is_clean, plan_of, texts, until
@@ -33,6 +35,16 @@ def drill(network: Clos, folder: Path, *allow: dict[str, str], hold: int = 6, ti
     write_inventory(
         network, plan_of(network, bfd=bfd), folder, rdma_drill=settings, rdma_nccl={"variables": {"NCCL_IB_TIMEOUT": str(timeout)}}
     )
+    return folder
+
+
+def with_an_unreachable_host(folder: Path) -> Path:
+    """Add host9, a copy of host2 that does not answer."""
+    inventory = yaml.safe_load((folder / "hosts.yml").read_text())
+    hosts = inventory["all"]["hosts"]
+    away = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
+    hosts["host9"] = {**hosts["host2"], **away}
+    (folder / "hosts.yml").write_text(yaml.safe_dump(inventory))
     return folder
 
 
@@ -86,7 +98,7 @@ def test_hosts_in_use_and_a_fabric_with_a_fault_refuse_the_drill(network: Clos, 
     with subprocess.Popen(network.argv("host2", [job, "300"])) as running:
         try:
             until(lambda: not is_clean(findings(network, plan_of(network))), 5)
-            done = converge(drill(network, tmp_path, CUT))
+            done = converge(with_an_unreachable_host(drill(network, tmp_path, CUT)))
         finally:
             network.run("host2", "pkill", "-x", "slurmstepd")
             running.wait(timeout=10)
@@ -94,6 +106,7 @@ def test_hosts_in_use_and_a_fabric_with_a_fault_refuse_the_drill(network: Clos, 
     assert done.returncode != 0
     assert "The drill is refused, and nothing was changed" in done.stdout
     assert "host2 is in use: job process" in done.stdout
+    assert "host9 was not read, or has failed in this run" in done.stdout
     assert "fabric.bgp of plane fab: leaf2 swp2 to spine2 swp2" in done.stdout
     assert not (tmp_path / "artifacts/latest/drill").exists()
     until(lambda: is_untouched(network), 20, 0.5)

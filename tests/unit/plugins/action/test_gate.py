@@ -183,7 +183,7 @@ def test_the_nccl_gate_compares_the_outage_that_a_drill_has_measured(tmp_path: P
     faults = {"silence leaf1 swp1": {"seconds": 12.6, "measured": 1_780_000_000.0, "run": "20260528T202640Z-1"}}
     kept = tmp_path / "artifacts/drill/outages.json"
     kept.parent.mkdir(parents=True)
-    planes = {rail["plane"] if "plane" in rail else "default" for rail in lab_rails(1)}
+    planes = {rail.get("plane", "default") for rail in lab_rails(1)}
     kept.write_text(json.dumps({"schema": 1, "planes": {plane: {"basis": basis, "faults": faults} for plane in planes}}))
     done = run(tmp_path, [stage("nccl", [FACTS, GATE])])
     findings = json.loads((tmp_path / "artifacts/latest/findings/nccl/node1.json").read_text())
