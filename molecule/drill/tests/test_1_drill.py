@@ -113,7 +113,7 @@ def test_hosts_in_use_and_a_fabric_with_a_fault_refuse_the_drill(network: Clos, 
 
 
 def test_the_port_of_the_ssh_session_is_refused(network: Clos, tmp_path: Path) -> None:
-    done = converge(drill(network, tmp_path, CUT), SSH_CONNECTION="fe80::9%swp1 50022 fe80::1%swp1 22")
+    done = converge(drill(network, tmp_path, CUT), "--check", SSH_CONNECTION="fe80::9%swp1 50022 fe80::1%swp1 22")
     assert "Ansible's SSH session uses swp1: this fault would cut it." in done.stdout, done.stdout
     assert is_untouched(network)
 
