@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import fcntl
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -277,9 +278,25 @@ def _together(commands: Sequence[Sequence[str]]) -> None:
             raise LabError(f"`{' '.join(words)}` failed with exit status {each.returncode}: {output[-400:]}")
 
 
+def end_init(home: Path) -> None:
+    """Kill process 1 of a node that runs systemd (clos_systemd), and so all its processes."""
+    file = home / "init.pid"
+    try:
+        pid = int(file.read_text())
+        if Path(f"/proc/{pid}/comm").read_text().strip() == "systemd" and str(home) in Path(f"/proc/{pid}/environ").read_text():
+            os.kill(pid, signal.SIGKILL)
+            while Path(f"/proc/{pid}").exists():
+                time.sleep(0.02)
+    except (FileNotFoundError, ProcessLookupError):
+        pass
+    file.unlink(missing_ok=True)
+
+
 def _tear_down(name: str) -> bool:
     folder = ClosFolder.of(name)
     there = folder.path.exists()
+    for home in sorted(folder.path.glob("nodes/*")):
+        end_init(home)
     for pid_file in sorted(folder.path.glob("nodes/*/run/*.pid")):
         # Nothing of them stays, so they need not say goodbye to their neighbors, for which SIGTERM would wait.
         process.end(pid_file, f"{FRR}/{pid_file.stem}", first=signal.SIGKILL)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab import clos, preflight
+from lab import clos, clos_systemd, preflight
 from lab.clos_plan import ClosShape
 from lab.errors import LabError
 
@@ -35,6 +35,7 @@ def add(commands: Commands) -> None:
     up.add_argument("--hosts", type=int, default=1, help="of each leaf (default: 1)")
     up.add_argument("--frr", type=Path, metavar="FOLDER", help="start FRR on each switch that has FOLDER/SWITCH/frr.conf")
     verb("frr", "start FRR again, with other configurations").add_argument("folder", type=Path, help="with SWITCH/frr.conf")
+    verb("boot", "start systemd in each node, and FRR as its service on each switch that has a configuration")
     verb("add-leaf", "add a leaf with its cables and hosts to a running network; start its FRR with `frr`")
     verb("down", "remove a network and all that belongs to it")
     for name, text in (
@@ -62,6 +63,7 @@ def _run(name: str, arguments: argparse.Namespace) -> None:
 VERBS: dict[str, Callable[[str, argparse.Namespace], object]] = {
     "up": lambda name, given: clos.up(name, ClosShape(given.leaves, given.spines, given.hosts), given.frr),
     "frr": lambda name, given: clos.route(clos.load(name), clos.texts_of(given.folder)),
+    "boot": lambda name, _given: clos_systemd.boot(clos.load(name)),
     "add-leaf": lambda name, _given: clos.add_leaf(clos.load(name)),
     "down": lambda name, _given: clos.down(name),
     "cut": lambda name, given: clos.cut(clos.load(name), given.link),

@@ -13,10 +13,12 @@ from functools import cache
 from typing import Any, ClassVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding, stopping, worst
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.gate import CollectiveGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.plan import FILE as COLLECTIVE_PROOFS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.plan import CollectivePlan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.stored import longest
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.gate import FabricGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import facts_finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known, known_hosts
@@ -166,7 +168,10 @@ class ActionModule(RunAction):
         compared = self.folder.read_findings(stage, self.host, of="fleet")
         if stage not in HOST_CHECKS:
             return compared or [lost(stage, self.host, "the hosts were not compared: scope fleet of the gate has not run")]
-        return merged(compared, host_findings(stage, self.host, {**self.intent, "allowed": self.allowed}, self.all_facts))
+        intent: Intent = {**self.intent, "allowed": self.allowed}
+        if stage == "nccl" and (outage := longest(self.folder, intent, max_age_hours=self.proof_max_age_hours)) is not None:
+            intent["outage"] = outage
+        return merged(compared, host_findings(stage, self.host, intent, self.all_facts))
 
     def _decide(self, stage: str) -> dict[str, Any]:
         """Decide whether the build goes on, from all hosts of the play and those that are still in it and pass this stage."""

@@ -6,18 +6,35 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.stored import stored_answer, stored_name
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import OK
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.planes import routed_planes
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.stored import routing_findings, stored_answer, stored_name
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
+
+LOOK_SECONDS = 1.0
 
 
 class ActionModule(RunAction):
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {"settle_seconds": {"type": "int", "default": 0}}
+
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        answer = self.module("router_facts")
-        if answer.get("unreachable"):
-            return answer
-        stored = stored_answer(answer)
-        path = self.folder.write_json(stored_name(self.host), stored)
-        return {"stored": [str(path)], "problem": stored["problem"]}
+        deadline = time.monotonic() + options["settle_seconds"]
+        while True:
+            answer = self.module("router_facts")
+            if answer.get("unreachable"):
+                return answer
+            stored = stored_answer(answer)
+            path = self.folder.write_json(stored_name(self.host), stored)
+            if time.monotonic() >= deadline or self._is_settled():
+                return {"stored": [str(path)], "problem": stored["problem"]}
+            time.sleep(LOOK_SECONDS)
+
+    def _is_settled(self) -> bool:
+        """Return whether all switches of this switch's plane were as planned when each was last read. They are read side by side."""
+        intents = {host: intent for host in self.folder.stored_hosts("intent") if (intent := self.intent_of(host)) is not None}
+        planes = [plane for plane in routed_planes(intents, self.plan_text) if self.host in plane.routers]
+        return all(each.status == OK for plane in planes for each in routing_findings(self.folder, plane, intents))

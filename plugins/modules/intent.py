@@ -87,6 +87,8 @@ ansible_facts:
           type: dict
         scheduler:
           description: The settings of the topology files for schedulers.
+        drill:
+          description: The faults that the playbook C(drill) may make.
           type: dict
         gate:
           description: What happens if hosts do not pass a gate.

@@ -23,6 +23,12 @@ attributes:
     support: full
   diff_mode:
     support: none
+options:
+  settle_seconds:
+    description:
+      - Read again until the switches are as planned (C(fabric.bgp)), at most so long. The action uses it, and the module reads once.
+    type: int
+    default: 0
 seealso:
   - module: rdma.cluster.routing_plan
 """
@@ -55,7 +61,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._routing.read import 
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+    module = AnsibleModule(argument_spec={"settle_seconds": {"type": "int", "default": 0}}, supports_check_mode=True)
     module.exit_json(changed=False, **read_router(SysRoot(), SubprocessRunner()))
 
 

@@ -36,6 +36,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._routing.read import 
 print(json.dumps(read_router(SysRoot(), SubprocessRunner())))
 """
 MANAGEMENT = "172.31.0.0/16"
+#: The networks that the last test has left as planned, by name.
+SETTLED: set[str] = set()
 
 
 def plan_of(clos: Clos, **changes: Any) -> RoutedPlane:
@@ -79,6 +81,12 @@ def until(condition: Callable[[], Any], seconds: float, every_seconds: float = 0
         assert time.monotonic() - started < seconds, f"not within {seconds:.0f} s"
         time.sleep(every_seconds)
     return time.monotonic() - started
+
+
+def settle(clos: Clos, seconds: float = 20) -> None:
+    """Wait until the network is as planned: every session is up, and there is no finding. Fails the test if it is not in time."""
+    until(lambda: is_clean(findings(clos, plan_of(clos))), seconds, 0.3)
+    SETTLED.add(clos.name)
 
 
 def summary(clos: Clos, switch: str) -> Mapping[str, Any]:

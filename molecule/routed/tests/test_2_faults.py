@@ -11,7 +11,7 @@ import pytest
 from lab import clos
 from lab.clos import Clos
 from lab.shell import run
-from tests.verify.clos import are_established, findings, is_clean, paths, plan_of, texts, until
+from tests.verify.clos import findings, paths, plan_of, settle, texts, until
 
 Do = Callable[[Clos], object]
 Brief = list[tuple[str, str]]
@@ -57,9 +57,9 @@ FAMILY = "address-family ipv4 unicast"
 #: Faults that are made together, each with what is done, how it is repaired, and the subject and a part of the text of its findings.
 FAULTS: dict[str, tuple[Do, Do, Brief]] = {
     "a cut uplink": (
-        lambda network: clos.cut(network, "leaf1/1"),
-        lambda network: clos.restore(network, "leaf1/1"),
-        [("leaf1 swp1 to spine1 swp1", "swp1 of leaf1 has no carrier or is disabled")],
+        lambda network: clos.cut(network, "leaf2/1"),
+        lambda network: clos.restore(network, "leaf2/1"),
+        [("leaf2 swp1 to spine1 swp2", "swp1 of leaf2 has no carrier or is disabled")],
     ),
     "a filtered prefix": (
         configure("leaf2", "no ip prefix-list OWN seq 10"),
@@ -120,10 +120,9 @@ FAULTS: dict[str, tuple[Do, Do, Brief]] = {
     "another ASN": (other_asn, start("leaf1"), [("leaf1", "ASN 4200000199, router ID 10.0.0.101; planned: ASN 4200000101")]),
 }
 TOGETHER = [
-    ("a cut uplink", "a filtered prefix", "hash policy 0", "a switch that does not forward"),
-    ("IPv6 off on an uplink", "an uplink of MTU 1500", "a default route"),
+    ("another ASN", "a filtered prefix", "hash policy 0", "a switch that does not forward"),
+    ("IPv6 off on an uplink", "an uplink of MTU 1500", "a default route", "a cut uplink"),
     ("one of two paths", "the management network is announced", "BFD is off"),
-    ("another ASN",),
 ]
 
 
@@ -144,7 +143,7 @@ def test_each_fault_is_named_and_nothing_else(routed: Clos, names: tuple[str, ..
     finally:
         for name in names:
             FAULTS[name][1](routed)
-    until(lambda: are_established(routed, plane) and is_clean(findings(routed, plane)), 20, 0.3)
+    settle(routed)
 
 
 def are_named(found: list[tuple[str, str, str]], expected: Brief) -> bool:
@@ -177,6 +176,7 @@ def test_two_swapped_cables_are_named_at_the_switch_that_they_lead_to(routed: Cl
         }
     finally:
         swap()
+    settle(routed)
 
 
 def test_a_silent_cable_is_noticed_within_a_second_by_bfd(routed: Clos) -> None:
@@ -190,7 +190,7 @@ def test_a_silent_cable_is_noticed_within_a_second_by_bfd(routed: Clos) -> None:
         until(lambda: [each[1] for each in findings(routed, plane)] == ["leaf1 swp1 to spine1 swp1"], 5)
     finally:
         clos.restore(routed, "leaf1/1")
-    until(lambda: are_established(routed, plane), 20)
+    settle(routed)
 
 
 def test_a_stopped_router_is_unknown(routed: Clos) -> None:
@@ -202,4 +202,4 @@ def test_a_stopped_router_is_unknown(routed: Clos) -> None:
         assert not [each for each in found if each[0] == "ok"]
     finally:
         start("spine2")(routed)
-    until(lambda: are_established(routed, plane) and is_clean(findings(routed, plane)), 20, 0.3)
+    settle(routed)

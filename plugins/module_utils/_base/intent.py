@@ -368,6 +368,17 @@ class CollectivesIntent(TypedDict):
     warn_below: float
 
 
+class DrillFault(TypedDict):
+    switch: str
+    port: str | None
+    fault: str
+
+
+class DrillIntent(TypedDict):
+    allow: list[DrillFault]
+    hold_seconds: int
+
+
 class GateIntent(TypedDict):
     policy: str
     max_failed_percent: float | None
@@ -389,12 +400,25 @@ class SchedulerIntent(TypedDict):
     kubernetes_labels: str
 
 
-class _Allowed(TypedDict, total=False):
+class MeasuredOutage(TypedDict):
+    """What a drill has measured: the outage of one fault of a plane ("silence leaf1 swp1"), and the day, "2026-11-26"."""
+
+    seconds: float
+    fault: str
+    day: str
+
+
+class _Added(TypedDict, total=False):
     allowed: Mapping[str, bool]
+    outage: MeasuredOutage
 
 
-class Intent(_Allowed):
-    """allowed: added by a gate: the effects of roles that the run allows ("reboot", "pcie_mrrs", …)."""
+class Intent(_Added):
+    """allowed and outage are added by a gate.
+
+    allowed: the effects of roles that the run allows ("reboot", "pcie_mrrs", …). outage: the longest one that a drill has measured on a
+    plane of the host's compute rails.
+    """
 
     preset: str | None
     rails: list[Rail]
@@ -409,6 +433,7 @@ class Intent(_Allowed):
     pairs: PairsIntent
     collectives: CollectivesIntent
     scheduler: SchedulerIntent
+    drill: DrillIntent
     gate: GateIntent
     checks: dict[str, Rule]
 

@@ -12,20 +12,19 @@ net/ipv6/addrconf.c: the kernel removes addresses of IPv6 and all routes of an i
 from __future__ import annotations
 
 import json
-import os
 import secrets
-import shlex
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base import restore_timer
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.restore_timer import arm, disarm, script, write_private
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import unit_state
 from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import MODES, PID_FILE, SOURCE_VALUES
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import is_up
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session
@@ -162,12 +161,6 @@ def save(netdevs: Sequence[str], runner: Runner, sys: SysRoot) -> Saved:
     return Saved(list(netdevs), addresses, routes, [*commands, *later])
 
 
-def script(commands: Iterable[Sequence[str]]) -> str:
-    """Return a shell script that runs all commands, also after one has failed; then once more, for routes that need an address."""
-    lines = [" ".join(shlex.quote(word) for word in each) for each in commands]
-    return "#!/bin/sh\n" + "\n".join([*lines, "sleep 2", *lines]) + "\nexit 0\n"
-
-
 def take_down(
     netdevs: Sequence[str], *, runner: Runner, sys: SysRoot, name_servers: Sequence[str], asks: Asks, folder: Path = Path(FOLDER)
 ) -> Saved:
@@ -179,9 +172,10 @@ def take_down(
     saved = save(netdevs, runner, sys)
     saved = Saved(**{**asdict(saved), "name_servers": answering, "ntp": ntp, "began_seconds": time.monotonic()})
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _write(folder / SCRIPT, script(saved.restore))
-    _write(folder / STATE, json.dumps(asdict(saved)))
-    _arm(runner, folder)
+    write_private(folder / SCRIPT, script(saved.restore))
+    write_private(folder / STATE, json.dumps(asdict(saved)))
+    timer, unchanged = "The timer that would set the rails up again", "no rail was set down"
+    arm(runner, UNIT, folder / SCRIPT, TIMER_SECONDS, timer=timer, unchanged=unchanged)
     try:
         for netdev in netdevs:
             run_checked(runner, "ip", "link", "set", "dev", netdev, "down")
@@ -194,30 +188,9 @@ def take_down(
     return saved
 
 
-def _write(path: Path, text: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-
-
-def _arm(runner: Runner, folder: Path) -> None:
-    command = ("systemd-run", f"--unit={UNIT}", f"--on-active={TIMER_SECONDS}s", "--timer-property=AccuracySec=1s", "--collect")
-    try:
-        run_checked(runner, *command, "/bin/sh", str(folder / SCRIPT))
-        armed = is_armed(runner)
-    except CommandError as error:
-        raise ApplyError(f"The timer that would set the rails up again cannot be armed, so no rail was set down: {error}") from error
-    except ApplyError as error:
-        raise ApplyError(f"The timer that would set the rails up again cannot be armed, so no rail was set down. {error}") from error
-    if not armed:
-        raise ApplyError(
-            f"The timer that would set the rails up again is not active, so no rail was set down: systemctl status {UNIT}.timer"
-        )
-
-
 def is_armed(runner: Runner) -> bool:
     """Return whether the timer waits. Raises ApplyError if systemd does not answer."""
-    return unit_state(runner, f"{UNIT}.timer").active
+    return restore_timer.is_armed(runner, UNIT)
 
 
 def bring_up(*, runner: Runner, sys: SysRoot, asks: Asks, folder: Path = Path(FOLDER)) -> Outcome:
@@ -237,7 +210,7 @@ def bring_up(*, runner: Runner, sys: SysRoot, asks: Asks, folder: Path = Path(FO
     missing = _wait_for(saved, runner, sys)
     if missing:
         return Outcome([*lost, *missing], [])
-    run_checked(runner, "systemctl", "stop", f"{UNIT}.timer")
+    disarm(runner, UNIT)
     for name in (STATE, SCRIPT):
         (folder / name).unlink()
     return Outcome(lost, [*(f"name server {each}" for each in saved.name_servers), *(f"NTP server {each}" for each in saved.ntp)])

@@ -36,10 +36,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings impo
     refused_answers,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.findings import CHECK as ROUTING
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.findings import check_routers
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import RoutingError
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.planes import routed_planes
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.stored import stored_states
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.stored import routing_findings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, Expected, View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import MESH
@@ -227,13 +226,8 @@ class FabricGate:
                 finding = Finding(STAGE, ROUTING, f"{PLANE}{name}", subject, UNKNOWN, str(error), "a plan of the routing", remedy)
                 found.planes.setdefault(name, []).append(finding)
             return
-        subnets = {(intent["fabric"]["management"] or {}).get("subnet") for intent in intents.values()}
         for plane in planes:
-            rails = (rail for intent in intents.values() for rail in intent["rails"] if rail["plane"] == plane.name)
-            mtu_bytes = max((rail["mtu_bytes"] or 0 for rail in rails), default=0) or None
-            states = stored_states(self.folder, plane.routers)
-            findings = check_routers(plane, states, mtu_bytes, sorted(each for each in subnets if each))
-            found.planes.setdefault(plane.name, []).extend(findings)
+            found.planes.setdefault(plane.name, []).extend(routing_findings(self.folder, plane, intents))
 
     def _required(self, name: str) -> str:
         """Return words for the intent's settings of a plane that cannot be checked without its graph; "" if there are none."""

@@ -19,8 +19,8 @@ declare(
     {
         CHECK: Check(
             "nccl",
-            "the time for which NCCL retries, against `rdma_fabric.max_outage_ms`: the longest outage after which the fabric carries "
-            "traffic again; no finding without this key",
+            "the time for which NCCL retries, against the longest outage after which the fabric carries traffic again: "
+            "`rdma_fabric.max_outage_ms`, or a longer one that [the drill](drill.md) has measured; no finding without both",
             "`NCCL_IB_TIMEOUT`, `NCCL_IB_RETRY_CNT`",
             "raise `NCCL_IB_TIMEOUT` in `rdma_nccl.variables`, or shorten the outage (BFD)",
             sources=(reads.INTENT,),
@@ -28,6 +28,7 @@ declare(
     }
 )
 
+INTENT = "rdma_fabric.max_outage_ms"
 TIMEOUT, RETRIES = "NCCL_IB_TIMEOUT", "NCCL_IB_RETRY_CNT"
 #: InfiniBand specification, 9.7.6.1.3 (Local ACK Timeout).
 UNIT_SECONDS = 4.096e-6
@@ -69,12 +70,15 @@ def detection_seconds(
 
 
 def check_outage(host: str, intent: Intent, variables: Mapping[str, str]) -> list[Finding]:
-    """Return the finding nccl.outage if rdma_fabric.max_outage_ms is set, else none. variables: NCCL's on the host."""
-    most_ms = intent["fabric"]["max_outage_ms"]
-    if most_ms is None:
+    """Return the finding nccl.outage, none without rdma_fabric.max_outage_ms and a measured outage. variables: NCCL's on the host.
+
+    The longer of the two counts. A shorter measured one does not replace the intent's: a drill does not make every fault.
+    """
+    known = _outage(intent)
+    if known is None:
         return []
-    needed = most_ms / 1000
-    expected = f"NCCL retries for more than {_words(needed)} (rdma_fabric.max_outage_ms)"
+    needed, source = known
+    expected = f"NCCL retries for more than {_words(needed)} ({source})"
 
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
         return Finding(STAGE, CHECK, host, "NCCL's retries", status, observed, expected, remedy)
@@ -99,7 +103,16 @@ def check_outage(host: str, intent: Intent, variables: Mapping[str, str]) -> lis
         when = "never gives up" if seconds is None else f"gives up after {_words(seconds)}"
         return [finding(OK, f"the fabric needs {_words(needed)}; NCCL {when} ({settings})")]
     observed = f"the fabric needs {_words(needed)}; NCCL gives up after {_words(seconds)} ({settings}; NICs may take longer)"
-    return [finding(ERROR, observed, _remedy(needed))]
+    return [finding(ERROR, observed, _remedy(needed, source))]
+
+
+def _outage(intent: Intent) -> tuple[float, str] | None:
+    """Return the outage that counts, in seconds, and where it is from."""
+    most_ms, measured = intent["fabric"]["max_outage_ms"], intent.get("outage")
+    planned = (most_ms / 1000, INTENT) if most_ms is not None else None
+    if measured is None or (planned is not None and planned[0] >= measured["seconds"]):
+        return planned
+    return measured["seconds"], f"measured on {measured['day']}: {measured['fault']}"
 
 
 def _default_timeouts(version: str | None) -> list[int]:
@@ -112,12 +125,13 @@ def _words(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds:.2g} s"
 
 
-def _remedy(needed: float) -> str:
+def _remedy(needed: float, source: str) -> str:
     enough = next((each for each in range(1, MOST_TIMEOUT + 1) if (give_up_seconds(each, MOST_RETRIES) or 0) > needed), MOST_TIMEOUT)
     seconds = give_up_seconds(enough, MOST_RETRIES) or 0
+    then = "lower rdma_fabric.max_outage_ms" if source == INTENT else "repeat the drill"
     watched, unwatched = (detection_seconds(carrier_lost=False, bfd=bfd) for bfd in (True, False))
     return (
         f"1. Set {TIMEOUT}: {enough} and {RETRIES}: {MOST_RETRIES} in rdma_nccl.variables of all hosts: NCCL then gives up after "
         f"{_words(seconds)}. 2. Or shorten the outage: with BFD ({BFD_INTERVAL_MS} ms × {BFD_MULTIPLIER}) a routed fabric notices a silent "
-        f"cut after {watched:g} s, without it after BGP's hold time ({unwatched:g} s). Then lower rdma_fabric.max_outage_ms."
+        f"cut after {watched:g} s, without it after BGP's hold time ({unwatched:g} s). Then {then}."
     )

@@ -10,9 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.module_utils._routing.read import router_state
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.findings import State
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.findings import State, check_routers
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import RoutedPlane
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 
 FOLDER, PLAN = "fabric/routers", "plan"
@@ -55,3 +58,11 @@ def stored_states(folder: RunFolder, switches: Mapping[str, object]) -> dict[str
         except (ParseError, AttributeError) as error:
             found[switch] = str(error)
     return found
+
+
+def routing_findings(folder: RunFolder, plane: RoutedPlane, intents: Mapping[str, Intent]) -> list[Finding]:
+    """Return the findings fabric.bgp of a plane, from the answers of its switches in this run. intents: of the hosts of the run."""
+    subnets = {(intent["fabric"]["management"] or {}).get("subnet") for intent in intents.values()}
+    rails = (rail for intent in intents.values() for rail in intent["rails"] if rail["plane"] == plane.name)
+    mtu_bytes = max((rail["mtu_bytes"] or 0 for rail in rails), default=0) or None
+    return check_routers(plane, stored_states(folder, plane.routers), mtu_bytes, sorted(each for each in subnets if each))

@@ -36,6 +36,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
     optional,
     text,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.drill import DRILL
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.driver import SECTIONS as DRIVER_SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.fabric import IPOIB
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.fabric import SECTIONS as FABRIC_SECTIONS
@@ -291,6 +292,7 @@ SECTIONS: dict[str, Section] = {
     ),
     "rdma_collectives": COLLECTIVES,
     **SCHEDULER_SECTIONS,
+    "rdma_drill": DRILL,
     "rdma_gate": Section(
         keys(
             "What happens if hosts do not pass a gate.",

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -173,3 +174,20 @@ def test_hosts_that_earlier_stages_put_out_count_against_the_limit(tmp_path: Pat
     assert sorted(decision["out"]) == ["node1", "node3"]
     assert decision["stops"]
     assert reached(tmp_path) == []
+
+
+def test_the_nccl_gate_compares_the_outage_that_a_drill_has_measured(tmp_path: Path) -> None:
+    write_inventory(tmp_path, REPORT, TASK, rdma_nccl={"variables": {"NCCL_IB_TIMEOUT": "18"}}, rdma_proof_max_age_hours=10**6)
+    # Of a plane without settings.
+    basis = hashlib.sha256(b"null").hexdigest()[:16]
+    faults = {"silence leaf1 swp1": {"seconds": 12.6, "measured": 1_780_000_000.0, "run": "20260528T202640Z-1"}}
+    kept = tmp_path / "artifacts/drill/outages.json"
+    kept.parent.mkdir(parents=True)
+    planes = {rail.get("plane", "default") for rail in lab_rails(1)}
+    kept.write_text(json.dumps({"schema": 1, "planes": {plane: {"basis": basis, "faults": faults} for plane in planes}}))
+    done = run(tmp_path, [stage("nccl", [FACTS, GATE])])
+    findings = json.loads((tmp_path / "artifacts/latest/findings/nccl/node1.json").read_text())
+    [found] = [each for each in findings if each["check"] == "nccl.outage"]
+    assert found["status"] == "error", done.stdout
+    assert found["observed"].startswith("the fabric needs 12.6 s; NCCL gives up after 7.5 s (NCCL_IB_TIMEOUT=18")
+    assert found["expected"] == "NCCL retries for more than 12.6 s (measured on 2026-05-28: silence leaf1 swp1)"

@@ -21,6 +21,7 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._base import host_program as base_host_program
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import PACKAGE, _imported, host_program, program_of
+from ansible_collections.rdma.cluster.plugins.module_utils._drill import stream_unit
 from ansible_collections.rdma.cluster.plugins.module_utils._host import cpu_ensure
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl import plugin_probe
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs import folder as pairs_folder
@@ -51,18 +52,22 @@ def test_it_holds_what_is_imported_and_no_more() -> None:
 
 #: Every program of ours that a unit of a host runs, and the probe of NCCL's plugins.
 MAINS = [
+    stream_unit.stream_program,
     pairs_folder.pair_runner,
     plugin_probe.main,
     *(each.BOOT.main for each in (cpu_ensure, pcie_service, qos_service, soft_links)),
 ]
-PROGRAMS = ["_host.cpu_runner", "_nccl.plugin_probe", "_pairs.runner.main", "_pcie_tuning.runner", "_qos.runner", "_rdma.soft_links_runner"]
+PROGRAMS = [
+    *("_drill.stream", "_host.cpu_runner", "_nccl.plugin_probe", "_pairs.runner.main", "_pcie_tuning.runner", "_qos.runner"),
+    "_rdma.soft_links_runner",
+]
 
 
 def test_every_program_is_listed_here() -> None:
     packed = re.compile(r"program_of\((?!self|main)|BootProgram\(")
     places = {path.relative_to(HOUSE).as_posix() for path in HOUSE.rglob("*.py") if packed.search(path.read_text(encoding="utf-8"))}
     units = {"_host/cpu_ensure.py", "_pairs/folder.py", "_pcie_tuning/service.py", "_qos/service.py", "_rdma/soft_links.py"}
-    assert places == {*units, "_nccl/plugin.py"}
+    assert places == {*units, "_drill/stream_unit.py", "_nccl/plugin.py"}
     assert sorted(main.__module__[len(PACKAGE) + 1 :] for main in MAINS) == PROGRAMS
     assert [program_of(main) for main in MAINS] == [host_program(main.__module__[len(PACKAGE) + 1 :]) for main in MAINS]
 
@@ -82,6 +87,7 @@ def sent_with(start: str) -> set[str]:
 @pytest.mark.parametrize(
     ("installer", "program"),
     [
+        ("_drill.stream_unit", "_drill.stream"),
         ("_host.cpu_ensure", "_host.cpu_runner"),
         ("_pairs.folder", "_pairs.runner.main"),
         ("_pcie_tuning.service", "_pcie_tuning.runner"),

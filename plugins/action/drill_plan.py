@@ -1,0 +1,48 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Action plugin of rdma.cluster.drill_plan; documented in plugins/modules/drill_plan.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.drill import Drill
+from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.plan import steps_text
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import RoutingError
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
+
+
+class ActionModule(RunAction):
+    _requires_connection = False
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {"again": {"type": "bool", "default": False}}
+
+    def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            drill = Drill(self.folder, self.plan_text)
+            refusals = [*self._lost(), *drill.refusals()] if drill.intents and drill.settings["allow"] else []
+        except (RoutingError, ParseError) as error:
+            return {"failed": True, "msg": str(error), "steps": [], "refusals": [str(error)]}
+        if not drill.intents:
+            return {"failed": True, "msg": "No intent was read in this run. Call rdma.cluster.intent before.", "steps": [], "refusals": []}
+        text = steps_text(drill.steps, drill.settings["hold_seconds"])
+        answer: dict[str, Any] = {
+            "steps": [step.name for step in drill.steps],
+            "refusals": refusals,
+            "hold_seconds": drill.settings["hold_seconds"],
+        }
+        if not refusals:
+            return answer if options["again"] else {**answer, "explained": text}
+        words = "\n".join(["The drill is refused, and nothing was changed:", *(f"- {each}" for each in refusals)])
+        # In check mode the list of steps is the result, with what speaks against them.
+        return {**answer, "failed": not self._task.check_mode, "msg": words, "explained": f"{text}\n{words}"}
+
+    def _lost(self) -> list[str]:
+        """Return the hosts and switches that have left the play, a sentence each: what runs there is not known."""
+        playing = set(self.variables["ansible_play_hosts"])
+        return [
+            f"{host} was not read, or has failed in this run" for host in self.variables["ansible_play_hosts_all"] if host not in playing
+        ]

@@ -1,0 +1,64 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An inventory of a routed Clos network of the lab, and playbooks run with it.
+
+The nodes are reached by a program that runs Python inside them.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import RoutedPlane
+from lab.clos import Clos
+from tests.verify.clos import MANAGEMENT, ROOT
+
+
+def write_inventory(network: Clos, plane: RoutedPlane, folder: Path, **variables: Any) -> None:
+    """Write hosts.yml: the hosts with the intent of the plan, and the switches. variables: of all hosts."""
+    keys = ("spine_asn", "loopbacks", "host_subnets", "bfd")
+    routing = {key: value for key, value in plane.settings.items() if key in keys}
+    fabric = {"planes": {"fab": {"plan": str(network.folder.cabling), "routing": routing}}, "management": {"subnet": MANAGEMENT}}
+    hosts: dict[str, Any] = {}
+    for router in plane.routers.values():
+        for port in router.host_ports:
+            gateway = port.address.partition("/")[0]
+            rail = {"name": port.device, "nic": {"mac": "52:54:00:00:00:01"}, "link_layer": "roce", "plane": "fab", "mtu_bytes": 9000}
+            hosts[port.host] = {
+                "rdma_rails": [{**rail, "address": port.host_address, "gateway": gateway}],
+                "rdma_fabric": fabric,
+                "rdma_driver": {"stack": "inbox"},
+                **_access(network, port.host, folder),
+                **variables,
+            }
+    switches = {name: _access(network, name, folder) for name in plane.routers}
+    (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": hosts, "children": {"rdma_switches": {"hosts": switches}}}}))
+
+
+def _access(network: Clos, node: str, folder: Path) -> dict[str, str]:
+    program = folder / f"python-{node}"
+    words = " ".join(network.argv(node, [sys.executable]))
+    program.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+    program.chmod(0o755)
+    return {"ansible_connection": "local", "ansible_python_interpreter": str(program)}
+
+
+def playbook_argv(name: str, *words: str) -> list[str]:
+    """Return the command that runs a playbook of the collection in the folder of an inventory."""
+    return [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "hosts.yml", str(ROOT / "playbooks" / name), *words]
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".venv/collections"), "ANSIBLE_NOCOLOR": "1", **more}
+
+
+def run_playbook(folder: Path, name: str, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a playbook to its end. more: variables of its environment."""
+    argv = playbook_argv(name, *words)
+    return subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=300, check=False, env=environment(**more))
