@@ -17,7 +17,7 @@ from lab.mesh import Cable, end_name, read_mesh
 from lab.paths import LabFolder
 from lab.plan import MOST_PORTS, Plan, inventory, make_plan
 
-SCENARIO = Path(__file__).parents[3] / "molecule/mesh/cables.yml"
+SCENARIO = Path(__file__).parents[3] / "molecule/mesh/files/cables.yml"
 
 
 def names(found: tuple[Cable, ...]) -> list[str]:
