@@ -44,7 +44,8 @@ options:
         required: true
   replace_allowed:
     description:
-      - Whether to delete and recreate a device that is on another NIC, while a GPU process or a job uses the host.
+      - Whether to delete and recreate a device that is on another NIC, or has the name that its rail had in the last run, while a GPU
+        process or a job uses the host.
       - If V(false), the module changes nothing on a host in use and names such devices in RV(withheld).
     type: bool
     default: false
@@ -67,7 +68,7 @@ created:
   returned: always
   sample: [rxe_rail0]
 withheld:
-  description: The devices on another NIC that were not moved, and who uses the host. Empty if there is none.
+  description: The devices that were not deleted, and what uses the host. Empty if there is none.
   type: str
   returned: always
   sample: rxe_rail0 (job process 4711 (slurmstepd))

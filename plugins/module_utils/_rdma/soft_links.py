@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.boot_service import (
@@ -19,7 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.boot_service im
     hardened,
     run_service,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, listed_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma import soft_links_runner
@@ -49,7 +50,7 @@ BOOT = BootProgram(UNIT, UNIT_TEXT, soft_links_runner.main, soft_links_runner.CO
 
 @dataclass(frozen=True)
 class SoftLinksResult:
-    """The changes that were made, or would be in check mode; withheld: devices on another NIC, left alone because the host is in use."""
+    """The changes that were made, or would be in check mode; withheld: devices to delete, left alone because the host is in use."""
 
     service: ServiceChange
     created: list[str]
@@ -69,21 +70,40 @@ def ensure_soft_links(links: Sequence[dict[str, Any]], *, runner: Runner, check_
     """Install the service for these links (none: remove it), and run it if a link is missing or on another NIC.
 
     links: [{"name", "type", "nic": {"pci"} or {"mac"}}]. refused: why no device may be deleted now, "" if it may. A device on another
-    NIC is deleted and created again, which ends its queue pairs: if that is refused, nothing is changed.
-    Raises ApplyError if the service fails or a link is still wrong.
+    NIC, or with the former name of a rail, is deleted and created again, which ends its queue pairs: if that is refused, nothing is
+    changed. Raises ApplyError if the service fails or a link is still wrong.
     """
     if not links:
         return SoftLinksResult(BOOT.remove(runner=runner, check_mode=check_mode), [])
     wrong = [link["name"] for link in links if not soft_links_runner.is_right(link)]
-    moved = tuple(name for name in wrong if soft_links_runner.parent_of(name) is not None)
+    moved = tuple(name for name in wrong if soft_links_runner.parent_of(name) is not None) + _former(links, wrong)
     withheld = moved if refused else ()
     if withheld and not check_mode:
         return SoftLinksResult(BOOT.unchanged, [], withheld)
+    # A NIC has one such device: all are deleted before any is created. The file with the former names is replaced after that.
+    for name in () if check_mode else moved:
+        run_checked(runner, "rdma", "link", "delete", name)
     service = BOOT.install(_settings(links), runner=runner, check_mode=check_mode)
     if not check_mode:
         run_service(service, runner=runner, restart=bool(wrong))
         _read_back(links)
     return SoftLinksResult(service, wrong, withheld)
+
+
+def _former(links: Sequence[dict[str, Any]], wrong: Collection[str]) -> tuple[str, ...]:
+    """Return the devices of the last run's file that the plan does not have, on NICs on which a planned device is missing."""
+    needed = {soft_links_runner.find_netdev(link["nic"]) for link in links if link["name"] in wrong} - {None}
+    planned = {link["name"] for link in links}
+    return tuple(name for name in _last_names() if name not in planned and soft_links_runner.parent_of(name) in needed)
+
+
+def _last_names() -> list[str]:
+    """Return the names in the file of the last run; none if it cannot be read."""
+    try:
+        listed = json.loads(Path(BOOT.config).read_text(encoding="utf-8"))
+        return [str(link["name"]) for link in listed]
+    except (OSError, ValueError, TypeError, KeyError):
+        return []
 
 
 def service_files(links: Sequence[dict[str, Any]]) -> list[ManagedFile]:

@@ -306,7 +306,7 @@ EFFECTS = (
     Effect("soft_roce", "creates Soft-RoCE devices on rails with `soft: true`", ("rdma.cluster.soft_links",), REQUESTED, "rdma_rails"),
     Effect(
         "soft_roce",
-        "deletes a Soft-RoCE device on another NIC and creates it again, which ends its queue pairs",
+        "deletes a Soft-RoCE device that is on another NIC or has a former name, and creates it again, which ends its queue pairs",
         ("rdma.cluster.soft_links",),
         IDLE,
         "soft_roce_replace_allowed",

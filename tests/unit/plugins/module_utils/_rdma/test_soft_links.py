@@ -115,6 +115,47 @@ def test_a_device_on_another_nic_stays_while_the_host_is_in_use(
     assert ensure_soft_links([LINK], runner=runner, check_mode=False, refused="job process 812 (slurmstepd)").created == ["rxe_rail0"]
 
 
+def delete(name: str) -> tuple[list[str], int, str, str]:
+    return (["rdma", "link", "delete", name], 0, "", "")
+
+
+def test_devices_on_each_other_s_nic_are_both_deleted_first(state: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A NIC has one Soft-RoCE device: to create the first one fails while the second one is there."""
+    other = {"name": "rxe_rail1", "type": "rxe", "nic": {"pci": "0000:41:00.0"}}
+    monkeypatch.setattr(soft_links_runner, "parent_of", {"rxe_rail0": "ens2", "rxe_rail1": "ens1"}.get)
+    state["right"] = [False, False, True, True]
+    runner = FakeRunner([delete("rxe_rail0"), delete("rxe_rail1"), NEW, systemctl("enable", UNIT), systemctl("restart", UNIT)])
+    assert ensure_soft_links([LINK, other], runner=runner, check_mode=False).created == ["rxe_rail0", "rxe_rail1"]
+
+
+def test_a_renamed_rail_replaces_the_device_with_its_former_name(
+    paths: Path, state: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mesh that gets another cable: the rail of a NIC has a new name. Devices on other NICs, and those of other programs, stay."""
+    former = [{**LINK, "name": name} for name in ("rxe_cable13", "rxe_gone", "rxe_elsewhere")]
+    (paths / "links.json").write_text(json.dumps(former))
+    monkeypatch.setattr(soft_links_runner, "find_netdev", lambda nic: "ens1")
+    monkeypatch.setattr(soft_links_runner, "parent_of", {"rxe_cable13": "ens1", "rxe_elsewhere": "ens9", "rxe_of_others": "ens1"}.get)
+    used = "job process 812 (slurmstepd)"
+    state["right"] = [False]
+    kept = ensure_soft_links([LINK], runner=FakeRunner([]), check_mode=False, refused=used)
+    assert (kept.changed, kept.withheld, json.loads((paths / "links.json").read_text())) == (False, ("rxe_cable13",), former)
+    state["right"] = [False]
+    shown = ensure_soft_links([LINK], runner=FakeRunner([NEW]), check_mode=True)
+    assert (shown.created, shown.withheld) == (["rxe_rail0"], ())
+    state["right"] = [False, True]
+    runner = FakeRunner([delete("rxe_cable13"), NEW, systemctl("enable", UNIT), systemctl("restart", UNIT)])
+    assert ensure_soft_links([LINK], runner=runner, check_mode=False).created == ["rxe_rail0"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "7", "[7]", '[{"nic": {}}]'])
+def test_a_damaged_file_of_the_last_run_is_replaced(paths: Path, state: dict[str, Any], text: str) -> None:
+    (paths / "links.json").write_text(text)
+    runner = FakeRunner([NEW, systemctl("enable", UNIT), systemctl("restart", UNIT)])
+    assert ensure_soft_links([LINK], runner=runner, check_mode=False).created == ["rxe_rail0"]
+    assert json.loads((paths / "links.json").read_text()) == [LINK]
+
+
 def test_no_links_removes_the_files(paths: Path, state: dict[str, Any]) -> None:
     (paths / "links.json").write_text("[]")
     (paths / UNIT).write_text("[Unit]\n")
