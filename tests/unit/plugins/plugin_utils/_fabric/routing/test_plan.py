@@ -14,14 +14,8 @@ from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.plan import parse_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.frr import render, render_daemons
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import (
-    HostPort,
-    Neighbor,
-    RoutingError,
-    make_plan,
-    rail_problems,
-    twice,
-)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import HostPort, Neighbor, RoutingError
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import make_plan, rail_problems, twice
 from tests.unit.builders.clos import routed, settings
 
 SIZES = st.tuples(st.integers(1, 8), st.integers(1, 6), st.integers(0, 3))
