@@ -28,3 +28,8 @@ def settings(**changes: Any) -> RoutingIntent:
 def routed(leaves: int = 2, spines: int = 2, hosts: int = 1, **changes: Any) -> RoutedPlane:
     """Return the plan of a network as `lab clos up` makes it, for plane fab."""
     return make_plan("fab", settings(**changes), parse_plan(cabling(ClosShape(leaves, spines, hosts))))
+
+
+def podded(shape: ClosShape, **changes: Any) -> RoutedPlane:
+    """Return the plan of a network with any shape, for plane fab."""
+    return make_plan("fab", settings(**changes), parse_plan(cabling(shape)))

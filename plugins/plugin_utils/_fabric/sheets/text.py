@@ -61,7 +61,7 @@ def _identity(sheet: Sheet) -> Iterator[str]:
         rows += [("ASN", str(router.asn)), ("loopback", f"{router.loopback}/32"), ("hosts", router.subnet or "none")]
         rows += [("pod", str(router.pod))] if router.pod is not None else []
     else:
-        rows.append(("routing", "none: the switch bridges"))
+        rows.append(("routing", "none: the switch bridges" if sheet.tiers else "not known"))
     yield from (f"{name:10}{value}" for name, value in rows)
 
 
