@@ -16,6 +16,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.paths import TIERS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.policy import (
     MapRule,
+    PrefixRule,
     community_lists,
     peer_groups,
     prefix_lists,

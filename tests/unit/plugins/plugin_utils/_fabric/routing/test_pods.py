@@ -20,7 +20,7 @@ from lab.clos_plan import ClosShape, cabling
 from tests.unit.builders.clos import podded, settings
 
 #: Pods, and leaves and spines of each pod, hosts of each leaf, cores.
-SIZES = st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(1, 3), st.integers(0, 2), st.integers(1, 3))
+SIZES = st.tuples(st.integers(1, 3), st.integers(1, 2), st.integers(1, 2), st.integers(0, 1), st.integers(1, 2))
 POLICIES = st.sampled_from(["shared", "own"])
 
 
