@@ -140,11 +140,11 @@ def _policy(plane: RoutedPlane, router: Router) -> Iterator[str]:
         yield "! What comes from cores has a community, and is not announced to cores: no path goes up, down and up again."
         yield f"bgp community-list standard {name} seq 5 permit {community}"
         yield "!"
-    for name, rules in route_maps(plane, router):
+    for name, map_rules in route_maps(plane, router):
         if router.tier == LEAF and name == f"{GROUP}-OUT":
             yield "! A leaf announces nothing that it has learned: no path goes down and up again."
-        for rule in rules:
-            yield from _route_map(name, rule)
+        for each in map_rules:
+            yield from _route_map(name, each)
 
 
 def _lengths(rule: PrefixRule) -> str:

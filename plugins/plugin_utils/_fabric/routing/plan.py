@@ -95,7 +95,7 @@ class _Planner:
 
     def _pods(self) -> dict[str, int]:
         """Return leaf and spine → the number of its pod: the switches that cables join without a core, numbered by their first spine."""
-        graph = nx.Graph()
+        graph: Any = nx.Graph()
         graph.add_nodes_from(name for name in self.cabling.switches if self.tier(name) in (LEAF, SPINE))
         ends = ((link.a.name, link.b.name) for link in self.cabling.links if link.a.device is None and link.b.device is None)
         graph.add_edges_from((one, other) for one, other in ends if one in graph and other in graph)
@@ -110,8 +110,10 @@ class _Planner:
 
     def of_switch(self, name: str, key: str) -> Any:
         """Return a setting of a switch: its own, or that of the plane."""
-        own = self.settings["switches"].get(name, {}).get(key)
-        return own if own is not None else self.settings[key]  # type: ignore[literal-required]
+        switch: Mapping[str, Any] = self.settings["switches"].get(name) or {}
+        settings: Mapping[str, Any] = self.settings
+        own = switch.get(key)
+        return own if own is not None else settings[key]
 
     def interface(self, spot: Spot) -> str:
         """Return the name of a port. SONiC names it by its first lane, from 0."""
