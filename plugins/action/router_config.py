@@ -22,7 +22,7 @@ class ActionModule(RunAction):
         plan, vendor = planned_texts(self.folder, self.host), vendor_files(self.folder, self.host)
         if plan is None and vendor:
             # The switch is read by the tasks that follow, and never written.
-            msg = f"{self.host} is not a switch with FRR alone: your network team applies {' and '.join(vendor)} of the run folder"
+            msg = f"{self.host} does not have `syntax: frr`: your network team applies {' and '.join(vendor)} of the run folder"
             return {"changed": False, "changes": [], "refused": "", "installed": True, "msg": msg}
         if plan is None:
             return {
