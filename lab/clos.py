@@ -85,7 +85,8 @@ def up(name: str, shape: ClosShape, configurations: Path | None = None) -> Clos:
         except BaseException:
             _tear_down(name)
             raise
-        words = f"{shape.leaves} leaves, {shape.spines} spines, {len(shape.host_names)} hosts"
+        cores = f"{shape.cores} cores, " if shape.cores else ""
+        words = f"{shape.leaves} leaves, {shape.spines} spines, {cores}{len(shape.host_names)} hosts"
         log(f"clos      '{name}' is up after {time.monotonic() - started:.1f} s: {words}; planned cabling: {clos.folder.cabling}")
     return clos
 

@@ -33,6 +33,8 @@ def add(commands: Commands) -> None:
     up.add_argument("--leaves", type=int, default=2, help="how many (default: 2)")
     up.add_argument("--spines", type=int, default=2, help="how many (default: 2)")
     up.add_argument("--hosts", type=int, default=1, help="of each leaf (default: 1)")
+    up.add_argument("--cores", type=int, default=0, help="switches of a third tier (default: 0)")
+    up.add_argument("--pods", type=int, default=1, help="with cores: divide leaves and spines into so many pods (default: 1)")
     up.add_argument("--frr", type=Path, metavar="FOLDER", help="start FRR on each switch that has FOLDER/SWITCH/frr.conf")
     verb("frr", "start FRR again, with other configurations").add_argument("folder", type=Path, help="with SWITCH/frr.conf")
     verb("boot", "start systemd in each node, and FRR as its service on each switch that has a configuration")
@@ -61,7 +63,7 @@ def _run(name: str, arguments: argparse.Namespace) -> None:
 
 
 VERBS: dict[str, Callable[[str, argparse.Namespace], object]] = {
-    "up": lambda name, given: clos.up(name, ClosShape(given.leaves, given.spines, given.hosts), given.frr),
+    "up": lambda name, given: clos.up(name, ClosShape(given.leaves, given.spines, given.hosts, given.cores, given.pods), given.frr),
     "frr": lambda name, given: clos.route(clos.load(name), clos.texts_of(given.folder)),
     "boot": lambda name, _given: clos_systemd.boot(clos.load(name)),
     "add-leaf": lambda name, _given: clos.add_leaf(clos.load(name)),

@@ -3,7 +3,8 @@
 """The shape of a routed Clos network of network namespaces: its nodes, their ports and cables, and the planned cabling as text.
 
 A leaf has its uplinks on swp1 to swpS, in the order of the spines, and its hosts from swp33 on. A spine has leaf N on swpN. So a leaf or a
-spine that is added later changes no existing cable.
+spine that is added later changes no existing cable. With cores, leaves and spines are divided into pods: each leaf is cabled to the spines
+of its pod, and each spine has core N on swp(32 + N). A core has spine N on swpN.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from dataclasses import dataclass
 
 from lab.errors import LabError
 
-#: The first port of a leaf that leads to a host.
+#: The first port of a leaf that leads to a host, and the first port of a spine that leads to a core.
 FIRST_HOST_PORT = 33
-MOST_LEAVES, MOST_SPINES, MOST_HOSTS = 32, 32, 16
+FIRST_CORE_PORT = 33
+MOST_LEAVES, MOST_SPINES, MOST_HOSTS, MOST_CORES = 32, 32, 16, 16
 #: The interface of a host.
 HOST_PORT = "rail0"
 MTU_BYTES = 9000
@@ -24,20 +26,26 @@ MTU_BYTES = 9000
 
 @dataclass(frozen=True)
 class ClosShape:
-    """leaves × spines switches, and hosts of each leaf."""
+    """leaves × spines switches, and hosts of each leaf. cores: 0 for two tiers. pods: leaves and spines are divided into so many."""
 
     leaves: int = 2
     spines: int = 2
     hosts: int = 1
+    cores: int = 0
+    pods: int = 1
 
     def __post_init__(self) -> None:
-        for name, most, least in (("leaves", MOST_LEAVES, 1), ("spines", MOST_SPINES, 1), ("hosts", MOST_HOSTS, 0)):
+        limits = (("leaves", MOST_LEAVES, 1), ("spines", MOST_SPINES, 1), ("hosts", MOST_HOSTS, 0), ("cores", MOST_CORES, 0))
+        for name, most, least in limits:
             if not least <= getattr(self, name) <= most:
                 raise LabError(f"A routed Clos has {least} to {most} {name}; got {getattr(self, name)}.")
+        if self.pods < 1 or self.leaves % self.pods or self.spines % self.pods or (self.pods > 1 and not self.cores):
+            raise LabError(f"{self.pods} pods need cores, and the same number of leaves and of spines each.")
 
     @property
     def switches(self) -> list[str]:
-        return [*(f"leaf{n}" for n in range(1, self.leaves + 1)), *(f"spine{n}" for n in range(1, self.spines + 1))]
+        tiers = (("leaf", self.leaves), ("spine", self.spines), ("core", self.cores))
+        return [f"{tier}{n}" for tier, count in tiers for n in range(1, count + 1)]
 
     @property
     def host_names(self) -> list[str]:
@@ -47,9 +55,14 @@ class ClosShape:
     @property
     def cables(self) -> Iterator[Cable]:
         """Yield all cables: first the uplinks, then those of the hosts."""
-        for leaf in range(1, self.leaves + 1):
-            for spine in range(1, self.spines + 1):
-                yield Cable((f"leaf{leaf}", f"swp{spine}"), (f"spine{spine}", f"swp{leaf}"))
+        leaves, spines = self.leaves // self.pods, self.spines // self.pods
+        for leaf in range(self.leaves):
+            for port in range(spines):
+                spine = leaf // leaves * spines + port
+                yield Cable((f"leaf{leaf + 1}", f"swp{port + 1}"), (f"spine{spine + 1}", f"swp{leaf % leaves + 1}"))
+        for spine in range(self.spines if self.cores else 0):
+            for core in range(self.cores):
+                yield Cable((f"spine{spine + 1}", f"swp{FIRST_CORE_PORT + core}"), (f"core{core + 1}", f"swp{spine + 1}"))
         for index, host in enumerate(self.host_names):
             leaf, port = divmod(index, self.hosts)
             yield Cable((f"leaf{leaf + 1}", f"swp{FIRST_HOST_PORT + port}"), (host, HOST_PORT))
@@ -86,7 +99,7 @@ def namespace_of(name: str, node: str) -> str:
 
 def cabling(shape: ClosShape) -> str:
     """Return the planned cabling in the form of rdma_fabric.planes.NAME.plan."""
-    tiers = [f"  {name}: {{tier: {'leaf' if name.startswith('leaf') else 'spine'}}}\n" for name in shape.switches]
+    tiers = [f"  {name}: {{tier: {name.rstrip('0123456789')}}}\n" for name in shape.switches]
     links = [f"  - {{from: {_end(*cable.a)}, to: {_end(*cable.b)}}}\n" for cable in shape.cables]
     return "".join(["switches:\n", *tiers, "links:\n", *links])
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.drill import Drill
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.plan import steps_text
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import RoutingError
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import RoutingError
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
 

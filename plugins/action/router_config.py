@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.stored import planned_texts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.stored import planned_texts, vendor_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import known_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
@@ -19,7 +19,11 @@ class ActionModule(RunAction):
     ARGUMENTS: ClassVar[Mapping[str, Any]] = {"replace_allowed": {"type": "bool", "default": False}}
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        plan = planned_texts(self.folder, self.host)
+        plan, vendor = planned_texts(self.folder, self.host), vendor_files(self.folder, self.host)
+        if plan is None and vendor:
+            # The switch is read by the tasks that follow, and never written.
+            msg = f"{self.host} does not have `syntax: frr`: your network team applies {' and '.join(vendor)} of the run folder"
+            return {"changed": False, "changes": [], "refused": "", "installed": True, "msg": msg}
         if plan is None:
             return {
                 "failed": True,

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.frr import render, render_daemons, render_sysctls
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import RoutedPlane, RoutingError
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import RoutedPlane, RoutingError
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.planes import plan_text, routed_planes
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.stored import SUFFIXES, plan_file
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.render import router_files
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.stored import plan_file
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
 
@@ -32,9 +32,8 @@ class ActionModule(RunAction):
 
     def _store(self, plane: RoutedPlane) -> list[str]:
         """Write the files of each switch. Returns the paths."""
-        daemons, sysctls = render_daemons(plane), render_sysctls(plane)
         return [
             str(self.folder.write(plan_file(name, suffix), text))
             for name, router in plane.routers.items()
-            for suffix, text in zip(SUFFIXES, (render(plane, router), daemons, sysctls), strict=True)
+            for suffix, text in router_files(plane, router).items()
         ]

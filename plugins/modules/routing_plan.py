@@ -11,11 +11,12 @@ version_added: 0.1.0
 short_description: Plan the routing of the switches of an Ethernet plane
 description:
   - Derives the ASN, the loopback, the subnets and the neighbors of each switch of a plane with C(rdma_fabric.planes.NAME.routing) from
-    these settings and from the cabling plan of the plane. It shows a table, and writes the configuration of FRR for each switch.
+    these settings and from the cabling plan of the plane. It shows a table, and writes the configuration of each switch.
   - Uses the intents that M(rdma.cluster.intent) has read in this run. It contacts no host and no switch, and changes nothing.
   - Fails if cables cannot be routed, as one between two leaves; if a pool is too small; if hosts have different settings for one plane; or
     if a rail does not have the address and the gateway that its port of the leaf needs.
-  - Writes C(plan/switch-NAME.frr.conf), C(.daemons) and C(.sysctl) to the folder of this run. Call it once.
+  - Writes C(plan/switch-NAME.frr.conf), C(.daemons) and C(.sysctl) to the folder of this run for a switch with C(syntax=frr),
+    C(.routing.nv) for C(nvue), and C(.config_db.json) and C(.frr.conf) for C(sonic). Call it once.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:

@@ -18,14 +18,16 @@ from ansible_collections.rdma.cluster.plugins.module_utils._routing.read import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.plan import parse_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.findings import check_routers
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.frr import render
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import RoutedPlane, make_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import RoutedPlane
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import make_plan
 from lab import clos_plan
 from lab.clos import Clos
 
 ROOT = Path(__file__).parents[2]
 SETTINGS: RoutingIntent = {
     "kind": "bgp_unnumbered", "asn_base": 4200000000, "spine_asn": "own", "loopbacks": "10.0.0.0/24", "host_subnets": "10.1.0.0/16",
-    "leaf_prefix_length": 24, "port_prefix": "swp", "bfd": True, "maximum_paths": 64, "hash_policy": "l4",
+    "leaf_prefix_length": 24, "port_prefix": "swp", "port_lanes": None, "syntax": "frr",
+    "switches": {}, "bfd": True, "maximum_paths": 64, "hash_policy": "l4",
 }  # fmt: skip
 #: Inside a node: the reader as it runs on a switch.
 READ = """

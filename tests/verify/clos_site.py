@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import RoutedPlane
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import RoutedPlane
 from lab.clos import Clos
 from tests.verify.clos import MANAGEMENT, ROOT
 

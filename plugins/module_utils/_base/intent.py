@@ -86,6 +86,14 @@ class SubnetManager(TypedDict):
     sharp: bool
 
 
+class RoutedSwitch(TypedDict):
+    """A switch of a routed plane that differs from the plane."""
+
+    syntax: str | None
+    port_prefix: str | None
+    port_lanes: int | None
+
+
 class RoutingIntent(TypedDict):
     """The key `routing` of a plane. loopbacks, host_subnets: IPv4 networks."""
 
@@ -96,6 +104,9 @@ class RoutingIntent(TypedDict):
     host_subnets: str
     leaf_prefix_length: int
     port_prefix: str
+    port_lanes: int | None
+    syntax: str
+    switches: dict[str, RoutedSwitch]
     bfd: bool
     maximum_paths: int
     hash_policy: str

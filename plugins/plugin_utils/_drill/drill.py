@@ -19,7 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import D
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Load, host_users
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.judge import Outage, Received, judge_step, parse_result
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.plan import Step, disagreements, plan_steps
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import RoutedPlane
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import RoutedPlane
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.planes import routed_planes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.stored import routing_findings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict

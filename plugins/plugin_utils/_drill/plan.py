@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import DrillFault
 from ansible_collections.rdma.cluster.plugins.module_utils._drill.fault import CUT, PORTS_DOWN, SILENCE, STOP_FRR
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import SPINE, HostPort, RoutedPlane, Router
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import HostPort, RoutedPlane, Router
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.paths import SPINE
 
 #: Faults of one port, and of a whole switch.
 PORT_FAULTS, SWITCH_FAULTS = (CUT, SILENCE), (STOP_FRR, PORTS_DOWN)

@@ -36,7 +36,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings impo
     refused_answers,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.findings import CHECK as ROUTING
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import RoutingError
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import RoutingError
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.planes import routed_planes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.stored import routing_findings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, Expected, View

@@ -38,6 +38,25 @@ def test_a_leaf_that_is_added_changes_no_other_cable(shape: ClosShape) -> None:
     assert set(shape.cables) <= set(larger.cables)
 
 
+@pytest.mark.parametrize("pods", [1, 2, 3])
+def test_a_spine_is_cabled_to_the_leaves_of_its_pod_and_to_all_cores(pods: int) -> None:
+    shape = ClosShape(6, 6, 0, 2, pods)
+    ends = [end for cable in shape.cables for end in (cable.a, cable.b)]
+    assert len(ends) == len(set(ends))
+    found = [{cable.a[0], cable.b[0]} for cable in shape.cables]
+    assert {"spine6", "core2"} in found
+    assert ({"leaf1", "spine6"} in found) == (pods == 1)
+    assert len(found) == 6 * 6 // pods + 6 * 2
+    tiers = {name: switch.tier for name, switch in parse_plan(cabling(shape)).switches.items()}
+    assert (tiers["leaf1"], tiers["spine6"], tiers["core2"]) == ("leaf", "spine", "core")
+
+
+@pytest.mark.parametrize("shape", [(4, 4, 1, 0, 2), (3, 4, 1, 2, 2), (4, 3, 1, 2, 2), (4, 4, 1, 2, 0)])
+def test_pods_that_cannot_be_made_are_refused(shape: tuple[int, int, int, int, int]) -> None:
+    with pytest.raises(LabError, match="pods need cores, and the same number"):
+        ClosShape(*shape)
+
+
 def test_a_cable_is_found_by_either_end() -> None:
     shape = ClosShape()
     assert shape.cable("leaf2/1") == Cable(("leaf2", "swp1"), ("spine1", "swp2"))

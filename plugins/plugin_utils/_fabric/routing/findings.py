@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,7 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._routing.read import 
 from ansible_collections.rdma.cluster.plugins.module_utils._routing.vtysh import ESTABLISHED, NO_POLICY
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import SPINE, Neighbor, RoutedPlane, Router
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import Neighbor, RoutedPlane, Router
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.routing import HASH_POLICIES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import PLANE
@@ -38,6 +38,8 @@ declare(
 )
 
 APPLY = "`ansible-playbook rdma.cluster.routed -e frr_allowed=true`"
+#: In a plane with switches that the collection does not configure.
+VENDORS = f"{APPLY} for switches with FRR; for others, the network team applies their files in plan/ of the run folder"
 _EXPECTED = {
     "read": "every switch of the plan is read",
     "session": "each planned session is Established with the planned switch",
@@ -65,6 +67,8 @@ class _Judge:
 
     def add(self, status: str, subject: str, observed: str, expected: str, remedy: str) -> None:
         host = f"{PLANE}{self.plane.name}"
+        if any(router.syntax != "frr" for router in self.plane.routers.values()):
+            remedy = remedy.replace(APPLY, VENDORS)
         self.findings.append(Finding(STAGE, CHECK, host, subject, status, observed, _EXPECTED[expected], remedy))
 
     def read(self) -> dict[str, RouterState]:
@@ -218,10 +222,11 @@ def _kind(judge: _Judge, prefix: str) -> str:
 def _routes(judge: _Judge) -> None:
     """Report missing prefixes and paths. Those that a bad session explains are not reported again."""
     reads = judge.read()
+    widths = _widths(judge)
     missing: dict[tuple[str, str], list[str]] = defaultdict(list)
     for name, state in reads.items():
         kernel = {route.prefix: route for route in state.routes}
-        for other, width in _widths(judge, name).items():
+        for other, width in widths[name].items():
             narrow: dict[int, list[str]] = defaultdict(list)
             for prefix in judge.plane.own_prefixes[other]:
                 if _is_off(judge, other, prefix):
@@ -250,17 +255,9 @@ def _narrow(judge: _Judge, name: str, other: str, paths: str, prefixes: Sequence
     judge.add(ERROR, name, observed, "route", remedy)
 
 
-def _widths(judge: _Judge, name: str) -> dict[str, int]:
-    """Return other switch → number of paths to it by good sessions; without those that no good session reaches."""
-    routers, found = judge.plane.routers, Counter[str]()
-    for each in _good(judge, name):
-        found[each.name] += 1
-    if routers[name].tier == SPINE:
-        return dict(found)
-    for spine, cables in tuple(found.items()):
-        for leaf in {each.name for each in _good(judge, spine)} - {name}:
-            found[leaf] += cables
-    return dict(found)
+def _widths(judge: _Judge) -> dict[str, dict[str, int]]:
+    """Return switch → other switch → number of paths to it by good sessions; without those that no good session reaches."""
+    return judge.plane.paths_by({name: tuple(_good(judge, name)) for name in judge.plane.routers})
 
 
 def _good(judge: _Judge, name: str) -> Iterator[Neighbor]:
@@ -303,7 +300,8 @@ def _kernel(judge: _Judge) -> None:
     planned = {FORWARD: 1, HASH: HASH_POLICIES[judge.plane.settings["hash_policy"]]}
     words = {FORWARD: "it does not forward", HASH: "all flows of a pair of hosts use one spine"}
     for name, state in judge.read().items():
-        for setting, value in planned.items():
+        # The chip of a vendor's switch forwards and hashes, not its kernel.
+        for setting, value in planned.items() if judge.plane.routers[name].syntax == "frr" else ():
             seen = state.sysctls.get(setting)
             remedy = f"Apply the plan: {APPLY}. It writes {setting} = {value} for now and for each boot."
             if seen is None:

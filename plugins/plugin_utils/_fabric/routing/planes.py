@@ -10,13 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent, RoutingIntent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.plan import parse_plan
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import (
-    RoutedPlane,
-    RoutingError,
-    make_plan,
-    rail_problems,
-    twice,
-)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import RoutedPlane, RoutingError
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import make_plan, rail_problems, twice
 
 Wanted = tuple[RoutingIntent, str | None]
 
@@ -54,9 +49,16 @@ def plan_text(planes: Sequence[RoutedPlane]) -> str:
         return "No plane has routing (rdma_fabric.planes.NAME.routing)."
     parts = ["The routed planes: what each switch is, and its neighbors. Nothing was changed."]
     for plane in planes:
-        rows = [("switch", "ASN", "loopback", "hosts", "neighbors")]
+        rows = [("switch", "syntax", "ASN", "loopback", "hosts", "neighbors")]
         rows += [
-            (each.name, str(each.asn), each.loopback, each.subnet or "-", ", ".join(f"{it.port} {it.name}" for it in each.neighbors))
+            (
+                each.name,
+                each.syntax,
+                str(each.asn),
+                each.loopback,
+                each.subnet or "-",
+                ", ".join(f"{it.port} {it.name}" for it in each.neighbors),
+            )
             for each in plane.routers.values()
         ]
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]

@@ -15,16 +15,29 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import I
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.module_utils._routing.read import router_state
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.findings import State, check_routers
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import RoutedPlane
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import RoutedPlane
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 
 FOLDER, PLAN = "fabric/routers", "plan"
 #: frr.conf, daemons, and the kernel settings.
 SUFFIXES = (".frr.conf", ".daemons", ".sysctl")
+#: The files of switches whose operating system has its own form. The network team applies them.
+VENDOR_SUFFIXES = {"nvue": (".routing.nv",), "sonic": (".config_db.json", ".frr.conf")}
 
 
 def plan_file(switch: str, suffix: str) -> str:
     return RunFolder.host_file(PLAN, f"switch-{switch}", suffix)
+
+
+def plan_suffixes(syntax: str) -> tuple[str, ...]:
+    """Return the suffixes of a switch's files."""
+    return VENDOR_SUFFIXES.get(syntax, SUFFIXES)
+
+
+def vendor_files(folder: RunFolder, switch: str) -> list[str]:
+    """Return the planned files of a switch that the network team applies; none of a switch with FRR, or without a plan."""
+    found = ([plan_file(switch, suffix) for suffix in suffixes] for suffixes in VENDOR_SUFFIXES.values())
+    return next((names for names in found if all((folder.path / name).exists() for name in names)), [])
 
 
 def planned_texts(folder: RunFolder, switch: str) -> dict[str, Any] | None:

@@ -15,6 +15,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.routin
 
 #: Leaf number N has asn_base + LEAF_OFFSET + N, so that spines and leaves can be added without a change of the others.
 LEAF_OFFSET = 100
+#: In a plane with cores, spines have the numbers up to this one, and core number N has CORE_OFFSET + N.
+CORE_OFFSET = 64
 POOLS = ("loopbacks", "host_subnets")
 
 

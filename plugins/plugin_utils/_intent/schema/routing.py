@@ -7,12 +7,14 @@
 from __future__ import annotations
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
+    HOST,
     IPV4_SUBNET,
     choice,
     flag,
     integer,
     keys,
     matching,
+    named,
     optional,
     text,
 )
@@ -22,6 +24,13 @@ PRIVATE_16 = (64512, 65534)
 PRIVATE_32 = (4200000000, 4294967294)
 #: The value of net.ipv4.fib_multipath_hash_policy (Linux, Documentation/networking/ip-sysctl.rst).
 HASH_POLICIES = {"l4": 1, "l3": 0}
+
+#: The forms of a switch's configuration; plugin_utils/_fabric/routing has a renderer for each.
+SYNTAXES = ("frr", "nvue", "sonic")
+#: The most paths of `multipaths ebgp` in NVUE, and in this intent.
+MOST_NVUE_PATHS, MOST_PATHS = 128, 256
+PORT_PREFIX = matching(r"[A-Za-z][A-Za-z0-9_-]{0,10}", "letters, digits, _ and -, at most 11")
+MOST_LANES = 16
 
 ROUTING = optional(
     keys(
@@ -33,14 +42,15 @@ ROUTING = optional(
             "bgp_unnumbered",
         ),
         asn_base=integer(
-            "The ASN of the spines. Leaf number N has `asn_base` + 100 + N. All must be for private use (64512 to 65534, or "
-            "4200000000 to 4294967294).",
+            "The ASN of the spines. Leaf number N has `asn_base` + 100 + N. With cores, the spines of pod P have `asn_base` + P - 1, and "
+            "the cores `asn_base` + 64. All must be for private use (64512 to 65534, or 4200000000 to 4294967294).",
             PRIVATE_16[0],
             PRIVATE_32[1],
             default=PRIVATE_32[0],
         ),
         spine_asn=choice(
-            "`shared`: all spines have one ASN, so no route passes two spines; `own`: spine number N has `asn_base` + N.",
+            "`shared`: all spines of a pod have one ASN, so no route passes two of them, and all cores have one; `own`: spine number N has "
+            "`asn_base` + N, and core number N has `asn_base` + 64 + N.",
             "shared",
             "shared",
             "own",
@@ -53,12 +63,31 @@ ROUTING = optional(
         ),
         leaf_prefix_length=integer("The prefix length of a leaf's subnet.", 16, 30, default=24),
         port_prefix=text(
-            "The name of a switch's port without its number in `plan`: with `swp`, port 33 is `swp33`.",
-            matching(r"[A-Za-z][A-Za-z0-9_-]{0,10}", "letters, digits, _ and -, at most 11"),
-            default="swp",
+            "The name of a switch's port without its number in `plan`: with `swp`, port 33 is `swp33`.", PORT_PREFIX, default="swp"
+        ),
+        port_lanes=integer(
+            "For SONiC, which names a port by its first lane: with 8, port 3 is `Ethernet16`. Without it, by its number in `plan`.",
+            1,
+            MOST_LANES,
+        ),
+        syntax=choice(
+            "The configuration of the switches: `frr`, the files of FRR for Linux switches, which `rdma.cluster.routed` can apply; `nvue`, "
+            "commands for Cumulus Linux; `sonic`, parts of `config_db.json` and `frr.conf`. Your network team applies the last two.",
+            *SYNTAXES[:1],
+            *SYNTAXES,
+        ),
+        switches=named(
+            "Switches that differ from the plane, by their name in `plan`.",
+            HOST,
+            keys(
+                "A switch that differs from the plane.",
+                syntax=choice("As `syntax` of the plane.", None, *SYNTAXES),
+                port_prefix=text("As `port_prefix` of the plane.", PORT_PREFIX),
+                port_lanes=integer("As `port_lanes` of the plane.", 1, MOST_LANES),
+            ),
         ),
         bfd=flag("Detect a silent link in less than 1 s by BFD. Without it, BGP notices after 9 s.", True),
-        maximum_paths=integer("Maximum number of equal paths to one destination.", 1, 256, default=64),
+        maximum_paths=integer("Maximum number of equal paths to one destination.", 1, MOST_PATHS, default=64),
         hash_policy=choice(
             "What chooses the path of a packet: `l4`, addresses and ports, so that the flows of one pair of hosts use all spines; `l3`, "
             "addresses alone, so that all flows of a pair use one spine.",

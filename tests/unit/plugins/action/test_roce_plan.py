@@ -45,7 +45,8 @@ def test_the_example_is_planned_without_its_hosts(tmp_path: Path, words: tuple[s
     assert done.stdout.count("changed=0") == 4, done.stdout
     folder = tmp_path / "artifacts/latest/plan"
     assert sorted(path.name for path in folder.iterdir()) == [
-        "roce.json", "roce.txt", "switch-leaf-a.nv", "switch-leaf-b.nv", "switch-spine1.txt",
+        "roce.json", "roce.txt", "switch-leaf-a.nv", "switch-leaf-a.ports.csv", "switch-leaf-a.sheet.txt", "switch-leaf-b.nv",
+        "switch-leaf-b.ports.csv", "switch-leaf-b.sheet.txt", "switch-spine1.ports.csv", "switch-spine1.sheet.txt", "switch-spine1.txt",
     ]  # fmt: skip
     text = (folder / "roce.txt").read_text()
     assert f"\n{text}" in done.stdout

@@ -44,10 +44,24 @@ def test_each_switch_gets_its_files(tmp_path: Path) -> None:
     folder = tmp_path / "artifacts/latest/plan"
     switches = ("leaf1", "leaf2", "spine1", "spine2")
     assert sorted(path.name for path in folder.iterdir()) == sorted(
-        f"switch-{name}.{end}" for name in switches for end in ("frr.conf", "daemons", "sysctl")
+        f"switch-{name}.{end}" for name in switches for end in ("frr.conf", "daemons", "sysctl", "sheet.txt", "ports.csv")
     )
     assert "router bgp 4200000102\n" in (folder / "switch-leaf2.frr.conf").read_text()
     assert "host2 rail0: address 10.1.1.67/31, gateway 10.1.1.66 (leaf2 swp33)" in done.stdout
+    assert "ASN       4200000102\n" in (folder / "switch-leaf2.sheet.txt").read_text()
+
+
+def test_a_switch_with_another_system_gets_files_of_its_own(tmp_path: Path) -> None:
+    switches = {"leaf1": {"syntax": "nvue"}, "spine1": {"syntax": "sonic", "port_prefix": "Ethernet", "port_lanes": 8}}
+    one, two = (host(f"10.1.{n}.67/31", f"10.1.{n}.66", switches=switches, bfd=False) for n in (0, 1))
+    done = plan(tmp_path, host1=one, host2=two)
+    assert done.returncode == 0, done.stdout + done.stderr
+    folder = tmp_path / "artifacts/latest/plan"
+    ends = {
+        name: sorted(path.name.removeprefix(f"switch-{name}.") for path in folder.glob(f"switch-{name}.*")) for name in ("leaf1", "spine1")
+    }
+    assert ends == {"leaf1": ["ports.csv", "routing.nv", "sheet.txt"], "spine1": ["config_db.json", "frr.conf", "ports.csv", "sheet.txt"]}
+    assert "leaf1   nvue    4200000101" in done.stdout
 
 
 def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:

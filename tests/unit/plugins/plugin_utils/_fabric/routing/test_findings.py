@@ -16,7 +16,8 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._routing.read import FORWARD, HASH, RouterState, router_state
 from ansible_collections.rdma.cluster.plugins.module_utils._routing.vtysh import BgpRoute
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.findings import State, check_routers
-from tests.unit.builders.clos import routed
+from lab.clos_plan import ClosShape
+from tests.unit.builders.clos import podded, routed
 
 FIXTURES = Path(__file__).parents[4] / "fixtures/frr"
 PLANE = routed(spine_asn="own")
@@ -152,3 +153,37 @@ def test_a_plane_of_which_nothing_was_read_is_unknown() -> None:
 def test_a_router_with_another_identity_is_named() -> None:
     found = brief(healthy(leaf1=lambda seen: replace(seen, summary=replace(seen.summary, asn=65001))))
     assert ("error", "leaf1", "ASN 65001, router ID 10.0.0.101; planned: ASN 4200000101, router ID 10.0.0.101") in found
+
+
+PODS = podded(ClosShape(2, 2, 1, 2, 2))
+
+
+def pods(**changes: Change) -> list[tuple[str, str, str]]:
+    """Return the findings on four switches of a network with two pods; the others were not read."""
+    read = {
+        name: router_state(json.loads((FIXTURES / f"8.4.4-pods-{name}.json").read_text())) for name in ("leaf1", "spine1", "core1", "core2")
+    }
+    states: States = {name: changes[name](seen) if name in changes else seen for name, seen in read.items()}
+    return [(each.status, each.subject, each.observed) for each in check_routers(PODS, states, 9000, ["172.31.0.0/16"])]
+
+
+def test_a_healthy_network_with_pods_has_no_error() -> None:
+    assert pods() == [("unknown", "leaf2, spine2", "it was not read in this run")]
+
+
+def test_a_path_by_one_of_two_cores_is_named() -> None:
+    (_unread, found) = pods(spine1=kernel("10.0.0.2/32", "swp33"))
+    assert found == ("error", "spine1", "1 of 2 paths to spine2 (10.0.0.2/32)")
+
+
+def test_a_core_that_lost_a_pod_is_named() -> None:
+    (_unread, found) = pods(core1=kernel("10.1.0.66/31"))
+    assert found == ("error", "leaf1", "10.1.0.66/31 of leaf1 is missing on core1")
+
+
+def test_a_switch_with_another_system_is_not_judged_by_its_kernel_and_has_its_own_remedy() -> None:
+    plane = routed(spine_asn="own", switches={"leaf1": {"syntax": "nvue", "port_prefix": None, "port_lanes": None}})
+    states = healthy(leaf1=lambda seen: replace(seen, sysctls={}), spine1=kernel("10.0.0.101/32"))
+    (found,) = check_routers(plane, states, 9000)
+    assert found.observed == "10.0.0.101/32 of leaf1 is missing on spine1"
+    assert found.remedy.endswith("for others, the network team applies their files in plan/ of the run folder.")

@@ -14,14 +14,8 @@ from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.plan import parse_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.frr import render, render_daemons
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import (
-    HostPort,
-    Neighbor,
-    RoutingError,
-    make_plan,
-    rail_problems,
-    twice,
-)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import HostPort, Neighbor, RoutingError
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import make_plan, rail_problems, twice
 from tests.unit.builders.clos import routed, settings
 
 SIZES = st.tuples(st.integers(1, 8), st.integers(1, 6), st.integers(0, 3))
@@ -110,7 +104,7 @@ def more(cable: str) -> str:
         (more("from: h1 rail0, to: h2 rail0"), {}, "joins two hosts"),
         (more("from: h1 rail0, to: l1/200"), {}, "needs the /31 number 200, but a leaf's subnet has /24"),
         (f"{TIERS}links: [{{from: l1/1, to: s1/1}}]\n", {}, "l2 has no cable"),
-        (GOOD.replace("{tier: spine}", "{tier: core}"), {}, "s1 has tier core: a routed plane has leaves and spines"),
+        (GOOD.replace("{tier: spine}", "{tier: core}"), {}, "joins a leaf and a core: in a routed plane, leaves are cabled to spines only"),
         (GOOD.replace("{tier: leaf}", ""), {}, "l1 has no tier"),
         (GOOD.replace("l1:", '"l1 x":').replace("l1/", "l2/9"), {}, "'l1 x' cannot be the name"),
         (GOOD, {"loopbacks": "10.0.0.0/26"}, "loopbacks 10.0.0.0/26 has no address for l1: it needs at least 102 addresses"),
@@ -127,7 +121,7 @@ def test_what_cannot_be_routed_is_named(text: str, changes: dict[str, Any], expe
 
 
 def rail(address: str, gateway: str | None) -> Any:
-    return {"rails": [{"name": "rail0", "address": address, "gateway": gateway}]}
+    return {"rails": [{"name": "rail0", "address": address, "gateway": gateway, "vlan": None}]}
 
 
 def test_a_rail_with_another_address_than_its_leaf_expects_is_named() -> None:

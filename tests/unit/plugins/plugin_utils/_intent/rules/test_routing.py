@@ -31,8 +31,13 @@ def test_what_is_not_given_has_a_default() -> None:
     routing = normalize(given())["fabric"]["planes"]["fab"]["routing"]
     assert routing == {
         **ROUTING, "kind": "bgp_unnumbered", "asn_base": 4200000000, "spine_asn": "shared", "leaf_prefix_length": 24, "port_prefix": "swp",
-        "bfd": True, "maximum_paths": 64, "hash_policy": "l4",
+        "port_lanes": None, "syntax": "frr", "switches": {}, "bfd": True, "maximum_paths": 64, "hash_policy": "l4",
     }  # fmt: skip
+
+
+def test_a_switch_has_only_what_differs_from_the_plane() -> None:
+    routing = normalize(given(switches={"leaf1": {"syntax": "nvue"}}))["fabric"]["planes"]["fab"]["routing"]
+    assert routing["switches"] == {"leaf1": {"syntax": "nvue", "port_prefix": None, "port_lanes": None}}
 
 
 def test_a_plane_that_does_not_route_has_none() -> None:
@@ -54,6 +59,9 @@ OTHER = {"plan": "other.yml", "routing": {"loopbacks": "10.0.0.128/25", "host_su
         (given(asn_base=65000), ""),
         (given(asn_base=65434), "routing.asn_base is 65434, which leaves no ASN for leaves: theirs begin at 65535"),
         (given(asn_base=70000), "routing.asn_base is 70000: 70000 is not for private use (RFC 6996)"),
+        (given(syntax="junos"), "routing.syntax must be one of frr, nvue, sonic"),
+        (given(switches={"leaf1": {"sintax": "nvue"}}), "routing.switches.leaf1 has no key 'sintax': did you mean 'syntax'?"),
+        (given(port_lanes=0), "routing.port_lanes must be at least 1"),
         (given(asn_base=100), "routing.asn_base must be at least 64512"),
         (given(loopbacks="fd00::/64"), "routing.loopbacks must be an IPv4 network"),
         (given(loopbacks=None), "routing.loopbacks is missing"),
