@@ -57,6 +57,15 @@ def read_sections(variables: Mapping[str, Any], names: Iterable[str]) -> dict[st
     return found
 
 
+def read_value(name: str, value: Any, key: Key) -> Any:
+    """Return a value that is not part of the intent by a key of a schema, with defaults. Raises IntentError with every problem found."""
+    reader = _Reader()
+    result = reader.read(name, value, key, where_of(value))
+    if reader.problems:
+        raise IntentError(reader.problems)
+    return result
+
+
 class _Reader:
     """Reads values by the keys of the schema, and collects problems."""
 
