@@ -62,7 +62,7 @@ def read_value(name: str, value: Any, key: Key) -> Any:
     reader = _Reader()
     result = reader.read(name, value, key, where_of(value))
     if reader.problems:
-        raise IntentError(reader.problems)
+        raise IntentError(reader.problems, f"{name.partition('.')[0]} cannot be used")
     return result
 
 
