@@ -5,12 +5,13 @@
 """The exact bisection of a plane, also after failures.
 
 The bisection is the least maximum flow from one half of the NICs to the other, over all halves. A maximum flow is a minimum cut, so it is
-the least cut over all halves and all sets X of leaves on the sending side. A cut consists of H cables of NICs and T cables between switches:
+the least cut over all halves and all sets X of leaves on the sending side. A cut consists of cables of NICs and of T cables between
+switches:
 
     bisection = min over X of  nic_gbps × |NICs in X - half|  +  link_gbps × max(0, T(X) - failed links)
 
-T(X) is a sum over the columns of the layout. In a column the spines and cores are placed on the better side. Only the numbers of leaves in X
-of each size in each pod matter. T is concave in them, so at most one full pod has leaves on both sides. A failed switch removes its cables
+T(X) is a sum over the columns of the layout. In a column the spines and cores are placed on the better side. Only the numbers of leaves of
+each size in X count, in each pod. T is concave in them, so at most one full pod has leaves on both sides. A failed switch removes its cables
 from T.
 """
 

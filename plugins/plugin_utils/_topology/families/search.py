@@ -85,7 +85,7 @@ class Search:
     and for hosts_later.
     """
 
-    def __init__(self, request: PlanRequest, rails: int, spread: bool, keeps: Keeps = lambda _layout: True) -> None:
+    def __init__(self, request: PlanRequest, rails: int, spread: bool, keeps: Keeps | None = None) -> None:
         self.request = request
         self.ports = Ports(request)
         self.rails = rails
@@ -98,7 +98,7 @@ class Search:
         """Return the plane of one switch; None if the NICs do not fit."""
         nics = self.request.hosts_later * self.rails
         layout = Layout(self.request.hosts_later, self.rails, False, self.request.hosts_later, self.request.nic_gbps, self.ports.link_gbps)
-        return layout if nics <= self.ports.most_nics() and self.keeps(layout) else None
+        return layout if nics <= self.ports.most_nics() and self._kept(layout) else None
 
     def two_levels(self) -> Layout | None:
         """Return the cheapest plane of leaves and spines; None if there is none."""
@@ -106,7 +106,7 @@ class Search:
             shape = self._shape(per_leaf)
             if shape.leaves < 2:
                 continue
-            for uplinks in self._uplinks(shape, lambda uplinks, shape=shape: -(-shape.leaves * uplinks // self.ports.total)):  # type: ignore[misc]
+            for uplinks in self._uplinks(shape, 1):
                 for spines in divisors(uplinks):
                     links = uplinks // spines
                     if shape.leaves * links <= self.ports.total and self._offer(
@@ -120,12 +120,11 @@ class Search:
         total = self.ports.total
         for per_leaf in self._per_leaf():
             shape = self._shape(per_leaf)
-            least = lambda uplinks, shape=shape: -(-shape.leaves * uplinks * 3 // total)  # noqa: E731
-            for uplinks in self._uplinks(shape, least):
+            for uplinks in self._uplinks(shape, 3):
                 for spines in divisors(uplinks):
                     links = uplinks // spines
                     for pod_leaves, pods in self._pods(shape, total // (2 * links)):
-                        upper = -(-pods * spines * pod_leaves * links // total)
+                        upper = -(-shape.leaves * uplinks // total)
                         if pods > total or self._is_dearer(shape, pods * spines + upper, shape.leaves * uplinks * 2):
                             break
                         self._cores(replace(shape, spines=spines, links=links, pod_leaves=pod_leaves, reach=CORE), pods)
@@ -147,7 +146,7 @@ class Search:
         total = self.ports.total
         for per_leaf in self._per_leaf():
             shape = self._shape(per_leaf)
-            for uplinks in self._uplinks(shape, lambda uplinks, shape=shape: -(-shape.leaves * uplinks // total)):  # type: ignore[misc]
+            for uplinks in self._uplinks(shape, 1):
                 for spines in divisors(uplinks):
                     links = uplinks // spines
                     for pod_leaves, pods in self._pods(shape, total // links):
@@ -165,17 +164,20 @@ class Search:
         )
 
     def _per_leaf(self) -> Iterator[int]:
-        """Yield the hosts of a leaf, the most first; of several values with as many leaves, only the least one."""
+        """Yield the hosts of a leaf, the most first; of several values with as many leaves, only the least one, unless cables are kept."""
         wide = 1 if self.spread else self.rails
         hosts = self.request.hosts_later
         for per_leaf in range(min(hosts, self.ports.most_nics() // wide), 0, -1):
-            if per_leaf == 1 or -(-hosts // (per_leaf - 1)) != -(-hosts // per_leaf):
+            if self.keeps or per_leaf == 1 or -(-hosts // (per_leaf - 1)) != -(-hosts // per_leaf):
                 yield per_leaf
 
-    def _uplinks(self, shape: Layout, above: Callable[[int], int]) -> Iterator[int]:
-        """Yield the possible uplinks of a leaf until they must be dearer than the best layout. above: the least switches above the leaves."""
+    def _uplinks(self, shape: Layout, ends: int) -> Iterator[int]:
+        """Yield the possible uplinks of a leaf until they must be dearer than the best layout.
+
+        ends: the least cable ends above the leaves for each uplink.
+        """
         for uplinks in range(self.ports.least_uplinks(shape.down), self.ports.most_uplinks(shape.down) + 1):
-            if self._is_dearer(shape, above(uplinks), shape.leaves * uplinks):
+            if self._is_dearer(shape, -(-shape.leaves * uplinks * ends // self.ports.total), shape.leaves * uplinks):
                 return
             yield uplinks
 
@@ -183,11 +185,9 @@ class Search:
         """Yield (leaves of a pod, number of pods), the largest pods first; at least two pods. A group of rails is in one pod."""
         wide = shape.rails if shape.spread else 1
         most = most_leaves // wide
-        last = 0
         for groups in range(min(most, shape.groups - 1), 0, -1):
             pods = -(-shape.groups // groups)
-            if pods != last and (groups == 1 or -(-shape.groups // (groups - 1)) != pods):
-                last = pods
+            if self.keeps or groups == 1 or -(-shape.groups // (groups - 1)) != pods:
                 yield groups * wide, pods
 
     def _is_dearer(self, shape: Layout, above: int, cables: int) -> bool:
@@ -198,10 +198,13 @@ class Search:
         cost = layout_cost(self.request, layout)
         if cost >= self.best_cost:
             return True
-        if not self.holds(layout) or not self.keeps(layout):
+        if not self._kept(layout) or not self.holds(layout):
             return False
         self.best, self.best_cost = layout, cost
         return True
+
+    def _kept(self, layout: Layout) -> bool:
+        return self.keeps is None or self.keeps(layout)
 
     def holds(self, layout: Layout) -> bool:
         """Return whether a layout has the requested bisection, without failures and after the requested ones."""
