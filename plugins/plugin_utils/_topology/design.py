@@ -78,12 +78,13 @@ class Failure:
 class Measures:
     """Figures of a design, exact unless named an estimate. Bandwidths in 10^9 bit/s per direction.
 
-    switches: tier → number. cables: "host-leaf", "leaf-spine", "spine-core", "spine-spine", "host-host" → number. free_ports: tier → physical
-    ports without a cable on the fullest switch of the tier. bisection_gbps: the least bandwidth between two halves of the NICs (of the hosts
-    in a mesh or ring), over all halves; plane_bisection_gbps: of one plane. wanted_gbps: the requested bisection of one plane. ratio:
-    tier → bandwidth below / bandwidth above (of a full switch). imbalance: largest / smallest number of links between a leaf and a spine of
-    its pod. worst_gbps: bisection of a plane after the requested failures. diameter: switches (hosts, in a mesh or ring, that
-    forward) on the longest of the shortest paths. latency_ns: estimate over this path.
+    switches: tier → number. cables: "host-leaf", "leaf-spine", "spine-core", "spine-spine", "host-host" → number. free_ports: tier →
+    physical ports without a cable on the fullest switch of the tier. bisection_gbps: the least bandwidth between two halves of the NICs (of
+    the hosts in a mesh or ring), over all halves, summed over the planes. plane_bisection_gbps: of one plane. wanted_gbps: the requested
+    bisection of one plane. worst_gbps: bisection of a plane after the requested failures. ratio: tier → bandwidth below / bandwidth above
+    of a full switch. imbalance: largest / smallest number of links between a leaf and a spine of its pod. diameter: switches (in a mesh or
+    ring: hosts that forward) on the longest of the shortest paths. latency_ns: estimate over this path. failures: the N-1 table, the
+    worst first.
     """
 
     switches: Mapping[str, int]
