@@ -57,13 +57,16 @@ def read_sections(variables: Mapping[str, Any], names: Iterable[str]) -> dict[st
     return found
 
 
-def read_value(name: str, value: Any, key: Key) -> Any:
-    """Return a value that is not part of the intent by a key of a schema, with defaults. Raises IntentError with every problem found."""
+def read_variable(variables: Mapping[str, Any], name: str, key: Key) -> Any:
+    """Return the value of a variable that is not part of the intent, by its key and complete with defaults.
+
+    Raises IntentError with every problem found.
+    """
     reader = _Reader()
-    result = reader.read(name, value, key, where_of(value))
+    found = reader.value(name, variables, name, key)
     if reader.problems:
-        raise IntentError(reader.problems, f"{name.partition('.')[0]} cannot be used")
-    return result
+        raise IntentError(reader.problems, f"{name} cannot be used")
+    return found
 
 
 class _Reader:

@@ -10,9 +10,9 @@ switches:
 
     bisection = min over X of  nic_gbps × |NICs in X - half|  +  link_gbps × max(0, T(X) - failed links)
 
-T(X) is a sum over the columns of the layout. In a column the spines and cores are placed on the better side. Only the numbers of leaves of
-each size in X count, in each pod. T is concave in them, so at most one full pod has leaves on both sides. A failed switch removes its cables
-from T.
+T(X) is a sum over the columns of the layout. In a column the spines and cores are placed on the better side. Only the numbers of leaves
+of each size in X count, in each pod. T is concave in them, so at most one full pod has leaves on both sides. A failed switch removes its
+cables from T.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 """The layout of a plane: a few numbers from which all its switches and cables follow.
 
 A plane is a set of leaves in pods of equal size. Each leaf has `links` cables to each spine of its pod. The spines of all pods with the
-same number form a column. Above a column are the cores of this column only, with `core_links` cables from each core to each spine of the column
-(CORE), or the spines of a column are joined directly (DIRECT, dragonfly+). So every link of a kind carries an equal share.
+same number form a column. Above a column are the cores of this column only, with `core_links` cables from each core to each spine of the
+column (CORE), or the spines of a column are joined directly (DIRECT, dragonfly+). So every link of a kind carries an equal share.
 
 Hosts fill the leaves in order. Leaves, pods and ports of later hosts come after those of earlier hosts, so growth moves no cable.
 """

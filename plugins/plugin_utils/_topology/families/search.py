@@ -81,8 +81,8 @@ Keeps = Callable[[Layout], bool]
 class Search:
     """The cheapest layout of a plane.
 
-    rails, spread: as in Layout. keeps: whether a layout keeps what must not move. The layouts are for hosts_later; the bounds hold for hosts
-    and for hosts_later.
+    rails, spread: as in Layout. keeps: whether a layout keeps the cables that must not move. The layouts are for hosts_later. The bounds
+    hold for hosts and for hosts_later.
     """
 
     def __init__(self, request: PlanRequest, rails: int, spread: bool, keeps: Keeps | None = None) -> None:

@@ -6,9 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.design import Candidate, Measures
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.collectives import (
@@ -21,8 +20,24 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.col
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.cost import AOC, DAC, NIC, Cost, Prices, cost
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.training import Model, step
 
-HOST_LEAF = "host-leaf"
+HOST_CABLES = ("host-leaf", "host-host")
+#: Families without switches, in which hosts send to their neighbors.
+NEIGHBORS = ("mesh", "ring")
 SPINE = "spine"
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What all rows of a comparison share. nics: NICs to be counted as a part, 0 if they are not.
+
+    network: of the job, with the oversubscription that was requested; model: the trained one, None if not given.
+    """
+
+    prices: Prices
+    switch_model: str
+    network: Network
+    model: Model | None = None
+    nics: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,39 +66,37 @@ def assumed_parts(measures: Measures, model: str, nics: int = 0) -> dict[str, in
 
     measures.cables: "host-leaf" and others. nics: to be counted as a part, 0 if they are not.
     """
-    hosts = sum(number for kind, number in measures.cables.items() if kind in (HOST_LEAF, "host-host"))
+    hosts = sum(number for kind, number in measures.cables.items() if kind in HOST_CABLES)
     counts = {model: measures.switch_count, DAC: hosts, AOC: measures.cable_count - hosts, NIC: nics}
     return {name: count for name, count in counts.items() if count}
 
 
-def oversubscription(measures: Measures, kept: float = 1.0) -> float:
-    """Return r of the r:1 that a plane has at its bisection: wanted bisection without oversubscription / bisection, at least 1.
+def oversubscription(family: str, measures: Measures, requested: float, kept: float = 1.0) -> float | None:
+    """Return r of the r:1 at the bisection of a plane: half of its NICs at full rate / bisection, at least 1. None if the fabric is cut.
 
-    kept: the part of the bisection that is left after a failure, above 0. full: NICs of a plane / 2 × rate, which is `wanted × requested r`.
+    requested: r of the request, by which wanted_gbps is divided; kept: the part of the bisection that is left after a failure. Between
+    neighbors of a mesh or ring each cable joins two NICs, so a ring of hosts is not slowed: r is 1.
     """
-    return max(1.0, measures.wanted_gbps / (measures.plane_bisection_gbps * kept)) if measures.plane_bisection_gbps * kept else float("inf")
+    left = measures.plane_bisection_gbps * kept
+    if left <= 0:
+        return None
+    return 1.0 if family in NEIGHBORS else max(1.0, requested * measures.wanted_gbps / left)
 
 
-def alternatives(
-    candidates: Sequence[Candidate], prices: Prices, switch_model: str, network: Network, model: Model | None, nics: int = 0
-) -> list[Alternative]:
-    """Return a row for each candidate, in their order.
-
-    network: of the job, with the oversubscription that was requested; model: the trained one, None if not given.
-    """
-    return [_row(candidate, prices, switch_model, network, model, nics) for candidate in candidates]
+def alternatives(candidates: Sequence[Candidate], basis: Basis) -> list[Alternative]:
+    """Return a row for each candidate, in their order."""
+    return [_row(candidate, basis) for candidate in candidates]
 
 
-def _row(
-    candidate: Candidate, prices: Prices, switch_model: str, network: Network, model: Model | None, nics: int
-) -> Alternative:
+def _row(candidate: Candidate, basis: Basis) -> Alternative:
+    model = basis.model
     measures = candidate.measures
     row = Alternative(candidate.family, candidate.chosen, candidate.why_not or "")
     if measures is None:
         return row
     row = replace(
         row,
-        cost=cost(assumed_parts(measures, switch_model, nics), prices),
+        cost=cost(assumed_parts(measures, basis.switch_model, basis.nics), basis.prices),
         switches=measures.switch_count,
         cables=measures.cable_count,
         free_ports=dict(measures.free_ports),
@@ -91,9 +104,9 @@ def _row(
     )
     if model is None:
         return row
-    whole = _seconds(measures, network, model)
+    whole = _seconds(candidate.family, measures, basis.network, model)
     shares = [failure.plane_share for failure in measures.failures if failure.part == SPINE]
-    lost = _seconds(measures, network, model, min(shares)) if shares else None
+    lost = _seconds(candidate.family, measures, basis.network, model, min(shares)) if shares else None
     longer = None
     if whole is not None and lost is not None and model.compute_seconds is not None:
         before, after = (step(model.compute_seconds, seconds, model.overlap).seconds for seconds in (whole, lost))
@@ -101,10 +114,10 @@ def _row(
     return replace(row, all_reduce_seconds=whole, spine_seconds=lost, spine_step_share=longer)
 
 
-def _seconds(measures: Measures, network: Network, model: Model, kept: float = 1.0) -> float | None:
+def _seconds(family: str, measures: Measures, network: Network, model: Model, kept: float = 1.0) -> float | None:
     """Return the time of an all_reduce, None if the fabric is cut or there is no time."""
-    ratio = network.oversubscription * oversubscription(measures, kept)
-    if ratio == float("inf"):
+    ratio = oversubscription(family, measures, network.oversubscription, kept)
+    if ratio is None:
         return None
     found = collective_time(replace(network, oversubscription=ratio), ALL_REDUCE, model.gradient_bytes, RING)
     return found.seconds if isinstance(found, CollectiveTime) else None

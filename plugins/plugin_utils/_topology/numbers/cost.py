@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.design import Cable, Design
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import SwitchModel
 
 DAC, AOC, OPTIC, FIBER, NIC = "dac", "aoc", "optic", "fiber", "nic"
 UNKNOWN_LENGTH = "unknown length"
@@ -101,6 +103,23 @@ class Cost:
             for part in self.parts
             if part.amount is not None
         ]
+
+
+def prices_of(plan: Mapping[str, Any], switch: SwitchModel | None) -> Prices:
+    """Return the prices of a normalized rdma_plan. switch: the planned model, whose price the user gives, None without one."""
+    given = plan["prices"]
+    date, source = given["date"] or "", given["source"] or USER
+    amounts = {**plan["cables"]["prices"], FIBER: given["fiber"], NIC: given["nic"]}
+    parts = {name: Price(amount, date, source) for name, amount in amounts.items() if amount is not None}
+    watts = {OPTIC: given["optic_watts"], NIC: given["nic_watts"]}
+    if given["optic_watts"] is not None:
+        watts[AOC] = OPTICS_PER_CABLE * given["optic_watts"]
+    if switch is not None:
+        watts[switch.name] = switch.watts
+        if switch.price is not None:
+            parts[switch.name] = Price(switch.price, date, source)
+    kwh = None if given["kwh"] is None else Price(given["kwh"], date, source)
+    return Prices(given["currency"], parts, {name: each for name, each in watts.items() if each is not None}, kwh)
 
 
 def cable_kind(length_m: float | None, dac_max_m: float, aoc_max_m: float) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.topology_numbers import parse_size
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.collectives import (
     ALGORITHMS,
     ALL_REDUCE,
@@ -19,8 +20,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.col
     NoTime,
     collective_time,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.units import GIGA, parse_size
-from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import PlanRequest
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.units import GIGA
 
 #: The sizes of single messages if none are given.
 MESSAGE_SIZES = ("1 MB", "64 MB", "1 GB")
@@ -118,17 +118,18 @@ def training(model: Model, network: Network, message_bytes: Sequence[int] = ()) 
     return Training(model, network, times, steps, messages)
 
 
-def read_training(request: PlanRequest, given: Mapping[str, Any]) -> tuple[Model, Network, list[int]]:
-    """Return the model, the network and the message sizes. given: the normalized rdma_plan.training."""
+def read_training(plan: Mapping[str, Any]) -> tuple[Model, Network, list[int]]:
+    """Return the model, the network and the message sizes of a normalized rdma_plan that has `training`."""
+    given = plan["training"]
     name = given["model"] or f"{given['parameters_billions']:g} billion parameters"
     model = Model(name, given["parameters_billions"] * GIGA, given["bytes_per_gradient"], given["compute_seconds"], given["overlap"])
     network = Network(
-        hosts=given["hosts"] or request.hosts,
-        gpus_per_host=request.gpus_per_host,
-        nics_per_host=request.nics_per_host,
-        nic_gbps=request.nic_gbps,
+        hosts=given["hosts"] or plan["hosts"],
+        gpus_per_host=plan["gpus_per_host"],
+        nics_per_host=plan["nics_per_host"],
+        nic_gbps=plan["nic_gbps"],
         efficiency=given["efficiency"],
-        oversubscription=request.oversubscription,
+        oversubscription=plan["oversubscription"],
         latency_usec=given["latency_usec"],
         nvlink_gbytes_per_s=given["nvlink_gbytes_per_s"],
         nvlink_latency_usec=given["nvlink_latency_usec"],

@@ -4,44 +4,16 @@
 
 """Units of the plan's numbers: sizes in bytes, times in seconds, rates in 10^9 bit/s.
 
-1 MB is 10^6 bytes and 1 MiB is 2^20 bytes. A size without a unit is in bytes.
+1 MB is 10^6 bytes and 1 MiB is 2^20 bytes.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from typing import Any
-
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import Form
 
 BITS_PER_BYTE = 8
 GIGA = 10**9
-_UNITS: dict[str, int] = {"B": 1, **{f"{letter}B": 10 ** (3 * (step + 1)) for step, letter in enumerate("kMGTP")}}
-_UNITS.update({f"{letter}iB": 2 ** (10 * (step + 1)) for step, letter in enumerate("KMGTP")})
-_SIZE = re.compile(r"\s*([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([A-Za-z]{1,3})?\s*", re.ASCII)
-
-
-def parse_size(value: Any) -> int:
-    """Return a size in bytes: "1 GB" is 10^9, "256 MiB" is 268435456, and 4096 is 4096. Raises ValueError."""
-    match = _SIZE.fullmatch(str(value)) if isinstance(value, (str, int)) and not isinstance(value, bool) else None
-    if match is None:
-        raise ValueError("not a size")
-    unit = match[2] or "B"
-    if unit not in _UNITS:
-        raise ValueError(f"not a unit: {unit}")
-    size = round(float(match[1]) * _UNITS[unit])
-    if size < 1:
-        raise ValueError("not a size above zero")
-    return size
-
-
-def _normal_size(value: Any) -> str:
-    parse_size(value)
-    return str(value).strip()
-
-
-SIZE = Form("a size with its unit (1 GB is 10^9 bytes, 256 MiB is 2^28 bytes); units: B, kB, MB, GB, TB, PB, KiB to PiB", _normal_size)
+_UNITS = {f"{letter}B": 10 ** (3 * (step + 1)) for step, letter in enumerate("kMGTP")}
 
 
 def size_words(size_bytes: float) -> str:

@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.units import BITS_PER_BYTE, parse_size, transfer_seconds
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.topology_numbers import parse_size
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.units import BITS_PER_BYTE, transfer_seconds
 
 #: Bytes of a parameter: weights in 16 bits; a checkpoint of Adam in mixed precision, which has the weights (2), and 32-bit copies of the
 #: weights, the momentum and the variance (12).

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import IntentError
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import read_value
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import read_variable
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.topology_numbers import TRAINING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.collectives import (
     HIERARCHICAL,
     RING,
@@ -22,7 +23,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.col
     Network,
     NoTime,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.schema import TRAINING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.training import (
     Model,
     read_training,
@@ -39,7 +39,7 @@ REQUEST = PlanRequest(32, 32, 8, 8, 400, SwitchModel("s", 64, 400), oversubscrip
 
 
 def section(**given: Any) -> dict[str, Any]:
-    result: dict[str, Any] = read_value("rdma_plan.training", given, TRAINING)
+    result: dict[str, Any] = read_variable({"rdma_plan.training": given}, "rdma_plan.training", TRAINING)
     return result
 
 

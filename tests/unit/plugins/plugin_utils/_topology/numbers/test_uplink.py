@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import IntentError
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import read_value
-from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.schema import UPLINK
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import read_variable
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.topology_numbers import UPLINK
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.uplink import (
     Lag,
     Uplink,
@@ -29,7 +29,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.upl
 
 
 def section(**given: Any) -> dict[str, Any]:
-    result: dict[str, Any] = read_value("rdma_plan.uplink", given, UPLINK)
+    result: dict[str, Any] = read_variable({"rdma_plan.uplink": given}, "rdma_plan.uplink", UPLINK)
     return result
 
 

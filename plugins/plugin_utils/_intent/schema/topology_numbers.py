@@ -2,14 +2,55 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The keys of rdma_plan that the numbers read: uplink, training, prices, and what an hour of a GPU costs."""
+"""The keys of rdma_plan for the numbers of a plan: uplink, training, prices, and what an hour of a GPU costs."""
 
 from __future__ import annotations
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import DATE, NAME, Key, flag, integer, keys, number, optional, text
-from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.units import SIZE
-from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.uplink import CHECKPOINT_BYTES, WORKLOADS
+import re
+from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
+    DATE,
+    NAME,
+    Form,
+    Key,
+    choice,
+    flag,
+    integer,
+    keys,
+    named,
+    number,
+    optional,
+    text,
+)
+
+_UNITS: dict[str, int] = {"B": 1, **{f"{letter}B": 10 ** (3 * (step + 1)) for step, letter in enumerate("kMGTP")}}
+_UNITS.update({f"{letter}iB": 2 ** (10 * (step + 1)) for step, letter in enumerate("KMGTP")})
+_SIZE = re.compile(r"\s*([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([A-Za-z]{1,3})?\s*", re.ASCII)
+
+
+def parse_size(value: Any) -> int:
+    """Return a size in bytes: "1 GB" is 10^9, "256 MiB" is 268435456, and 4096 is 4096. Raises ValueError."""
+    match = _SIZE.fullmatch(str(value)) if isinstance(value, (str, int)) and not isinstance(value, bool) else None
+    if match is None:
+        raise ValueError("not a size")
+    unit = match[2] or "B"
+    if unit not in _UNITS:
+        raise ValueError(f"not a unit: {unit}")
+    size = round(float(match[1]) * _UNITS[unit])
+    if size < 1:
+        raise ValueError("not a size above zero")
+    return size
+
+
+def _normal_size(value: Any) -> str:
+    parse_size(value)
+    return str(value).strip()
+
+
+SIZE = Form("a size with its unit (1 GB is 10^9 bytes, 256 MiB is 2^28 bytes); units: B, kB, MB, GB, TB, PB, KiB to PiB", _normal_size)
+#: Kinds of work with usual loads.
+WORKLOADS = ("text", "images", "tuning", "inference")
 #: The largest rate of a link or of a load, in Gb/s.
 FASTEST_GBPS = 100_000
 
@@ -26,10 +67,10 @@ MANAGEMENT = keys(
 UPLINK = optional(
     keys(
         "The links of the cluster to storage and to other networks. All rates in 10^9 bit/s.",
-        workload=Key(
-            (str,),
+        workload=choice(
             "Take the usual loads of a kind of work for those that are not given: the upper ends of published ranges for 4 hosts.",
-            choices=tuple(WORKLOADS),
+            None,
+            *WORKLOADS,
         ),
         ingest_gbps=number("Sustained rate at which the cluster reads training data.", 0, FASTEST_GBPS),
         ingest_gbytes_per_s_per_gpu=number("The same for one GPU, in 10^9 bytes per second.", 0, 1000),
@@ -42,7 +83,7 @@ UPLINK = optional(
             "Bytes of a parameter in a checkpoint. 14: weights in BF16 (2), and 32-bit weights, momentum and variance of Adam (12).",
             1,
             64,
-            default=CHECKPOINT_BYTES,
+            default=14,
         ),
         parameters_billions=number("Parameters of the model in 10^9, for the sizes of weights and checkpoints.", 0.001, 100_000),
         inference_gbps=number("Sustained rate of requests and answers.", 0, FASTEST_GBPS),
@@ -56,7 +97,7 @@ UPLINK = optional(
         ),
         max_links=integer("Most links of a LAG.", 1, 64, default=8),
         spare_links=integer("Links that may fail.", 0, 8, default=0),
-        files=Key((dict,), "Further transfers: name → size.", names=NAME, each=text("Its size.", SIZE)),
+        files=named("Further transfers: name → size.", NAME, text("Its size.", SIZE)),
         management=MANAGEMENT,
     )
 )
@@ -96,5 +137,5 @@ GPU_HOUR = number(
     "`gpus_per_host` and `training` too.",
     0,
 )
-#: The sections of rdma_plan that this room reads.
-SECTIONS: dict[str, Key] = {"uplink": UPLINK, "training": TRAINING, "prices": PRICES, "gpu_hour": GPU_HOUR}
+#: The sections of rdma_plan for the numbers.
+NUMBERS: dict[str, Key] = {"uplink": UPLINK, "training": TRAINING, "prices": PRICES, "gpu_hour": GPU_HOUR}
