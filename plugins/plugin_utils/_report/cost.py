@@ -19,28 +19,40 @@ HOURS_PER_DAY = 24
 
 
 @dataclass(frozen=True)
-class GpuHour:
-    """What a job's GPUs cost. price: of an hour of one GPU; job_hosts: hosts of the job.
+class StepTimes:
+    """A training step if all is well, in seconds. overlap: the part of the compute time that can hide communication, from 0 to 1."""
 
-    share: the part of a step that waits for the network if all is well, from 0 to 1; None if not known.
-    """
+    compute_seconds: float
+    communication_seconds: float
+    overlap: float
+
+    def __post_init__(self) -> None:
+        if not (self.compute_seconds > 0 and self.communication_seconds >= 0 and 0 <= self.overlap <= 1):
+            raise ValueError(f"a compute time above 0, a communication time from 0 and an overlap from 0 to 1 are needed; got {self}")
+
+    def seconds(self, rate_ratio: float = 1.0) -> float:
+        """Return the time of a step if the network has a part of its rate: compute + max(0, communication / ratio - overlap × compute)."""
+        return self.compute_seconds + max(0.0, self.communication_seconds / rate_ratio - self.overlap * self.compute_seconds)
+
+
+@dataclass(frozen=True)
+class GpuHour:
+    """What a job's GPUs cost. price: of an hour of one GPU; job_hosts: hosts of the job; step: None if its times are not known."""
 
     price: float
     gpus_per_host: int
     job_hosts: int
-    share: float | None = None
     currency: str = "$"
+    step: StepTimes | None = None
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.price) and self.price >= 0) or self.gpus_per_host < 1 or self.job_hosts < 1:
+        if not (math.isfinite(self.price) and self.price >= 0 and self.gpus_per_host >= 1 and self.job_hosts >= 1):
             raise ValueError(f"a price from 0, GPUs and hosts from 1 are needed; got {self.price}, {self.gpus_per_host}, {self.job_hosts}")
-        if self.share is not None and not 0 <= self.share <= 1:
-            raise ValueError(f"the part of a step that waits for the network is from 0 to 1; got {self.share}")
 
 
 @dataclass(frozen=True)
 class Loss:
-    """What a slow rate costs. per_day: in the currency; formula: with its numbers. at_most: whether the step may lose less."""
+    """What a slow rate costs. per_day: in the currency; formula: with its numbers; at_most: whether the loss can be smaller."""
 
     per_day: float
     formula: str
@@ -53,22 +65,22 @@ class Loss:
 
 
 def lost_per_day(rate_ratio: float, job: GpuHour) -> Loss:
-    """Return what a job loses in a day if it runs at a part of its rate.
+    """Return what a job loses in a day if its network has a part of its rate.
 
     rate_ratio: measured / expected rate, from 0 to 1. All hosts of a job wait for its slowest one, so the loss is that of the whole job:
-    (1 - ratio) × hosts × GPUs of a host × price of a GPU hour × 24 h. If the part c of a step that waits for the network is known, the
-    step takes 1 - c + c / ratio times as long, and the ratio in the formula is 1 / (1 - c + c / ratio). Else the loss is an upper limit.
-    Example: 0.786 (1650 of 2100 tokens per second), 32 hosts with 8 GPUs at $2: $2,633 a day. Raises ValueError for another ratio.
+    (1 - ratio) × hosts × GPUs of a host × price of a GPU hour × 24 h. That is an upper limit, because a step also computes. With the times
+    of a step, the ratio in the formula is step time / slower step time. Example: a ratio of 0.786 (1650 of 2100 tokens per second),
+    32 hosts with 8 GPUs, 2 for an hour: 2,633 a day. Raises ValueError for another ratio.
     """
     if not 0 <= rate_ratio <= 1:
         raise ValueError(f"a ratio of rates is from 0 to 1; got {rate_ratio}")
-    share, kept, words = job.share, rate_ratio, f"{rate_ratio:.3g}"
-    if share is not None and share < 1:
-        kept = 0.0 if rate_ratio == 0 and share > 0 else 1 / (1 - share + (share / rate_ratio if share else 0.0))
-        words = f"1 / (1 - {share:.3g} + {share:.3g} / {rate_ratio:.3g})"
+    kept, words = rate_ratio, f"{rate_ratio:.3g}"
+    if job.step is not None and rate_ratio > 0:
+        before, after = job.step.seconds(), job.step.seconds(rate_ratio)
+        kept, words = before / after, f"step of {before:.3g} s / {after:.3g} s"
     factors = f"{job.job_hosts} hosts × {job.gpus_per_host} GPUs × {job.currency} {job.price:g} × {HOURS_PER_DAY} h"
     amount = (1 - kept) * job.job_hosts * job.gpus_per_host * job.price * HOURS_PER_DAY
-    return Loss(amount, f"(1 - {words}) × {factors}", share is None)
+    return Loss(amount, f"(1 - {words}) × {factors}", job.step is None)
 
 
 def losses(findings: Iterable[Finding], job: GpuHour) -> list[tuple[Finding, Loss]]:
@@ -97,4 +109,5 @@ def read_gpu_hour(stored: Mapping[str, Any] | None, findings: Iterable[Finding])
     if not stored:
         return None
     hosts = stored["job_hosts"] or len({finding.host for finding in findings if not is_plane(finding.host)}) or 1
-    return GpuHour(stored["price"], stored["gpus_per_host"], hosts, stored["share"], stored["currency"])
+    step = None if stored["step"] is None else StepTimes(**stored["step"])
+    return GpuHour(stored["price"], stored["gpus_per_host"], hosts, stored["currency"], step)

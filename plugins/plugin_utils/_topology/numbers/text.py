@@ -205,7 +205,7 @@ def comparison_text(rows: Sequence[Alternative], currency: str, gpu_day: float |
     header = ("family", "cost", "switches", "cables", "free ports", "bisection", "all_reduce", "one failed spine", "note")
     cells = [Row(_alternative(row, currency, gpu_day)) for row in rows]
     notes = [f"{row.family}: {row.why_not}" for row in rows if row.why_not]
-    lines = table(header, cells, (14, 10, 8, 7, 20, 12, 10, 16))
+    lines = table(header, cells, (14, 12, 8, 7, 14, 10, 10, 22))
     assumed = (
         "Cables at hosts are counted as copper, and those between switches as active optical cables: their lengths are not planned here."
     )

@@ -145,3 +145,31 @@ def without_uplinks(network: Network, share: float) -> Network:
     if not 0 <= share < 1:
         raise ValueError(f"the lost part must be at least 0 and below 1; got {share}")
     return replace(network, oversubscription=network.oversubscription / (1 - share))
+
+
+def gpu_hour(plan: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what the summary of a run needs to compute what a finding costs, None if rdma_plan.gpu_hour is not given.
+
+    plan: the normalized rdma_plan. Keys: price, gpus_per_host, job_hosts (None: all of the run), currency, and step: the times of a step
+    by ring without failures, None if training.compute_seconds is not given.
+    """
+    if plan["gpu_hour"] is None:
+        return None
+    given = plan["training"]
+    times = None
+    if given is not None and given["compute_seconds"] is not None:
+        model, network, _sizes = read_training(plan)
+        time = collective_time(network, ALL_REDUCE, model.gradient_bytes)
+        if isinstance(time, CollectiveTime):
+            times = {
+                "compute_seconds": given["compute_seconds"],
+                "communication_seconds": time.seconds,
+                "overlap": given["overlap"],
+            }
+    return {
+        "price": plan["gpu_hour"],
+        "gpus_per_host": plan["gpus_per_host"] or 1,
+        "job_hosts": None if given is None else given["hosts"],
+        "currency": plan["prices"]["currency"],
+        "step": times,
+    }
