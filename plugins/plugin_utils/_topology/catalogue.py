@@ -17,23 +17,29 @@ READ = "2026-11-26"
 _LIBRARY = "https://github.com/netbox-community/devicetype-library/blob/master/device-types/"
 
 
-def _model(name: str, ports: int, gbps: float, breakout: tuple[int, ...], fabric: str, file: str) -> SwitchModel:
-    return SwitchModel(name, ports, gbps, breakout, fabric, source=f"{_LIBRARY}{file}", read=READ)
-
-
-_MODELS = (
-    _model("qm8700", 40, 200, (1, 2), "infiniband", "Mellanox/qm8700.yml"),
-    _model("qm8790", 40, 200, (1, 2), "infiniband", "Mellanox/QM8790.yaml"),
-    _model("qm9700", 64, 400, (1, 2), "infiniband", "Nvidia/QM9700.yaml"),
-    _model("q3400", 144, 800, (1,), "infiniband", "Nvidia/Q3400-RA.yaml"),
-    _model("sn3700c", 32, 100, (1, 2, 4), "ethernet", "Mellanox/SN3700C.yml"),
-    _model("sn3700", 32, 200, (1, 2, 4), "ethernet", "Mellanox/SN3700.yml"),
-    _model("sn4600c", 64, 100, (1, 2, 4), "ethernet", "Mellanox/SN4600C.yml"),
-    _model("sn4600", 64, 200, (1, 2), "ethernet", "Mellanox/SN4600.yml"),
-    _model("sn4700", 32, 400, (1, 2, 4), "ethernet", "Mellanox/SN4700.yml"),
-    _model("sn5600", 64, 800, (1, 2, 4), "ethernet", "Nvidia/SN5600.yaml"),
-    _model("arista-7060dx5-64s", 64, 400, (1, 2, 4), "ethernet", "Arista/DCS-7060DX5-64S-F.yaml"),
-    _model("cisco-9332d-gx2b", 32, 400, (1, 2, 4), "ethernet", "Cisco/N9K-C9332D-GX2B.yaml"),
-)
+#: fabric → source → the models that it states: name, ports, gbps, parts of a port.
+_MODELS = {
+    "infiniband": {
+        f"{_LIBRARY}Mellanox/qm8700.yml": ("qm8700", 40, 200, (1, 2)),
+        f"{_LIBRARY}Mellanox/QM8790.yaml": ("qm8790", 40, 200, (1, 2)),
+        "https://docs.nvidia.com/networking/display/QM97X0PUB/Interfaces": ("qm9700", 64, 400, (1, 2)),
+        f"{_LIBRARY}Nvidia/Q3400-RA.yaml": ("q3400", 144, 800, (1,)),
+    },
+    "ethernet": {
+        f"{_LIBRARY}Mellanox/SN3700C.yml": ("sn3700c", 32, 100, (1, 2, 4)),
+        f"{_LIBRARY}Mellanox/SN3700.yml": ("sn3700", 32, 200, (1, 2, 4)),
+        f"{_LIBRARY}Mellanox/SN4600C.yml": ("sn4600c", 64, 100, (1, 2)),
+        f"{_LIBRARY}Mellanox/SN4600.yml": ("sn4600", 64, 200, (1, 2)),
+        f"{_LIBRARY}Mellanox/SN4700.yml": ("sn4700", 32, 400, (1, 2, 4)),
+        f"{_LIBRARY}Nvidia/SN5600.yaml": ("sn5600", 64, 800, (1, 2, 4)),
+        f"{_LIBRARY}Nvidia/SN5610.yaml": ("sn5610", 64, 800, (1, 2, 4)),
+        f"{_LIBRARY}Arista/DCS-7060DX5-64S-F.yaml": ("arista-7060dx5-64s", 64, 400, (1, 2, 4)),
+        f"{_LIBRARY}Cisco/N9K-C9332D-GX2B.yaml": ("cisco-9332d-gx2b", 32, 400, (1, 2, 4)),
+    },
+}
 #: name → model.
-CATALOGUE = {model.name: model for model in _MODELS}
+CATALOGUE = {
+    model[0]: SwitchModel(*model, fabric, source=source, read=READ)
+    for fabric, models in _MODELS.items()
+    for source, model in models.items()
+}

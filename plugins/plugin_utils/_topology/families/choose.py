@@ -175,8 +175,8 @@ def _why_short(request: PlanRequest, family: str, existing: Design | None) -> _S
         return _Short("one leaf holds all hosts: use single")
     survive = request.survive
     if survive.spines or survive.links:
-        failed = f"{survive.spines} failed switches above the leaves and {survive.links} failed links"
-        return _Short(f"no layout keeps {survive.min_bisection:.0%} of the requested bisection after {failed}")
+        failed = f"switches above the leaves: {survive.spines}, cables between switches: {survive.links}"
+        return _Short(f"no layout keeps {survive.min_bisection:.0%} of the requested bisection after the worst failures ({failed})")
     return _Short("no layout of at least two leaves (fat_tree: two pods) holds all bounds")
 
 
