@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
@@ -122,7 +123,7 @@ TRAINING = optional(
 PRICES = keys(
     "Your prices. A part without a price is counted, and its cost is not given.",
     currency=text("The currency, as in front of an amount.", default="$"),
-    date=text("Date of the prices.", DATE),
+    date=Key((str, date), "Date of the prices.", form=DATE),
     source=text("Where the prices come from."),
     nic=number("Price of a NIC.", 0),
     fiber=number("Price of a fiber between two transceivers.", 0),

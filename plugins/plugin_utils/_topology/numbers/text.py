@@ -53,10 +53,10 @@ def training_text(found: Training) -> str:
     if found.steps:
         words = f"Overlap: {model.overlap:g} of the compute time can hide communication."
         parts.append(section("A step", _steps(found), text_lines(words)))
-    parts.append(section("Single messages, by ring", _messages(found.messages)))
+    parts.append(section("Single messages (all_reduce: the faster of ring and tree; others: ring)", _messages(found.messages)))
     notes = (
-        "These are limits of a model: no job is faster, and most are slower. The all_reduce is one operation over all hosts; k: NICs of a "
-        "host, B: payload rate of a NIC, V: rate of NVLink, n: hosts, g: GPUs of a host, N: all GPUs, S: size, t: latency of a step."
+        "These times are computed, not measured: real jobs are usually slower. The all_reduce is one operation over all hosts. k: NICs of "
+        "a host, B: payload rate of a NIC, V: rate of NVLink, n: hosts, g: GPUs of a host, N: all GPUs, S: size, t: latency of a step."
     )
     return "\n\n".join([*parts, section("Notes", text_lines(notes))])
 
@@ -97,12 +97,19 @@ def _step_cells(step: Step) -> tuple[str, str, str]:
 def _messages(messages: Sequence[CollectiveTime | NoTime]) -> list[str]:
     known = [each for each in messages if isinstance(each, CollectiveTime)]
     rows = [
-        Row((each.operation, size_words(each.size_bytes), seconds_words(each.seconds), f"{each.size_bytes / each.seconds / GIGA:.3g} GB/s"))
+        Row(
+            (
+                f"{each.operation} ({each.algorithm})",
+                size_words(each.size_bytes),
+                seconds_words(each.seconds),
+                f"{each.size_bytes / each.seconds / GIGA:.3g} GB/s",
+            )
+        )
         for each in known
         if each.seconds
     ]
     lacking = sorted({each.why for each in messages if isinstance(each, NoTime)})
-    lines = table(("operation", "size", "time", "size / time"), rows, (16, 10, 10)) if rows else []
+    lines = table(("operation", "size", "time", "size / time"), rows, (24, 10, 10)) if rows else []
     return [*lines, *(line for why in lacking for line in text_lines(f"Not computed: {why}."))]
 
 
@@ -206,15 +213,13 @@ def comparison_text(rows: Sequence[Alternative], currency: str, gpu_day: float |
     cells = [Row(_alternative(row, currency, gpu_day)) for row in rows]
     notes = [f"{row.family}: {row.why_not}" for row in rows if row.why_not]
     lines = table(header, cells, (14, 12, 8, 7, 14, 10, 10, 22))
-    assumed = (
-        "Cables at hosts are counted as copper, and those between switches as active optical cables: their lengths are not planned here."
-    )
+    assumed = "Cables at hosts are counted as copper, and those between switches as active optical cables: their lengths are not known."
     return section("Alternatives", lines, text_lines(assumed), *(text_lines(note) for note in notes))
 
 
 def _alternative(row: Alternative, currency: str, gpu_day: float | None) -> tuple[str, ...]:
     def words(value: float | None, unit: str = "") -> str:
-        return NOT_KNOWN if value is None else f"{value:.4g}{unit}"
+        return NOT_KNOWN if value is None else f"{value:,.4g}{unit}" if unit else f"{value:,.0f}"
 
     cost = NOT_KNOWN
     if row.cost is not None:

@@ -15,6 +15,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.col
     ALGORITHMS,
     ALL_REDUCE,
     OPERATIONS,
+    RING,
+    TREE,
     CollectiveTime,
     Network,
     NoTime,
@@ -87,7 +89,7 @@ class Training:
 
         Formula: bytes of a NIC / compute time. Example: 28 GB in 1 s: 28 GB/s. None without a compute time.
         """
-        ring = self.times[ALGORITHMS[0]]
+        ring = self.times[RING]
         if self.model.compute_seconds is None or isinstance(ring, NoTime):
             return None
         return ring.nic_bytes / self.model.compute_seconds / GIGA
@@ -106,7 +108,7 @@ def step(compute_seconds: float, communication_seconds: float, overlap: float = 
 
 
 def training(model: Model, network: Network, message_bytes: Sequence[int] = ()) -> Training:
-    """Return the times of a model's gradients by each algorithm, and of single messages by ring."""
+    """Return the times of a model's gradients by each algorithm, and of single messages: all_reduce by the faster of ring and tree."""
     times = {algorithm: collective_time(network, ALL_REDUCE, model.gradient_bytes, algorithm) for algorithm in ALGORITHMS}
     steps = {}
     if model.compute_seconds is not None:
@@ -114,8 +116,14 @@ def training(model: Model, network: Network, message_bytes: Sequence[int] = ()) 
             if isinstance(time, CollectiveTime):
                 pair = (step(model.compute_seconds, time.seconds), step(model.compute_seconds, time.seconds, model.overlap))
                 steps[algorithm] = pair
-    messages = [collective_time(network, operation, size) for operation in OPERATIONS for size in message_bytes]
+    messages = [_message(network, operation, size) for operation in OPERATIONS for size in message_bytes]
     return Training(model, network, times, steps, messages)
+
+
+def _message(network: Network, operation: str, size_bytes: int) -> CollectiveTime | NoTime:
+    ring, tree = (collective_time(network, operation, size_bytes, algorithm) for algorithm in (RING, TREE))
+    is_tree = isinstance(tree, CollectiveTime) and isinstance(ring, CollectiveTime) and tree.seconds < ring.seconds
+    return tree if is_tree else ring
 
 
 def read_training(plan: Mapping[str, Any]) -> tuple[Model, Network, list[int]]:
