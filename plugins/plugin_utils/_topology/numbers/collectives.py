@@ -23,6 +23,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.uni
 ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALLTOALL = "all_reduce", "all_gather", "reduce_scatter", "alltoall"
 OPERATIONS = (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALLTOALL)
 RING, TREE, SHARP, HIERARCHICAL = "ring", "tree", "sharp", "hierarchical"
+#: The only model of alltoall.
+DIRECT = "direct"
 ALGORITHMS = (RING, TREE, SHARP, HIERARCHICAL)
 MICRO = 1e-6
 
@@ -184,10 +186,12 @@ def _alltoall(network: Network, size_bytes: float) -> CollectiveTime | NoTime:
     """T = g × (N-g)/N × S/k / B + (n-1) × t: each rank sends S/N to every rank, and (N-g)/N of its data to other hosts."""
     ranks, gpus = network.ranks, network.gpus_per_host
     if network.hosts == 1:
-        return _timed(network, ALLTOALL, size_bytes, host_bytes=(ranks - 1) / ranks * size_bytes, latency=0.0, formula="(N-1)/N × S")
+        return _timed(
+            network, ALLTOALL, size_bytes, host_bytes=(ranks - 1) / ranks * size_bytes, latency=0.0, formula="(N-1)/N × S", algorithm=DIRECT
+        )
     latency = (network.hosts - 1) * network.latency_usec * MICRO
     sent = gpus * (ranks - gpus) / ranks * size_bytes
-    return _timed(network, ALLTOALL, size_bytes, host_bytes=sent, latency=latency, formula="g × (N-g)/N × S")
+    return _timed(network, ALLTOALL, size_bytes, host_bytes=sent, latency=latency, formula="g × (N-g)/N × S", algorithm=DIRECT)
 
 
 _ALL_REDUCE: dict[str, Callable[[Network, float], CollectiveTime | NoTime]] = {
