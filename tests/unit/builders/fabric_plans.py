@@ -79,13 +79,13 @@ def problems(design: Design, ports: int, parts: int) -> Iterator[str]:
     """Whatever no design may have: a port used twice, a port that the switch does not have, an unknown node."""
     plugs = Counter(plug for cable in design.cables for plug in (cable.a, cable.b))
     yield from (f"{plug} is used {number} times" for plug, number in plugs.items() if number > 1)
-    switches = {switch.name for switch in design.switches}
+    switches, hosts = {switch.name for switch in design.switches}, set(design.hosts)
     if len(switches) != len(design.switches):
         yield "two switches have one name"
     for plug in plugs:
         if plug.rail is None and (plug.node not in switches or not 1 <= plug.port <= ports * parts):
             yield f"{plug} is no port of a switch"
-        if plug.rail is not None and (plug.node not in design.hosts or plug.rail != f"rail{plug.port - 1}"):
+        if plug.rail is not None and (plug.node not in hosts or plug.rail != f"rail{plug.port - 1}"):
             yield f"{plug} is no NIC of a host"
 
 

@@ -128,7 +128,7 @@ def test_a_ring(hosts: int, nics: int, cables: int, gbps: float) -> None:
     [
         *((family, *shape) for family in ("leaf_spine", "fat_tree", "dragonfly_plus") for shape in ((4, 2, 6), (6, 1, 4), (5, 1, 5))),
         ("rail", 4, 2, 6),
-        ("rail", 5, 2, 5),
+        ("rail", 3, 2, 4),
         ("rail_planes", 4, 2, 6),
         ("rail_planes", 7, 2, 4),
     ],
