@@ -10,7 +10,8 @@ module: topology_plan
 version_added: 0.1.0
 short_description: Plan the switches and cables of a fabric before it is bought
 description:
-  - Reads the request C(rdma_plan) of its host, usually C(localhost). An invalid key or value is refused with the nearest valid one.
+  - Reads the request C(rdma_plan) of its host, which is usually C(localhost). An invalid key or value is refused with the nearest valid
+    one.
   - Compares a single switch, leaves and spines, a fat tree of three levels, a rail-optimized fabric, a plane for each rail, a mesh and a
     ring. Chooses the cheapest one that holds all bounds, by price if the switch has one, else by switches and then cables.
   - Reports switches, cables, free ports, oversubscription, the exact bisection without and with failures, and the cost of one failure.

@@ -37,7 +37,7 @@ def _lines(design: Design, plane: str, cables: list[Cable]) -> Iterator[str]:
         run = list(group)
         if nodes[2] is None:
             low, high = (_ports([end(cable) for cable in run]) for end in (_port_a, _port_b))
-            yield f"  - {{from: {nodes[0]}/{low}, to: {nodes[1]}/{high}}}\n"
+            yield f"  - {{from: {_quoted(nodes[0], low)}, to: {_quoted(nodes[1], high)}}}\n"
         else:
             for cable in run:
                 yield f"  - {{from: {_end(cable.a)}, to: {_end(cable.b)}}}\n"
@@ -53,6 +53,11 @@ def _port_b(cable: Cable) -> int:
 
 def _end(plug: Plug) -> str:
     return f"{plug.node} {plug.rail}" if plug.rail is not None else f"{plug.node}/{plug.port}"
+
+
+def _quoted(node: str, ports: str) -> str:
+    """Return the end of several cables. A comma would end a value of YAML that is not quoted."""
+    return f'"{node}/{ports}"' if "," in ports else f"{node}/{ports}"
 
 
 def _ports(ports: list[int]) -> str:
