@@ -50,9 +50,8 @@ def main(hosts: str, nics: str) -> None:
     assert chosen.design is not None
     size = sum(map(len, cable_plans(chosen.design).values())) + len(json.dumps(to_dict(request, candidates), indent=1))
     seconds = time.perf_counter() - begun
-    print(
-        json.dumps({"seconds": seconds, "mib": peak_mib("self"), "cables": len(chosen.design.cables), "family": chosen.family, "bytes": size})
-    )
+    answer = {"seconds": seconds, "mib": peak_mib("self"), "cables": len(chosen.design.cables), "family": chosen.family, "bytes": size}
+    print(json.dumps(answer))
 
 
 if __name__ == "__main__":

@@ -221,7 +221,8 @@ def test_a_large_fabric_is_planned_within_its_bars(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(fabric_plan, "SIZES", {"4096x8": (512, 1)})
     monkeypatch.setattr(fabric_plan, "CABLES", 1024)
     seconds, peak = fabric_plan.plans(tmp_path)
-    assert (seconds["metric"], seconds["baseline"], peak["metric"], peak["baseline"]) == ("plan_s_4096x8", 10.0, "plan_peak_mib_4096x8", 1024)
+    assert (seconds["metric"], seconds["baseline"]) == ("plan_s_4096x8", 10.0)
+    assert (peak["metric"], peak["baseline"]) == ("plan_peak_mib_4096x8", 1024)
     assert not bars.missed(seconds)
     assert not bars.missed(peak)
 

@@ -45,7 +45,7 @@ PLAN = keys(
     fabric=choice("What the switches switch.", "infiniband", *FABRICS),
     switch=keys(
         "The switch, by `model`, or by `ports` and `gbps`.",
-        model=text("A model of [the catalogue](plan.md#switch-models) or of `models`."),
+        model=text("A model of [the catalog](plan.md#switch-models) or of `models`."),
         ports=_PORTS,
         gbps=_GBPS,
         breakout=integer(

@@ -76,7 +76,7 @@ def bisection(
     best = half * layout.nic_gbps
     if not layout.spines:
         return best
-    for inside, pods in _sides(by_size):
+    for inside, pods in _sides(by_size, every=failed_links > 0):
         cut = layout.nic_gbps * abs(inside - half)
         if cut < best:
             trunks = _least_trunks(layout, pods, dead, tiers)
@@ -90,23 +90,25 @@ def bisection(
 _Pods = tuple[tuple[int, int, int], ...]
 
 
-def _sides(by_size: Sizes) -> Iterator[tuple[int, _Pods]]:
-    """Yield (NICs in X, pods by kind) for each set X of leaves that may be the least cut."""
-    size, last = by_size.pod_leaves, sum(by_size.last)
-    mixed = range(size) if by_size.pods else range(1)
+def _sides(by_size: Sizes, *, every: bool) -> Iterator[tuple[int, _Pods]]:
+    """Yield (NICs in X, pods by kind) for each set X of leaves that may be the least cut.
+
+    every: for all numbers of full pods in X. Without failed links, the cut is concave in this number on both sides of one half of the NICs,
+    so it is least for none, for all, or next to one half.
+    """
+    size, last, half = by_size.pod_leaves, sum(by_size.last), by_size.nics // 2
+    pod = by_size.full * size
     ends = [
         (by_size.full * full + by_size.part * part + by_size.odd * odd, full + part + odd)
         for full, part, odd in product(*(range(number + 1) for number in by_size.last))
     ]
-    for wholes, leaves in product(range(by_size.pods + 1), mixed):
-        others = by_size.pods - wholes - (1 if leaves else 0)
-        if others < 0:
-            continue
-        inside = by_size.full * (wholes * size + leaves)
-        kinds = [(wholes, size, 0), (others, 0, size), (1 if leaves else 0, leaves, size - leaves)]
-        pods = tuple(kind for kind in kinds if kind[0])
-        for nics, sending in ends:
-            yield inside + nics, (*pods, (1, sending, last - sending)) if last else pods
+    for leaves, (nics, sending) in product(range(size if by_size.pods else 1), ends):
+        most = by_size.pods - (1 if leaves else 0)
+        rest = by_size.full * leaves + nics
+        near = (half - rest) // pod
+        for wholes in range(most + 1) if every else sorted({0, most, *(number for number in (near, near + 1) if 0 <= number <= most)}):
+            kinds = [(wholes, size, 0), (most - wholes, 0, size), (1 if leaves else 0, leaves, size - leaves), (1, sending, last - sending)]
+            yield rest + pod * wholes, tuple(kind for kind in kinds if kind[0] and kind[1] + kind[2])
 
 
 def _least_trunks(layout: Layout, pods: _Pods, dead: int, tiers: Collection[str]) -> int:

@@ -30,8 +30,8 @@ def latency_ns(request: PlanRequest, switches: int) -> float:
     """Return the estimated latency in ns between two NICs, one way, over this many switches."""
     model = request.switch.latency_ns
     switch = SWITCH_NS[request.fabric] if model is None else model
-    metres = 2 * HOST_M + (switches - 1) * SWITCH_M
-    return 2 * NIC_NS + switches * switch + metres * NS_PER_M
+    meters = 2 * HOST_M + (switches - 1) * SWITCH_M
+    return 2 * NIC_NS + switches * switch + meters * NS_PER_M
 
 
 def measure(request: PlanRequest, layout: Layout, planes: int, *, with_failures: bool = False) -> Measures:

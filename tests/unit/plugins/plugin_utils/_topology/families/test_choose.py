@@ -49,7 +49,7 @@ def parts_of(candidate: Candidate) -> tuple[Design, Any]:
     ],
     ids=["k48 two levels", "k48 three levels", "1024 on 32", "1024 on 64", "k16", "512x8 planes", "512x8 tree", "one SU", "four SU"],
 )
-def test_the_examples_have_these_numbers(hosts: int, nics: int, ports: int, family: str, switches: dict[str, int], cables: int) -> None:
+def test_the_examples_have_these_numbers(*, hosts: int, nics: int, ports: int, family: str, switches: dict[str, int], cables: int) -> None:
     design, measures = parts_of(chosen(request(hosts, nics, ports, topology=family)))
     assert dict(measures.switches) == switches
     assert dict(Counter(switch.tier for switch in design.switches)) == switches
@@ -134,7 +134,9 @@ def test_a_ring(hosts: int, nics: int, cables: int, gbps: float) -> None:
     ],
 )
 @pytest.mark.parametrize(("spines", "links"), [(0, 0), (1, 0), (0, 1), (2, 0)])
-def test_the_bisection_after_failures_is_that_of_the_graph(family: str, hosts: int, nics: int, ports: int, spines: int, links: int) -> None:
+def test_the_bisection_after_failures_is_that_of_the_graph(
+    *, family: str, hosts: int, nics: int, ports: int, spines: int, links: int
+) -> None:
     survive = Survive(spines, links, 0.0)
     design, measures = parts_of(chosen(request(hosts, nics, ports, topology=family, survive=survive)))
     plane = design.planes[0]

@@ -33,7 +33,9 @@ SHAPES = [
 ]
 
 
-def planned(family: str, hosts: int, nics: int, ports: int, nic: float, split: int, **more: Any) -> tuple[PlanRequest, list[Candidate]]:
+def planned(*shape: Any, **more: Any) -> tuple[PlanRequest, list[Candidate]]:
+    """shape: as in SHAPES."""
+    family, hosts, nics, ports, nic, split = shape
     model = SwitchModel("switch", ports, 400, (1, 2))
     request = PlanRequest(hosts, hosts, 8, nics, nic, model, family, host_parts=split, **more)
     return request, plan(request)
