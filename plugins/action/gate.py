@@ -205,14 +205,14 @@ class ActionModule(RunAction):
         return {"failed": decision.stops, "msg": words + decision.words, "decision": decision.to_dict()}
 
     def _note_gpu_hour(self) -> None:
-        """Record the price of a GPU hour for the summary. It is in rdma_plan of the inventory: that of a play is the plan of a host."""
+        """Record the price of a GPU hour (rdma_plan.gpu_hour) for the summary."""
         given = None if PLAN_NAME in self._raw_facts(self.variables) else self.variables["hostvars"][self.host].get(PLAN_NAME)
         if not isinstance(given, Mapping) or given.get("gpu_hour") is None:
             return
         try:
             self.folder.write_json(COST_FILE, gpu_hour(read_variable({PLAN_NAME: given}, PLAN_NAME, PLAN)))
         except (IntentError, ValueError) as error:
-            display.warning(f"The summary shows no costs, because rdma_plan of the inventory is not valid. {error}")
+            display.warning(f"The summary shows no costs, because rdma_plan is not valid. {error}")
 
     def _offences(self, stage: str) -> dict[str, str]:
         """The hosts that do not pass a stage, each with its first stopping finding."""

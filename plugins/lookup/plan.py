@@ -12,8 +12,8 @@ version_added: 0.1.0
 short_description: Return the plan of the roles for a host
 description:
   - Returns the plan that M(rdma.cluster.observe) has derived from the intent and the facts of the task's host.
-  - The playbooks of this collection define C(rdma_plan) with it, and the roles read that variable. If your own play uses such a role, it
-    needs the same line, and M(rdma.cluster.intent) and M(rdma.cluster.observe) before the role.
+  - The playbooks of this collection define C(rdma_host_plan) with it, and the roles read that variable. If your own play uses such a
+    role, it needs the same line, and M(rdma.cluster.intent) and M(rdma.cluster.observe) before the role.
   - The plan is read from the folder of the run on the control node. No result of a module can change it. If the facts of a host set a
     variable of this collection, the lookup fails and names the variable.
 author: the rdma.cluster authors (@rdma-cluster)
@@ -25,7 +25,7 @@ EXAMPLES = """
   hosts: all
   gather_facts: false
   vars:
-    rdma_plan: "{{ lookup('rdma.cluster.plan') }}"
+    rdma_host_plan: "{{ lookup('rdma.cluster.plan') }}"
   pre_tasks:
     - name: Read the intent
       rdma.cluster.intent:

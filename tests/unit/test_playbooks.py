@@ -141,7 +141,7 @@ def test_live_rails_change_one_host_first_and_every_batch_is_judged(stage: str, 
     assert together["roles"][1:] == ([{"role": "rdma.cluster.firewall"}] if stage == "network" else [])
     [planned] = [task for task in together["pre_tasks"] if "rdma.cluster.batch_plan" in task]
     assert planned["rdma.cluster.batch_plan"] == {"group": f"rdma_{stage}_live", "always": "{{ rdma_serial is defined }}"}
-    assert planned["when"] == f"rdma_plan.{stage}"
+    assert planned["when"] == f"rdma_host_plan.{stage}"
     assert batches["hosts"] == f"{{{{ groups['rdma_{stage}_live'] | default([]) }}}}"
     assert batches["serial"] == "{{ rdma_serial | default([1, '10%', '30%']) }}"
     assert [task["ansible.builtin.import_tasks"] for task in batches["post_tasks"]] == ["tasks/batch.yml"]
@@ -164,7 +164,7 @@ def roles_of(tasks: Any) -> set[str]:
 
 def test_every_play_with_a_role_that_goes_by_the_plan_has_it() -> None:
     """As a variable of the play, which no fact of a host replaces, with facts as variables or without."""
-    reads = {f"rdma.cluster.{file.parts[-3]}" for file in ROOT.glob("roles/*/*/*.yml") if "rdma_plan." in file.read_text()}
+    reads = {f"rdma.cluster.{file.parts[-3]}" for file in ROOT.glob("roles/*/*/*.yml") if "rdma_host_plan." in file.read_text()}
     assert len(reads) > 12
     with_plan = 0
     for file in sorted((ROOT / "playbooks").glob("*.yml")):
@@ -173,7 +173,7 @@ def test_every_play_with_a_role_that_goes_by_the_plan_has_it() -> None:
             for part in ("pre_tasks", "tasks", "post_tasks"):
                 roles |= roles_of([{"ansible.builtin.import_tasks": None, **task} for task in play.get(part, ())])
             roles |= {"rdma.cluster.driver"} if "tasks/restart.yml" in str(play.get("tasks")) else set()
-            has = (play.get("vars") or {}).get("rdma_plan") == "{{ lookup('rdma.cluster.plan') }}"
+            has = (play.get("vars") or {}).get("rdma_host_plan") == "{{ lookup('rdma.cluster.plan') }}"
             assert has == bool(roles & reads), (file.name, play["name"], roles & reads)
             with_plan += has
     assert with_plan == 12

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""rdma_plan: for each concern of a host, whether its role has work, and with which options. Derived on the control node."""
+"""rdma_host_plan: for each concern of a host, whether its role has work, and with which options. Derived on the control node."""
 
 from __future__ import annotations
 

@@ -349,5 +349,5 @@ RUN: dict[str, Key] = {
     "rdma_stage": text("Stage of a playbook; the playbooks set it."),
 }
 #: Other variables of a host that begin with rdma_: the fact of this schema, those of plays, and a role's own.
-OURS = ("rdma_intent", "rdma_plan")
+OURS = ("rdma_intent", "rdma_host_plan", "rdma_plan")
 OURS_PREFIX = "rdma_modules_"

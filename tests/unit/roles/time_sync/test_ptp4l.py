@@ -83,7 +83,7 @@ def play(folder: Path, *options: str) -> tuple[dict[str, str], dict[str, dict[st
         stand_in(folder / name, ("chronyc", "-N", "-c", "sources"), ["", FOLLOWS])
         working = list(working_states(is_grandmaster=case.is_grandmaster, is_software=True))
         ptp = {"asks": list(asks), "working": working, "follows": not case.is_grandmaster}
-        hosts[name] = {"rdma_plan": {"settings": {"ptp": ptp}}, "path": f"{folder / name}:{os.environ['PATH']}"}
+        hosts[name] = {"rdma_host_plan": {"settings": {"ptp": ptp}}, "path": f"{folder / name}:{os.environ['PATH']}"}
     (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": hosts}}), encoding="utf-8")
     tasks = [waits(), {"name": "Go on", "ansible.builtin.debug": {"msg": "the role went on"}}]
     given = {"ansible_python_interpreter": sys.executable}

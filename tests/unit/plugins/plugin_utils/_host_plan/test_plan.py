@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""rdma_plan: made of every host that can be read, as JSON has it, and made again where something else is allowed."""
+"""rdma_host_plan: made of every host that can be read, as JSON has it, and made again where something else is allowed."""
 
 from __future__ import annotations
 

@@ -39,22 +39,22 @@ SOFT_UNIT, NETWORKD = "rdma-soft-links.service", "systemd-networkd.service"
 ARP_IGNORE = "net.ipv4.conf.all.arp_ignore"
 
 
-def rdma_plan(intent: dict[str, Any], facts: Facts) -> dict[str, Any]:
+def rdma_host_plan(intent: dict[str, Any], facts: Facts) -> dict[str, Any]:
     """As observe makes it."""
     return host_plan("node1", intent, from_dict(facts), dict.fromkeys(PERMITS, False))
 
 
 def roles_with_work(intent: dict[str, Any], facts: Facts) -> set[str]:
-    return {name for name, work in rdma_plan(intent, facts).items() if work is True}
+    return {name for name, work in rdma_host_plan(intent, facts).items() if work is True}
 
 
 def test_a_converged_host_has_no_work_for_any_role() -> None:
-    plan = rdma_plan(lab_intent(), lab_facts())
+    plan = rdma_host_plan(lab_intent(), lab_facts())
     assert {name: work for name, work in plan.items() if name != "settings"} == dict.fromkeys(CONCERNS, False)
 
 
 def test_each_concern_that_a_role_or_playbook_asks_for_is_in_the_plan() -> None:
-    plan = rdma_plan(lab_intent(), lab_facts())
+    plan = rdma_host_plan(lab_intent(), lab_facts())
     asked = {word for file in ASKING for word in re.findall(r"\brdma_plan((?:\.\w+)+)", file.read_text())}
     assert {path.split(".")[1] for path in asked} == {*CONCERNS, "settings"}
     for path in asked:
@@ -165,16 +165,16 @@ def hard_intent() -> dict[str, Any]:
 
 def test_a_host_without_soft_rails_has_no_service_and_no_boot_file() -> None:
     facts = lab_facts()
-    assert rdma_plan(hard_intent(), facts)[LINKS] is True
+    assert rdma_host_plan(hard_intent(), facts)[LINKS] is True
     for path in (SCRIPT, f"/etc/systemd/system/{SOFT_UNIT}", "/etc/rdma-cluster/soft-links.json"):
-        assert rdma_plan(hard_intent(), facts)[LINKS] is True
+        assert rdma_host_plan(hard_intent(), facts)[LINKS] is True
         del facts["files"][path]
     facts["units"] = None
-    assert rdma_plan(hard_intent(), facts)[LINKS] is False
+    assert rdma_host_plan(hard_intent(), facts)[LINKS] is False
     facts["stack"]["modules"].update(mlx5_core={}, mlx5_ib={})
-    assert rdma_plan(hard_intent(), facts)[MODULES] is True
+    assert rdma_host_plan(hard_intent(), facts)[MODULES] is True
     del facts["files"][BOOT_FILE]
-    assert rdma_plan(hard_intent(), facts)[MODULES] is False
+    assert rdma_host_plan(hard_intent(), facts)[MODULES] is False
 
 
 def test_a_rail_of_another_intent_is_work() -> None:
@@ -200,7 +200,7 @@ NFT_OPENED = [f"ens{number} 192.168.10{number - 1}.0/24 {kind}" for number in (1
 def test_whether_the_firewall_is_to_be_opened(seen: dict[str, Any], differs: bool) -> None:
     facts = lab_facts()
     facts["firewall"] = seen
-    plan = rdma_plan(lab_intent(), facts)
+    plan = rdma_host_plan(lab_intent(), facts)
     assert plan["firewall"] is differs
     assert plan["settings"]["firewall"]["openings"][0] == {"netdev": "ens1", "subnet": "192.168.100.0/24", "kinds": ["tcp", "udp", "icmp"]}
 
@@ -208,7 +208,7 @@ def test_whether_the_firewall_is_to_be_opened(seen: dict[str, Any], differs: boo
 def test_the_reason_to_open_the_firewall_names_what_does_not_pass() -> None:
     facts = lab_facts()
     facts["firewall"] = {"backend": "ufw", "opened": NFT_OPENED[1:]}
-    reason = rdma_plan(lab_intent(), facts)["settings"]["firewall"]["reason"]
+    reason = rdma_host_plan(lab_intent(), facts)["settings"]["firewall"]["reason"]
     assert reason == "ufw has no rules for TCP ports 1024 to 65535 from 192.168.100.0/24 on ens1"
 
 
@@ -262,9 +262,9 @@ def test_a_rail_without_address_asks_for_none() -> None:
     intent, facts = normalize({"rdma_rails": rails}), lab_facts()
     for netdev in ("ens1", "ens2"):
         facts["netdevs"][netdev].update(ipv4=None, mtu_bytes=2044)
-    network = rdma_plan(intent, facts)["settings"]["network"]
+    network = rdma_host_plan(intent, facts)["settings"]["network"]
     assert [rail["address"] for rail in network] == [None, None]
 
     running = Running(networkd=True, networkmanager=False)
     facts["files"] = on_host(choice.files("networkd", [NetworkRail(**rail) for rail in network], [], [], running))
-    assert rdma_plan(intent, facts)[NETWORK] is False
+    assert rdma_host_plan(intent, facts)[NETWORK] is False
