@@ -4,13 +4,14 @@
 
 A cable is a bridge port. A rate is a token bucket in each direction; traffic from the node goes through an IFB, because only outgoing
 traffic can be shaped. Loss is a random drop in the bridge's forward chain. A mark sets congestion experienced (ECN) above a rate in that
-chain, like a switch with a long queue. A cut cable has no carrier at either end.
+chain, like a switch with a long queue. A cut cable has no carrier at either end. Two swapped cable ends have changed their bridges.
 """
 
 from __future__ import annotations
 
 from lab import namespace
-from lab.plan import Plan, Rail
+from lab.errors import LabError
+from lab.plan import Node, Plan, Rail
 from lab.shell import run
 
 TABLE = "lab_cables"
@@ -63,6 +64,23 @@ def set_mark(plan: Plan, rail: Rail, mbit: int) -> None:
 def set_mtu(plan: Plan, rail: Rail, mtu_bytes: int) -> None:
     """Drop larger frames to the node, like a switch port with this MTU."""
     namespace.ip(plan.namespace, "link", "set", rail.cable, "mtu", str(mtu_bytes))
+
+
+def nics(plan: Plan, rail: Rail) -> list[tuple[Node, Rail]]:
+    """Return the NICs at a cable: the rail's own one, and in a mesh the one at the other end."""
+    if not plan.mesh:
+        return [plan.end(rail.cable)]
+    return [plan.end(cable) for cable in namespace.cables_in(plan.namespace, namespace.plugged_into(plan.namespace, rail.cable))]
+
+
+def swap(plan: Plan, one: Rail, other: Rail) -> None:
+    """Exchange the plugs of two rails. Raises LabError if both are at the same bridge, where nothing would change."""
+    bridges = [namespace.plugged_into(plan.namespace, rail.cable) for rail in (one, other)]
+    if bridges[0] == bridges[1]:
+        what = "are the two ends of one cable" if plan.mesh else "are at the same switch"
+        raise LabError(f"{one.cable} and {other.cable} {what}: to exchange them changes nothing.")
+    for rail, bridge in zip((one, other), reversed(bridges), strict=True):
+        namespace.ip(plan.namespace, "link", "set", rail.cable, "master", bridge)
 
 
 def cut(plan: Plan, rail: Rail) -> None:

@@ -13,6 +13,7 @@ from types import FrameType
 
 from lab import clos_cli, cluster, fabric, fabric_cli, fabric_state, namespace, preflight, remote
 from lab.errors import LabError
+from lab.mesh import EXAMPLE
 from lab.plan import KINDS
 
 
@@ -31,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
     up.add_argument("--kind", choices=KINDS, default="machine", help="machine: QEMU, own kernel, RDMA; container: nspawn")
     up.add_argument("--port-base", type=int, help="node N answers on 127.0.0.1, port BASE+N (default: a free block)")
     up.add_argument("--kernel-args", default="", metavar="WORDS", help="for each machine's kernel, for example lockdown=integrity")
+    up.add_argument("--mesh", metavar="full|ring|line|FILE", help=f"cables between the nodes instead of switches; FILE: {EXAMPLE}")
     command("down", "remove a lab and all that belongs to it")
     command("status", "show the nodes of a lab")
     command("counters", "print the byte and packet counters of every cable as JSON")
@@ -41,14 +43,15 @@ def parser() -> argparse.ArgumentParser:
     power.add_argument("node")
     power.add_argument("action", choices=("off", "on", "cycle"))
     cable = command("cable", "break or restore the cable of a node's rail")
-    cable.add_argument("node")
-    cable.add_argument("rail", type=int)
+    cable.add_argument("node", nargs="?")
+    cable.add_argument("rail", type=int, nargs="?")
     cable.add_argument("--rate", help="limit both directions, for example 20mbit")
     cable.add_argument("--loss", type=int, choices=range(101), metavar="PERCENT", help="drop frames at random")
     cable.add_argument("--mark", type=int, metavar="MBIT", help="towards the node, mark what comes faster (ECN); 0: nothing")
     cable.add_argument("--mtu", type=int, metavar="BYTES", help="drop larger frames towards the node")
     cable.add_argument("--cut", action="store_true", default=None, help="no carrier")
     cable.add_argument("--restore", action="store_true", default=None, help="a good cable again")
+    cable.add_argument("--swap", nargs=2, metavar="NODE/RAIL", help="exchange the plugs in two ports; without NODE and RAIL before it")
     fabric_cli.add(commands)
     clos_cli.add(commands)
     return top
@@ -61,7 +64,7 @@ def dispatch(arguments: argparse.Namespace) -> None:
         case "fabric" | "clos" as part:
             {"fabric": fabric_cli, "clos": clos_cli}[part].dispatch(arguments)
         case "up":
-            cluster.up(name, arguments.kind, arguments.nodes, arguments.port_base, arguments.kernel_args)
+            cluster.up(name, arguments.kind, arguments.nodes, arguments.port_base, arguments.kernel_args, mesh=arguments.mesh)
         case "down":
             _down(name)
         case "status":
@@ -76,11 +79,23 @@ def dispatch(arguments: argparse.Namespace) -> None:
             argv = remote.ssh_argv(lab.plan.node(arguments.node), lab.folder)
             os.execvp(argv[0], argv + arguments.words)
         case "cable":
-            names = ("rate", "loss", "mark", "mtu", "cut", "restore")
-            change = {key: getattr(arguments, key) for key in names if getattr(arguments, key) is not None}
-            if not change:
-                raise LabError("Say what to do to the cable: --rate, --loss, --mark, --mtu, --cut or --restore.")
-            cluster.cable(name, arguments.node, arguments.rail, change)
+            _cable(name, arguments)
+
+
+def _cable(name: str, arguments: argparse.Namespace) -> None:
+    """Apply the changes of the command line to a cable, or swap two."""
+    names = ("rate", "loss", "mark", "mtu", "cut", "restore")
+    change = {key: getattr(arguments, key) for key in names if getattr(arguments, key) is not None}
+    if arguments.swap:
+        if change or arguments.node is not None:
+            raise LabError("Use --swap alone: lab cable --swap node1/0 node1/1.")
+        cluster.swap(name, *arguments.swap)
+        return
+    if not change:
+        raise LabError("Say what to do to the cable: --rate, --loss, --mark, --mtu, --cut, --restore or --swap.")
+    if arguments.rail is None:
+        raise LabError("Say which cable: lab cable NODE RAIL, for example lab cable node1 0.")
+    cluster.cable(name, arguments.node, arguments.rail, change)
 
 
 def _down(name: str) -> None:

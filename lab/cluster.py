@@ -21,8 +21,9 @@ import yaml
 from lab import cables, container, image, machine, namespace, paths, preflight, remote
 from lab.errors import LabError
 from lab.image import Image
+from lab.mesh import parse_end, read_mesh
 from lab.paths import LabFolder
-from lab.plan import NIC_PREFIXES, Node, Plan, inventory, make_plan
+from lab.plan import MOST_PORTS, NIC_PREFIXES, Node, Plan, inventory, make_plan
 from lab.shell import log
 
 PORT_BASE = 22000
@@ -67,6 +68,7 @@ def load(name: str) -> Lab:
     if state is None or state["phase"] != "up":
         raise LabError(f"There is no lab '{name}'. Make one with: lab up" + ("" if name == "lab" else f" --name {name}"))
     parts = {key: state[key] for key in ("kernel_arguments", "nic_prefix") if key in state}
+    parts["mesh"] = tuple(((a, b), (c, d)) for (a, b), (c, d) in state.get("mesh", []))
     plan = make_plan(name, state["kind"], state["nodes"], state["port_base"], **parts)
     return Lab(plan, LabFolder.of(name), Image(paths.images() / state["image"]))
 
@@ -82,16 +84,20 @@ def _write_state(lab: Lab, phase: str) -> None:
     state = {
         "phase": phase, "kind": lab.plan.kind, "nodes": len(lab.plan.nodes), "port_base": lab.plan.port_base,
         "image": lab.image.path.name, "kernel_arguments": lab.plan.kernel_arguments,
-        "nic_prefix": lab.plan.nic_prefix,
+        "nic_prefix": lab.plan.nic_prefix, "mesh": lab.plan.mesh,
     }  # fmt: skip
     new = lab.folder.state.with_suffix(".new")
     new.write_text(json.dumps(state) + "\n")
     new.rename(lab.folder.state)
 
 
-def up(name: str, kind: str, nodes: int, port_base: int | None, kernel_arguments: str = "") -> None:
-    """Start a lab unless it is already up. An `up` that fails or is interrupted leaves nothing behind."""
-    requested = make_plan(name, kind, nodes, port_base or PORT_BASE, kernel_arguments)
+def up(name: str, kind: str, nodes: int, port_base: int | None, kernel_arguments: str = "", *, mesh: str | None = None) -> None:
+    """Start a lab unless it is already up. An `up` that fails or is interrupted leaves nothing behind.
+
+    mesh: the shape of the cables between the nodes, or a file with them; None for a switch for each rail.
+    """
+    cables_between = read_mesh(mesh, nodes, MOST_PORTS) if mesh else ()
+    requested = make_plan(name, kind, nodes, port_base or PORT_BASE, kernel_arguments, mesh=cables_between)
     if os.geteuid() and not preflight.has_sudo():
         preflight.check(requested)
     preflight.need_root()
@@ -106,7 +112,8 @@ def up(name: str, kind: str, nodes: int, port_base: int | None, kernel_arguments
         preflight.check(make_plan(name, kind, nodes, port_base or _free_port_base(nodes), kernel_arguments))
         made = image.ensure()
         # The ports are chosen again, because another program can take one while the image is built.
-        plan = make_plan(name, kind, nodes, port_base or _free_port_base(nodes), kernel_arguments, nic_prefix=secrets.choice(NIC_PREFIXES))
+        base, prefix = port_base or _free_port_base(nodes), secrets.choice(NIC_PREFIXES)
+        plan = make_plan(name, kind, nodes, base, kernel_arguments, nic_prefix=prefix, mesh=cables_between)
         lab = Lab(plan, LabFolder.of(name), made)
         try:
             _bring_up(lab)
@@ -194,7 +201,7 @@ def status(name: str) -> None:
     lab = load(name)
     log(f"Lab '{name}': {len(lab.plan.nodes)} {lab.plan.kind}s, inventory {lab.folder.inventory}")
     for node in lab.plan.nodes:
-        rails = "  ".join(f"{rail.name} {rail.address}" for rail in node.rails)
+        rails = "  ".join(f"{rail.name} {rail.address or rail.far}" for rail in node.rails)
         log(f"  {node.name:8} {'running' if lab.is_running(node) else 'off':8} 127.0.0.1:{node.ssh_port}  {rails}")
 
 
@@ -219,13 +226,12 @@ def cable(name: str, node_name: str, rail_index: int, change: dict[str, str | in
     preflight.need_root()
     with locked(name):
         lab = load(name)
-        node = lab.plan.node(node_name)
-        if not 0 <= rail_index < len(node.rails):
-            raise LabError(f"{node.name} has rails 0 to {len(node.rails) - 1}; got {rail_index}.")
-        rail = node.rails[rail_index]
+        rail = lab.plan.rail(node_name, rail_index)
+        ends = cables.nics(lab.plan, rail)
         if change.get("restore"):
-            cables.restore(lab.plan, rail)
-            lab.host.set_carrier(lab.folder.node(node.name), rail, up=True)
+            for node, end in ends:
+                cables.restore(lab.plan, end)
+                lab.host.set_carrier(lab.folder.node(node.name), end, up=True)
         if "rate" in change:
             cables.set_rate(lab.plan, rail, str(change["rate"]))
         if "loss" in change:
@@ -235,7 +241,18 @@ def cable(name: str, node_name: str, rail_index: int, change: dict[str, str | in
         if "mtu" in change:
             cables.set_mtu(lab.plan, rail, int(change["mtu"]))
         if change.get("cut"):
-            cables.cut(lab.plan, rail)
-            lab.host.set_carrier(lab.folder.node(node.name), rail, up=False)
+            for node, end in ends:
+                cables.cut(lab.plan, end)
+                lab.host.set_carrier(lab.folder.node(node.name), end, up=False)
         done = (key if value is True else f"{key} {value}" for key, value in change.items())
-        log(f"{node.name} rail {rail_index}: {', '.join(done)}")
+        log(f"{node_name} rail {rail_index}: {', '.join(done)}")
+
+
+def swap(name: str, one: str, other: str) -> None:
+    """Exchange the plugs in two ports ("node1/0"), as a person does who connects two cables wrongly. A second time undoes it."""
+    preflight.need_root()
+    with locked(name):
+        lab = load(name)
+        rails = [lab.plan.rail(f"node{node}", port) for node, port in map(parse_end, (one, other))]
+        cables.swap(lab.plan, rails[0], rails[1])
+        log(f"The plugs in {one} and {other} are exchanged.")

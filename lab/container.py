@@ -57,7 +57,7 @@ def create(plan: Plan, node: Node, folder: Path, _image: Image) -> None:
     for rail in node.rails:
         peer = ["peer", "name", f"eth{rail.index + 1}", "address", rail.mac, "netns", inner]
         namespace.ip(plan.namespace, "link", "add", rail.cable, "type", "veth", *peer)
-        namespace.plug(plan.namespace, rail)
+        namespace.plug(plan, rail)
 
 
 def start(plan: Plan, node: Node, folder: Path, image: Image) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 from lab import kvm, namespace, process, saved
@@ -65,7 +66,7 @@ def create(plan: Plan, node: Node, folder: Path, image: Image) -> None:
     else:
         _overlay(folder, image.disk, "raw")
     for rail in node.rails:
-        namespace.add_tap(plan.namespace, rail)
+        namespace.add_tap(plan, rail)
 
 
 def _overlay(folder: Path, disk: Path, kind: str) -> None:
@@ -95,8 +96,12 @@ def qemu_arguments(
     if state:
         return [*arguments, "-incoming", "defer", "-S"]
     for device in rail_devices(node):
-        arguments += ["-device", ",".join([f"{device['driver']}", *(f"{key}={value}" for key, value in device.items() if key != "driver")])]
+        arguments += ["-device", ",".join([f"{device['driver']}", *(_property(*item) for item in device.items() if item[0] != "driver")])]
     return arguments
+
+
+def _property(key: str, value: object) -> str:
+    return f"{key}={'on' if value is True else value}"
 
 
 def _board(node: Node, folder: Path, image: Image, kernel_arguments: str) -> list[str]:
@@ -137,14 +142,25 @@ def _memory(i: int, file: Path | None, *, share: bool = False) -> list[str]:
 
 
 def rail_devices(node: Node) -> list[dict[str, object]]:
-    """The NICs of the rails, each by the properties of its device."""
-    return [
-        {
-            "driver": "virtio-net-pci", "id": f"nic{rail.index}", "netdev": f"rail{rail.index}", "bus": f"port{rail.index}",
-            "mac": rail.mac, "host_mtu": MTU_BYTES, "romfile": "",
-        }
-        for rail in node.rails
-    ]  # fmt: skip
+    """The NICs of the rails, each by the properties of its device.
+
+    The later functions of a device come first: a running machine looks for all of them when it gets the first one.
+    """
+    counts = Counter(rail.index % len(PCI_BUSES) for rail in node.rails)
+    return [_rail_device(rail, counts[rail.index % len(PCI_BUSES)]) for rail in sorted(node.rails, key=_plugging_order)]
+
+
+def _plugging_order(rail: Rail) -> tuple[int, int]:
+    return -(rail.index // len(PCI_BUSES)), rail.index
+
+
+def _rail_device(rail: Rail, functions: int) -> dict[str, object]:
+    """The NIC of a rail, on a device with this many functions."""
+    place = {"addr": f"00.{rail.index // len(PCI_BUSES)}", "multifunction": True} if functions > 1 else {}
+    return {
+        "driver": "virtio-net-pci", "id": f"nic{rail.index}", "netdev": f"rail{rail.index}", "bus": f"port{rail.index % len(PCI_BUSES)}",
+        **place, "mac": rail.mac, "host_mtu": MTU_BYTES, "romfile": "",
+    }  # fmt: skip
 
 
 def _start_template(state: State, image: Image) -> None:

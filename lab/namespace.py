@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The data plane: a network namespace with one bridge for each rail, and one cable (a bridge port) for each NIC.
 
-Machines use TAPs, containers use veth pairs. Cables are cut, slowed down or made lossy here, outside the host, and their byte counters are
-independent of the host.
+In a mesh each cable is a bridge with two ports, which passes every frame and answers none. Machines use TAPs, containers use veth pairs.
+Cables are cut, slowed down or made lossy here, outside the host, and their byte counters are independent of the host.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from lab.errors import LabError
-from lab.plan import MTU_BYTES, RAILS, Plan, Rail
+from lab.plan import MTU_BYTES, Plan, Rail
 from lab.shell import run
 
 CLONE_NEWNET = 0x40000000
@@ -27,6 +27,8 @@ TUNSETIFF = 0x400454CA
 IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
 #: Room for the Ethernet header and a VLAN tag above the hosts' MTU.
 SWITCH_MTU_BYTES = MTU_BYTES + 216
+#: It learns no address, and passes the frames that a bridge keeps to itself: LLDP and LACP reach the other end.
+LIKE_A_CABLE = ("ageing_time", "0", "group_fwd_mask", "0xfff8")
 
 Result = TypeVar("Result")
 
@@ -65,23 +67,43 @@ def inside(namespace: str, work: Callable[[], Result]) -> Result:
 
 
 def create(plan: Plan) -> None:
-    """Create the namespace with a bridge for each rail; the cables are added with the nodes."""
+    """Create the namespace and its bridges; the cables are added with the nodes."""
     run(["ip", "netns", "add", plan.namespace])
     ip(plan.namespace, "link", "set", "lo", "up")
-    for rail in range(RAILS):
-        bridge = f"rail{rail}"
+    for bridge in plan.bridges:
         ip(plan.namespace, "link", "add", bridge, "type", "bridge", "mcast_snooping", "0", "forward_delay", "0")
+        if plan.mesh:
+            ip(plan.namespace, "link", "set", bridge, "type", "bridge", *LIKE_A_CABLE)
+            silence(plan.namespace, bridge)
         ip(plan.namespace, "link", "set", bridge, "mtu", str(SWITCH_MTU_BYTES), "up")
 
 
-def add_tap(namespace: str, rail: Rail) -> None:
-    """Add a machine's cable: a TAP on the bridge of its rail. It outlives the machine, like a real cable."""
-    ip(namespace, "tuntap", "add", rail.cable, "mode", "tap", "vnet_hdr")
-    plug(namespace, rail)
+def silence(namespace: str, link: str) -> None:
+    """Give a link no IPv6 address: nothing in a cable answers an echo to all nodes."""
+    ip(namespace, "link", "set", link, "addrgenmode", "none")
 
 
-def plug(namespace: str, rail: Rail) -> None:
-    ip(namespace, "link", "set", rail.cable, "mtu", str(SWITCH_MTU_BYTES), "master", f"rail{rail.index}", "up")
+def add_tap(plan: Plan, rail: Rail) -> None:
+    """Add a machine's cable, a TAP. It outlives the machine, like a real cable."""
+    ip(plan.namespace, "tuntap", "add", rail.cable, "mode", "tap", "vnet_hdr")
+    plug(plan, rail)
+
+
+def plug(plan: Plan, rail: Rail) -> None:
+    """Plug the cable of a rail into its bridge."""
+    if plan.mesh:
+        silence(plan.namespace, rail.cable)
+    ip(plan.namespace, "link", "set", rail.cable, "mtu", str(SWITCH_MTU_BYTES), "master", rail.bridge, "up")
+
+
+def plugged_into(namespace: str, cable: str) -> str:
+    """Return the bridge into which a cable is plugged now."""
+    return str(json.loads(ip(namespace, "-j", "link", "show", "dev", cable))[0]["master"])
+
+
+def cables_in(namespace: str, bridge: str) -> list[str]:
+    """Return the cables that are plugged into a bridge now."""
+    return [str(link["ifname"]) for link in json.loads(ip(namespace, "-j", "link", "show", "master", bridge) or "[]")]
 
 
 def open_tap(namespace: str, cable: str) -> int:
@@ -109,10 +131,10 @@ def delete(namespace: str) -> None:
 
 
 def counters(namespace: str) -> dict[str, dict[str, int]]:
-    """Return bytes and packets of every cable, seen from the switch: {"n1r0": {"to_node_bytes": …, "from_node_bytes": …}}."""
+    """Return bytes and packets of every cable end, seen from the switch: {"n1r0": {"to_node_bytes": …, "from_node_bytes": …}}."""
     found = {}
     for link in json.loads(ip(namespace, "-j", "-s", "link", "show")):
-        if link["ifname"].startswith("n") and link.get("master", "").startswith("rail"):
+        if link["ifname"].startswith("n") and "master" in link:
             stats = link["stats64"]
             found[link["ifname"]] = {
                 "to_node_bytes": stats["tx"]["bytes"],

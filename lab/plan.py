@@ -13,12 +13,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.errors import LabError
+from lab.mesh import Cable, End, end_name
 
 RAILS = 2
 MAX_NODES = 200
 MTU_BYTES = 9000
 #: The PCI bus number of each rail's expander bridge; its root port is there, and the NIC is on the next bus.
 PCI_BUSES = (0x20, 0x40)
+#: A device has up to eight functions, each a NIC: those of a mesh that are behind one root port, like the ports of a card.
+FUNCTIONS = 8
+MOST_PORTS = len(PCI_BUSES) * FUNCTIONS
 KINDS = ("machine", "container")
 #: The third and fourth byte of the MAC addresses of a lab's rails, unless `up` draws others; those of management begin with 52:54:00:fe.
 NIC_PREFIX = 0x001A
@@ -36,17 +40,25 @@ PAIRS = {
 }
 #: rdma_host of a lab. QEMU's bridges and NICs do not keep values that are written to their PCIe registers.
 HOST = {"pcie": {"mrrs_bytes": "leave", "acs": "leave"}}
+#: rdma_fabric.mesh.pool of a lab without switches.
+POOL = "192.168.100.0/16"
 
 
 @dataclass(frozen=True)
 class Rail:
-    """One NIC of a node, and its cable to the rail's switch."""
+    """One NIC of a node, and its cable.
+
+    bridge: what the cable is plugged into: the rail's switch, or in a mesh the rest of the cable. address: empty in a mesh, whose
+    addresses are planned from its cables. far: in a mesh, the other end of the cable ("node2/0"), unless cables were swapped.
+    """
 
     index: int
     mac: str
     pci: str
     address: str
     cable: str
+    bridge: str
+    far: str = ""
 
     @property
     def name(self) -> str:
@@ -70,7 +82,8 @@ class Plan:
     """A whole lab.
 
     `kernel_arguments`: for the command line of each machine's kernel, after the lab's own. `nic_prefix`: see NIC_PREFIX; every new lab has
-    another one, as new hosts have other NICs, so that proofs of an earlier lab do not hold for it.
+    another one, as new hosts have other NICs, so that proofs of an earlier lab do not hold for it. `mesh`: the cables between the nodes;
+    none if each rail has a switch.
     """
 
     name: str
@@ -79,10 +92,16 @@ class Plan:
     nodes: tuple[Node, ...]
     kernel_arguments: str = ""
     nic_prefix: int = NIC_PREFIX
+    mesh: tuple[Cable, ...] = ()
 
     @property
     def namespace(self) -> str:
         return f"rdma-{self.name}"
+
+    @property
+    def bridges(self) -> tuple[str, ...]:
+        """The bridges of the data plane: one for each rail, or for each cable of a mesh."""
+        return tuple(map(_cable_bridge, range(len(self.mesh)))) if self.mesh else tuple(map(_rail_bridge, range(RAILS)))
 
     def node(self, name: str) -> Node:
         for node in self.nodes:
@@ -90,9 +109,29 @@ class Plan:
                 return node
         raise LabError(f"Lab '{self.name}' has no node '{name}'; it has {', '.join(n.name for n in self.nodes)}.")
 
+    def rail(self, node_name: str, index: int) -> Rail:
+        """Return a rail of a node. Raises LabError if there is none."""
+        node = self.node(node_name)
+        if not 0 <= index < len(node.rails):
+            raise LabError(f"{node.name} has rails 0 to {len(node.rails) - 1}; got {index}.")
+        return node.rails[index]
 
-def make_plan(name: str, kind: str, nodes: int, port_base: int, kernel_arguments: str = "", *, nic_prefix: int = NIC_PREFIX) -> Plan:
-    """Return the whole plan. Raises LabError for an invalid name, kind or size."""
+    def end(self, cable: str) -> tuple[Node, Rail]:
+        """Return the node and the rail of a cable's end ("n1r0")."""
+        return {rail.cable: (node, rail) for node in self.nodes for rail in node.rails}[cable]
+
+
+def make_plan(
+    name: str,
+    kind: str,
+    nodes: int,
+    port_base: int,
+    kernel_arguments: str = "",
+    *,
+    nic_prefix: int = NIC_PREFIX,
+    mesh: tuple[Cable, ...] = (),
+) -> Plan:
+    """Return the whole plan. Raises LabError for an invalid name, kind or size. mesh: valid (lab/mesh.py)."""
     if not re.fullmatch(r"[a-z][a-z0-9]{0,9}", name):
         raise LabError(f"A lab's name is 1 to 10 lower-case letters and digits, beginning with a letter; got '{name}'.")
     if kind not in KINDS:
@@ -105,11 +144,11 @@ def make_plan(name: str, kind: str, nodes: int, port_base: int, kernel_arguments
         raise LabError("Only a machine has a kernel of its own to give arguments to; a container has this computer's.")
     if not re.fullmatch(r"[!-~ ]{0,512}", kernel_arguments):
         raise LabError("Kernel arguments are at most 512 printable ASCII characters.")
-    made = tuple(_node(name, index, port_base, nic_prefix) for index in range(1, nodes + 1))
-    return Plan(name, kind, port_base, made, kernel_arguments, nic_prefix)
+    made = tuple(_node(name, index, port_base, _rails_of(index, nic_prefix, mesh)) for index in range(1, nodes + 1))
+    return Plan(name, kind, port_base, made, kernel_arguments, nic_prefix, mesh)
 
 
-def _node(lab: str, index: int, port_base: int, nic_prefix: int) -> Node:
+def _node(lab: str, index: int, port_base: int, rails: tuple[Rail, ...]) -> Node:
     name = f"node{index}"
     return Node(
         index=index,
@@ -117,18 +156,37 @@ def _node(lab: str, index: int, port_base: int, nic_prefix: int) -> Node:
         ssh_port=port_base + index,
         machine_id=hashlib.sha256(f"{lab}/{name}".encode()).hexdigest()[:32],
         management_mac=f"52:54:00:fe:00:{index:02x}",
-        rails=tuple(_rail(index, rail, nic_prefix) for rail in range(RAILS)),
+        rails=rails,
     )
 
 
-def _rail(node: int, rail: int, nic_prefix: int) -> Rail:
+def _rails_of(node: int, nic_prefix: int, mesh: tuple[Cable, ...]) -> tuple[Rail, ...]:
+    if not mesh:
+        rails = range(RAILS)
+        return tuple(_rail((node, rail), nic_prefix, _rail_bridge(rail), address=f"192.168.{100 + rail}.{node}/24") for rail in rails)
+    ends = {end: (number, far) for number, cable in enumerate(mesh) for end, far in (cable, cable[::-1]) if end[0] == node}
+    return tuple(_rail(end, nic_prefix, _cable_bridge(number), far=end_name(far)) for end, (number, far) in sorted(ends.items()))
+
+
+def _rail(end: End, nic_prefix: int, bridge: str, *, address: str = "", far: str = "") -> Rail:
+    node, rail = end
     return Rail(
         index=rail,
         mac=f"52:54:{nic_prefix >> 8:02x}:{nic_prefix & 0xFF:02x}:{rail:02x}:{node:02x}",
-        pci=f"0000:{PCI_BUSES[rail] + 1:02x}:00.0",
-        address=f"192.168.{100 + rail}.{node}/24",
+        pci=f"0000:{PCI_BUSES[rail % len(PCI_BUSES)] + 1:02x}:00.{rail // len(PCI_BUSES)}",
+        address=address,
         cable=f"n{node}r{rail}",
+        bridge=bridge,
+        far=far,
     )
+
+
+def _rail_bridge(rail: int) -> str:
+    return f"rail{rail}"
+
+
+def _cable_bridge(number: int) -> str:
+    return f"cable{number}"
 
 
 def inventory(plan: Plan, key_file: str, known_hosts: str) -> dict[str, Any]:
@@ -142,7 +200,7 @@ def inventory(plan: Plan, key_file: str, known_hosts: str) -> dict[str, Any]:
                 "ansible_ssh_pipelining": True,
                 "ansible_ssh_private_key_file": key_file,
                 "ansible_ssh_common_args": f"-o UserKnownHostsFile={known_hosts} -o GlobalKnownHostsFile=/dev/null",
-                "rdma_fabric": {"topology": "switched", "planes": {"lab": {}}},
+                "rdma_fabric": _fabric(plan),
                 "rdma_driver": {"stack": "inbox"},
                 "rdma_host": HOST,
                 "sysctl_replace_allowed": True,
@@ -153,15 +211,26 @@ def inventory(plan: Plan, key_file: str, known_hosts: str) -> dict[str, Any]:
     }
 
 
+def _fabric(plan: Plan) -> dict[str, Any]:
+    if not plan.mesh:
+        return {"topology": "switched", "planes": {"lab": {}}}
+    cables = [[f"node{node}/{_nic(plan, plan.rail(f'node{node}', port))}" for node, port in cable] for cable in plan.mesh]
+    return {"topology": "mesh", "planes": {"lab": {}}, "mesh": {"pool": POOL, "cables": cables}}
+
+
+def _nic(plan: Plan, rail: Rail) -> str:
+    return rail.pci if plan.kind == "machine" else rail.mac
+
+
 def _rails(plan: Plan, node: Node) -> list[dict[str, Any]]:
-    by_pci = plan.kind == "machine"
+    key = "pci" if plan.kind == "machine" else "mac"
     return [
         {
             "name": rail.name,
-            "nic": {"pci": rail.pci} if by_pci else {"mac": rail.mac},
+            "nic": {key: _nic(plan, rail)},
             "link_layer": "roce",
             "plane": "lab",
-            "address": rail.address,
+            **({"address": rail.address} if rail.address else {}),
             "mtu_bytes": MTU_BYTES,
             "soft": True,
         }

@@ -25,7 +25,7 @@ WRONG = [
     (["status", "--name", "x"], "There is no lab 'x'. Make one with: lab up --name x"),
     (["up", "--nodes", "0"], "A lab has 1 to 200 nodes; got 0."),
     (["up", "--name", "../etc"], "A lab's name is 1 to 10 lower-case letters and digits, beginning with a letter; got '../etc'."),
-    (["cable", "node1", "0"], "Say what to do to the cable: --rate, --loss, --mark, --mtu, --cut or --restore."),
+    (["cable", "node1", "0"], "Say what to do to the cable: --rate, --loss, --mark, --mtu, --cut, --restore or --swap."),
     (["fabric", "cut", "leaf1"], "There is no fabric 'fabric'. Make one with: lab fabric up --name fabric"),
     (
         ["fabric", "down", "--name", "../etc"],
