@@ -5,8 +5,8 @@
 A leaf has its uplinks on swp1 to swpS, in the order of the spines, and its hosts from swp33 on. A second rail of the hosts is on swp65 and
 up. A spine has leaf N on swpN. So a leaf or a spine that is added later changes no existing cable.
 
-The hosts are namespaces too, or the nodes of a lab. The addresses of such nodes are here, as the collection's plan of the routing gives them:
-each host port of a leaf has a /31, and the ports of one rail at one leaf are a subnet of their own.
+The hosts are namespaces too, or the nodes of a lab. The addresses of such nodes are those of the collection's plan of the routing: each
+host port of a leaf has a /31, and the ports of one rail at one leaf are a subnet of their own.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ MTU_BYTES = 9000
 #: The pools of the plane of a lab. QEMU's management network is 10.0.2.0/24.
 LOOPBACKS = "10.0.0.0/24"
 HOST_SUBNETS = ipaddress.IPv4Network("10.1.0.0/16")
-LEAF_ADDRESSES = 256
+#: The number of addresses of a leaf (/24), and of one rail at a leaf (/26).
+LEAF_ADDRESSES, RAIL_ADDRESSES = 256, 2 * RAIL_PORTS
 
 
 @dataclass(frozen=True)
 class ClosShape:
-    """leaves × spines switches, and hosts of each leaf with their rails. of_lab: whether the hosts are the nodes of the lab of this name."""
+    """leaves × spines switches, and hosts of each leaf with their rails. of_lab: the hosts are the nodes of the lab of the same name."""
 
     leaves: int = 2
     spines: int = 2
@@ -117,8 +118,8 @@ def rail_address(shape: ClosShape, host: int, rail: int) -> RailAddress:
     """Return the addresses of a host's rail. host: its position among all, from 0."""
     leaf, port = shape.place(host, rail)
     first = HOST_SUBNETS[(leaf - 1) * LEAF_ADDRESSES + 2 * port]
-    start, length = 2 * RAIL_PORTS * (rail + 1), 33 - (2 * RAIL_PORTS).bit_length()
-    routes = tuple(f"{HOST_SUBNETS[number * LEAF_ADDRESSES + start]}/{length}" for number in range(shape.leaves))
+    start = RAIL_ADDRESSES * (rail + 1)
+    routes = tuple(f"{HOST_SUBNETS[number * LEAF_ADDRESSES + start]}/26" for number in range(shape.leaves))
     return RailAddress(f"{first + 1}/31", str(first), routes)
 
 
