@@ -68,7 +68,7 @@ def with_switches(plan: Plan, inventory: dict[str, Any]) -> dict[str, Any]:
     return {
         "all": {
             **everything,
-            "vars": {**everything["vars"], "rdma_hosts": "all:!rdma_switches", "rdma_fabric": fabric},
+            "vars": {**everything["vars"], "rdma_fabric": fabric},
             "children": {"rdma_switches": {"hosts": switches}},
         }
     }

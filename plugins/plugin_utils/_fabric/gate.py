@@ -237,8 +237,12 @@ class FabricGate:
 
     def _required(self, name: str) -> str:
         """Return words for the intent's settings of a plane that cannot be checked without its graph; "" if there are none."""
-        keys = [f"rdma_fabric.planes.{name}.{key}" for key in ("plan", "ratio") if self._setting(name, key) is not None]
+        keys = [f"rdma_fabric.planes.{name}.{key}" for key in self._checked_by_graph(name) if self._setting(name, key) is not None]
         return f"; {' and '.join(keys)} cannot be checked" if keys else ""
+
+    def _checked_by_graph(self, name: str) -> tuple[str, ...]:
+        """Return the settings that only a graph can confirm. Where no NIC can report a neighbor, fabric.bgp compares the cables of routers."""
+        return ("ratio",) if name not in self.planes and self._setting(name, "routing") is not None else ("plan", "ratio")
 
     def _read(self, name: str, plane: Plane, graph: Graph, hosts: Sequence[str], found: Found) -> None:
         plan, wrong = self._plan(name)
