@@ -108,7 +108,9 @@ def test_switches_are_in_plays_for_switches_alone(tmp_path: Path) -> None:
     """Also if the inventory has the variable, which Ansible does not read for the hosts of a play."""
     inventory = tmp_path / "hosts.yml"
     switches = "{hosts: {leaf1: {}}}"
-    inventory.write_text(f"all: {{vars: {{rdma_hosts: all}}, children: {{rdma_switches: {switches}, nodes: {{hosts: {{node1: {{}}}}}}}}}}\n")
+    inventory.write_text(
+        f"all: {{vars: {{rdma_hosts: all}}, children: {{rdma_switches: {switches}, nodes: {{hosts: {{node1: {{}}}}}}}}}}\n"
+    )
     listed = play(tmp_path, "fabric", "--list-hosts", inventory=inventory)
     assert listed.returncode == 0, listed.stderr
     plays = dict(re.findall(r"play #\d+ \(.*?\): (.*?)\tTAGS.*?hosts \(\d+\):\s*(.*?)(?=\n\n|\Z)", listed.stdout, re.DOTALL))

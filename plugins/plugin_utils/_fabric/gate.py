@@ -241,7 +241,7 @@ class FabricGate:
         return f"; {' and '.join(keys)} cannot be checked" if keys else ""
 
     def _checked_by_graph(self, name: str) -> tuple[str, ...]:
-        """Return the settings that only a graph can confirm. Where no NIC can report a neighbor, fabric.bgp compares the cables of routers."""
+        """Return the settings that only a graph can confirm. Without a NIC that reports neighbors, fabric.bgp compares routers' cables."""
         return ("ratio",) if name not in self.planes and self._setting(name, "routing") is not None else ("plan", "ratio")
 
     def _read(self, name: str, plane: Plane, graph: Graph, hosts: Sequence[str], found: Found) -> None:
