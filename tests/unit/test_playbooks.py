@@ -121,9 +121,10 @@ def test_switches_are_in_plays_for_switches_alone(tmp_path: Path) -> None:
     }
 
 
-def test_every_play_has_one_of_three_kinds_of_hosts() -> None:
+def test_the_hosts_of_every_play_are_hosts_switches_or_the_control_node() -> None:
     hosts = "{{ rdma_hosts | default('all' ~ (':!rdma_switches' if 'rdma_switches' in groups else '')) }}"
-    kinds = {hosts, "localhost", "{{ groups['rdma_switches'] | default([]) }}"}
+    made = "{{ groups['rdma_%s'] | default([]) }}"
+    kinds = {hosts, "localhost", *(made % name for name in ("switches", "driver_restart", "network_live", "qos_live"))}
     for file in (ROOT / "playbooks").glob("*.yml"):
         for entry in yaml.safe_load(file.read_text()):
             assert "import_playbook" in entry or entry["hosts"] in kinds, f"{file.name}: {entry['hosts']}"

@@ -241,8 +241,10 @@ class FabricGate:
         return f"; {' and '.join(keys)} cannot be checked" if keys else ""
 
     def _checked_by_graph(self, name: str) -> tuple[str, ...]:
-        """Return the settings that only a graph can confirm. Without a NIC that reports neighbors, fabric.bgp compares routers' cables."""
-        return ("ratio",) if name not in self.planes and self._setting(name, "routing") is not None else ("plan", "ratio")
+        """Return the settings that only a graph confirms. Soft-RoCE has none, but fabric.bgp compares the cables of its routers."""
+        rails = (rail for known in self.known.values() if known.intent for rail in known.intent["rails"])
+        soft = all(rail.get("soft") for rail in rails if str(rail.get("plane") or "default") == name)
+        return ("ratio",) if soft and self._setting(name, "routing") is not None else ("plan", "ratio")
 
     def _read(self, name: str, plane: Plane, graph: Graph, hosts: Sequence[str], found: Found) -> None:
         plan, wrong = self._plan(name)
