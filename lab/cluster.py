@@ -67,9 +67,9 @@ def load(name: str) -> Lab:
     state = _state(name)
     if state is None or state["phase"] != "up":
         raise LabError(f"There is no lab '{name}'. Make one with: lab up" + ("" if name == "lab" else f" --name {name}"))
-    parts: dict[str, Any] = {key: state[key] for key in ("kernel_arguments", "nic_prefix", "fabric") if key in state}
-    parts["mesh"] = tuple(((a, b), (c, d)) for (a, b), (c, d) in state.get("mesh", []))
-    plan = make_plan(name, state["kind"], state["nodes"], state["port_base"], **parts)
+    parts = {key: state[key] for key in ("kernel_arguments", "nic_prefix", "fabric") if key in state}
+    mesh = tuple(((a, b), (c, d)) for (a, b), (c, d) in state.get("mesh", []))
+    plan = make_plan(name, state["kind"], state["nodes"], state["port_base"], **parts, mesh=mesh)
     return Lab(plan, LabFolder.of(name), Image(paths.images() / state["image"]))
 
 

@@ -254,7 +254,8 @@ def _rails(plan: Plan, node: Node) -> list[dict[str, Any]]:
     key = "pci" if plan.kind == "machine" else "mac"
     return [
         {
-            "name": rail.name,
+            # In a mesh the name at both ends of a cable is planned, and no port has it before.
+            "name": rail.cable if plan.mesh else rail.name,
             "nic": {key: _nic(plan, rail)},
             "link_layer": "roce",
             "plane": "lab",

@@ -26,6 +26,11 @@ WRONG = [
     (["up", "--nodes", "0"], "A lab has 1 to 200 nodes; got 0."),
     (["up", "--name", "../etc"], "A lab's name is 1 to 10 lower-case letters and digits, beginning with a letter; got '../etc'."),
     (["cable", "node1", "0"], "Say what to do to the cable: --rate, --loss, --mark, --mtu, --cut, --restore or --swap."),
+    (["cable", "--cut"], "Say which cable: lab cable NODE RAIL, for example lab cable node1 0."),
+    (["cable", "node1", "0", "--swap", "node1/0", "node1/1"], "Use --swap alone: lab cable --swap node1/0 node1/1."),
+    (["cable", "--swap", "node1/0", "node1/1"], "There is no lab 'lab'. Make one with: lab up"),
+    (["up", "--mesh", "star"], "--mesh is full, ring, line or a file with cables; there is no file 'star'."),
+    (["up", "--mesh", "ring", "--nodes", "2"], "A ring has 3 nodes at least; got 2."),
     (["fabric", "cut", "leaf1"], "There is no fabric 'fabric'. Make one with: lab fabric up --name fabric"),
     (
         ["fabric", "down", "--name", "../etc"],
