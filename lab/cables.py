@@ -84,7 +84,8 @@ def swap(plan: Plan, one: Rail, other: Rail) -> None:
 
 
 def cut(plan: Plan, rail: Rail) -> None:
-    namespace.ip(plan.namespace, "link", "set", rail.cable, "down")
+    for end in filter(None, (rail.cable, rail.uplink)):
+        namespace.ip(plan.namespace, "link", "set", end, "down")
 
 
 def restore(plan: Plan, rail: Rail) -> None:
@@ -93,7 +94,8 @@ def restore(plan: Plan, rail: Rail) -> None:
     _forget_loss(plan, rail)
     set_mark(plan, rail, 0)
     set_mtu(plan, rail, namespace.SWITCH_MTU_BYTES)
-    namespace.ip(plan.namespace, "link", "set", rail.cable, "up")
+    for end in filter(None, (rail.cable, rail.uplink)):
+        namespace.ip(plan.namespace, "link", "set", end, "up")
 
 
 def _forget_rate(plan: Plan, rail: Rail) -> None:

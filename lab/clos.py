@@ -55,8 +55,8 @@ class Clos:
 
     def argv(self, node: str, words: Sequence[str | Path]) -> list[str]:
         """Return the words that run a command inside a node. Raises LabError for a node that is not there."""
-        if node not in (*self.shape.switches, *self.shape.host_names):
-            raise LabError(f"'{node}' is not a node of '{self.name}': {', '.join((*self.shape.switches, *self.shape.host_names))}.")
+        if node not in self.shape.namespaces:
+            raise LabError(f"'{node}' is not a node of '{self.name}': {', '.join(self.shape.namespaces)}.")
         return [str(ENTER), namespace_of(self.name, node), str(self.folder.node(node)), *map(str, words)]
 
     def run(self, node: str, *words: str | Path, check: bool = True, stdin: str | None = None) -> str:
@@ -101,11 +101,20 @@ def load(name: str) -> Clos:
 
 
 def down(name: str) -> None:
-    """End the daemons of a network, and remove its namespaces and files."""
+    """End the daemons of a network, and remove its namespaces and files. Raises LabError if a lab needs it."""
     preflight.need_root()
     with locked(checked(name)):
+        if ClosFolder.of(name).state.exists() and load(name).shape.of_lab:
+            raise LabError(f"The Clos network '{name}' belongs to the lab of this name: lab down --name {name}")
         there = _tear_down(name)
         log(f"Clos network '{name}' is down." if there else f"There is no Clos network '{name}': nothing to do.")
+    (paths.closes() / f".{name}.lock").unlink(missing_ok=True)
+
+
+def remove(name: str) -> None:
+    """Remove the network of a lab, complete or not."""
+    with locked(checked(name)):
+        _tear_down(name)
     (paths.closes() / f".{name}.lock").unlink(missing_ok=True)
 
 
@@ -153,13 +162,13 @@ def stop_daemons(clos: Clos, switch: str, only: Sequence[str] = DAEMONS, *, grac
 
 def cut(clos: Clos, link: str) -> None:
     """Take the carrier from both ends of a cable. The far end is set down, so the near one keeps its settings."""
-    cable = clos.shape.cable(link)
+    cable = _cable(clos, link)
     _ip(clos, cable.b[0], "link", "set", cable.b[1], "down")
 
 
 def silence(clos: Clos, link: str) -> None:
     """Drop everything on a cable in both directions, and keep its carrier: like a bad transceiver between two switches."""
-    node, interface = clos.shape.cable(link).a
+    node, interface = _cable(clos, link).a
     rules = [f"add table inet {TABLE}"]
     for hook, side in (("input", "iifname"), ("output", "oifname"), ("forward", "iifname")):
         chain = f"inet {TABLE} {hook}"
@@ -171,20 +180,38 @@ def silence(clos: Clos, link: str) -> None:
 
 def set_mtu(clos: Clos, link: str, mtu_bytes: int) -> None:
     """Set the MTU of the interface at the named end of a cable."""
-    node, interface = clos.shape.cable(link).a
+    node, interface = _cable(clos, link).a
     _ip(clos, node, "link", "set", interface, "mtu", str(mtu_bytes))
 
 
 def restore(clos: Clos, link: str) -> None:
     """Restore carrier, MTU and traffic of a cable. A silence at the other cables of the named switch ends too."""
-    cable = clos.shape.cable(link)
+    cable = _cable(clos, link)
     for node, interface in (cable.a, cable.b):
         clos.run(node, "nft", "delete", "table", "inet", TABLE, check=False)
         _ip(clos, node, "link", "set", interface, "mtu", str(MTU_BYTES), "up")
 
 
+def counters(clos: Clos) -> dict[str, dict[str, int]]:
+    """Return bytes and packets of every port of a switch: {"leaf1/1": {"sent_bytes": …, "received_bytes": …, …}}."""
+    found = {}
+    for switch in clos.shape.switches:
+        for link in json.loads(namespace.ip(namespace_of(clos.name, switch), "-j", "-s", "link", "show")):
+            if link["ifname"].startswith("swp"):
+                sent, received = link["stats64"]["tx"], link["stats64"]["rx"]
+                found[f"{switch}/{link['ifname'].removeprefix('swp')}"] = {
+                    "sent_bytes": sent["bytes"],
+                    "received_bytes": received["bytes"],
+                    "sent_packets": sent["packets"],
+                    "received_packets": received["packets"],
+                }
+    return found
+
+
 def add_leaf(clos: Clos) -> Clos:
     """Add one more leaf with its cables and hosts, without its daemons, and return the larger network."""
+    if clos.shape.of_lab:
+        raise LabError(f"'{clos.name}' is the network of a lab, whose hosts are given when it is made.")
     larger = Clos(clos.name, dataclasses.replace(clos.shape, leaves=clos.shape.leaves + 1))
     known = set(clos.shape.cables)
     _nodes(larger, [f"leaf{larger.shape.leaves}", *larger.shape.host_names[len(clos.shape.host_names) :]])
@@ -192,6 +219,16 @@ def add_leaf(clos: Clos) -> Clos:
     larger.folder.cabling.write_text(clos_plan.cabling(larger.shape))
     larger.folder.state.write_text(json.dumps(dataclasses.asdict(larger.shape)) + "\n")
     return larger
+
+
+def _cable(clos: Clos, link: str) -> Cable:
+    """Return a cable of this network. Raises LabError for the cable of a lab's node."""
+    cable = clos.shape.cable(link)
+    for node, interface in (cable.a, cable.b):
+        if node not in clos.shape.namespaces:
+            rail = interface.removeprefix(clos_plan.HOST_PORT)
+            raise LabError(f"'{link}' is the cable of {node}: lab cable {node} {rail} --cut --name {clos.name}")
+    return cable
 
 
 def _ip(clos: Clos, node: str, *words: str) -> None:
@@ -202,8 +239,8 @@ def _create(clos: Clos) -> None:
     _tear_down(clos.name)
     clos.folder.path.mkdir(parents=True)
     clos.folder.cabling.write_text(clos_plan.cabling(clos.shape))
-    _nodes(clos, [*clos.shape.switches, *clos.shape.host_names])
-    _plug(clos, list(clos.shape.cables))
+    _nodes(clos, clos.shape.namespaces)
+    _plug(clos, [cable for cable in clos.shape.cables if cable.b[0] in clos.shape.namespaces])
 
 
 def _nodes(clos: Clos, nodes: Sequence[str]) -> None:
@@ -216,8 +253,10 @@ def _nodes(clos: Clos, nodes: Sequence[str]) -> None:
             shutil.chown(clos.folder.node(node) / part, "frr", "frr")
         if node in clos.shape.switches:
             (clos.folder.node(node) / "etc/vtysh.conf").write_text("service integrated-vtysh-config\n")
-            settings = [f"{name}={value}" for name, value in SWITCH_SYSCTLS.items()]
-            run(["ip", "netns", "exec", namespace_of(clos.name, node), "sysctl", "-qw", *settings])
+            # The switches of a lab get them from the role frr.
+            if not clos.shape.of_lab:
+                settings = [f"{name}={value}" for name, value in SWITCH_SYSCTLS.items()]
+                run(["ip", "netns", "exec", namespace_of(clos.name, node), "sysctl", "-qw", *settings])
 
 
 def _plug(clos: Clos, cables: Sequence[Cable]) -> None:

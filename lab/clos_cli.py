@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -39,6 +40,7 @@ def add(commands: Commands) -> None:
     verb("frr", "start FRR again, with other configurations").add_argument("folder", type=Path, help="with SWITCH/frr.conf")
     verb("boot", "start systemd in each node, and FRR as its service on each switch that has a configuration")
     verb("add-leaf", "add a leaf with its cables and hosts to a running network; start its FRR with `frr`")
+    verb("counters", "print the byte and packet counters of every port as JSON")
     verb("down", "remove a network and all that belongs to it")
     for name, text in (
         ("cut", "take the carrier from both ends of a cable"),
@@ -67,6 +69,7 @@ VERBS: dict[str, Callable[[str, argparse.Namespace], object]] = {
     "frr": lambda name, given: clos.route(clos.load(name), clos.texts_of(given.folder)),
     "boot": lambda name, _given: clos_systemd.boot(clos.load(name)),
     "add-leaf": lambda name, _given: clos.add_leaf(clos.load(name)),
+    "counters": lambda name, _given: print(json.dumps(clos.counters(clos.load(name)))),
     "down": lambda name, _given: clos.down(name),
     "cut": lambda name, given: clos.cut(clos.load(name), given.link),
     "silence": lambda name, given: clos.silence(clos.load(name), given.link),

@@ -18,12 +18,12 @@ from typing import Any
 
 import yaml
 
-from lab import cables, container, image, machine, namespace, paths, preflight, remote
+from lab import cables, clos, clos_hosts, container, image, machine, namespace, paths, preflight, remote
 from lab.errors import LabError
 from lab.image import Image
 from lab.mesh import parse_end, read_mesh
 from lab.paths import LabFolder
-from lab.plan import MOST_PORTS, NIC_PREFIXES, Node, Plan, inventory, make_plan
+from lab.plan import CLOS, MOST_PORTS, NIC_PREFIXES, Node, Plan, inventory, make_plan
 from lab.shell import log
 
 PORT_BASE = 22000
@@ -67,7 +67,7 @@ def load(name: str) -> Lab:
     state = _state(name)
     if state is None or state["phase"] != "up":
         raise LabError(f"There is no lab '{name}'. Make one with: lab up" + ("" if name == "lab" else f" --name {name}"))
-    parts = {key: state[key] for key in ("kernel_arguments", "nic_prefix") if key in state}
+    parts = {key: state[key] for key in ("kernel_arguments", "nic_prefix", "fabric") if key in state}
     mesh = tuple(((a, b), (c, d)) for (a, b), (c, d) in state.get("mesh", []))
     plan = make_plan(name, state["kind"], state["nodes"], state["port_base"], **parts, mesh=mesh)
     return Lab(plan, LabFolder.of(name), Image(paths.images() / state["image"]))
@@ -85,19 +85,30 @@ def _write_state(lab: Lab, phase: str) -> None:
         "phase": phase, "kind": lab.plan.kind, "nodes": len(lab.plan.nodes), "port_base": lab.plan.port_base,
         "image": lab.image.path.name, "kernel_arguments": lab.plan.kernel_arguments,
         "nic_prefix": lab.plan.nic_prefix, "mesh": lab.plan.mesh,
+        "fabric": CLOS if lab.plan.clos else None,
     }  # fmt: skip
     new = lab.folder.state.with_suffix(".new")
     new.write_text(json.dumps(state) + "\n")
     new.rename(lab.folder.state)
 
 
-def up(name: str, kind: str, nodes: int, port_base: int | None, kernel_arguments: str = "", *, mesh: str | None = None) -> None:
+def up(
+    name: str,
+    kind: str,
+    nodes: int,
+    port_base: int | None,
+    kernel_arguments: str = "",
+    *,
+    mesh: str | None = None,
+    fabric: str | None = None,
+) -> None:
     """Start a lab unless it is already up. An `up` that fails or is interrupted leaves nothing behind.
 
-    mesh: the shape of the cables between the nodes, or a file with them; None for a switch for each rail.
+    mesh: the shape of the cables between the nodes, or a file with them; None for a switch for each rail. fabric: one of FABRICS, whose
+    switches are between the nodes instead.
     """
     cables_between = read_mesh(mesh, nodes, MOST_PORTS) if mesh else ()
-    requested = make_plan(name, kind, nodes, port_base or PORT_BASE, kernel_arguments, mesh=cables_between)
+    requested = make_plan(name, kind, nodes, port_base or PORT_BASE, kernel_arguments, mesh=cables_between, fabric=fabric)
     if os.geteuid() and not preflight.has_sudo():
         preflight.check(requested)
     preflight.need_root()
@@ -109,12 +120,13 @@ def up(name: str, kind: str, nodes: int, port_base: int | None, kernel_arguments
             log(f"Lab '{name}' is up already: {state['nodes']} {state['kind']}s. (lab status; lab down)")
             return
         tear_down(name)
-        preflight.check(make_plan(name, kind, nodes, port_base or _free_port_base(nodes), kernel_arguments))
+        preflight.check(make_plan(name, kind, nodes, port_base or _free_port_base(nodes), kernel_arguments, fabric=fabric))
         made = image.ensure()
         # The ports are chosen again, because another program can take one while the image is built.
         base, prefix = port_base or _free_port_base(nodes), secrets.choice(NIC_PREFIXES)
-        plan = make_plan(name, kind, nodes, base, kernel_arguments, nic_prefix=prefix, mesh=cables_between)
+        plan = make_plan(name, kind, nodes, base, kernel_arguments, nic_prefix=prefix, mesh=cables_between, fabric=fabric)
         lab = Lab(plan, LabFolder.of(name), made)
+        clos_hosts.refuse_other(plan)
         try:
             _bring_up(lab)
         except BaseException:
@@ -136,6 +148,7 @@ def _bring_up(lab: Lab) -> None:
     folder.path.mkdir(parents=True)
     _write_state(lab, "starting")
     namespace.create(plan)
+    clos_hosts.create(plan)
     lab.host.prepare(plan, folder.path, lab.image)
     log(f"nodes     starting {len(plan.nodes)} {plan.kind}s ...")
     for node in plan.nodes:
@@ -155,7 +168,7 @@ def _write_access(lab: Lab) -> None:
     os.chown(lab.folder.key, int(os.environ.get("SUDO_UID", "0")), -1)
     keys = {node: lab.host.host_key(lab.folder.node(node.name), lab.image) for node in lab.plan.nodes}
     lab.folder.known_hosts.write_text("".join(f"[127.0.0.1]:{node.ssh_port} {key}\n" for node, key in keys.items()))
-    data = inventory(lab.plan, str(lab.folder.key), str(lab.folder.known_hosts))
+    data = clos_hosts.with_switches(lab.plan, inventory(lab.plan, str(lab.folder.key), str(lab.folder.known_hosts)))
     lab.folder.inventory.write_text(yaml.safe_dump(data, sort_keys=False))
 
 
@@ -184,12 +197,15 @@ def tear_down(name: str) -> bool:
     """Stop, unmount and remove all parts of a lab, also after a failed `up`. Return whether its folder existed."""
     folder = LabFolder.of(name)
     there = folder.path.exists()
+    has_clos = (_state(name) or {}).get("fabric") == CLOS
     nodes = [path for path in folder.path.glob("node*") if path.is_dir()] if folder.path.exists() else []
     for path in nodes:
         machine.stop(path)
         container.stop(path)
     container.remove(name, nodes)
     container.stop_forwarder(folder.path)
+    if has_clos:
+        clos.remove(name)
     namespace.delete(f"rdma-{name}")
     if folder.path.exists():
         shutil.rmtree(folder.path)

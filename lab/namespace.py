@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The data plane: a network namespace with one bridge for each rail, and one cable (a bridge port) for each NIC.
 
-In a mesh each cable is a bridge with two ports, which passes every frame and answers none. Machines use TAPs, containers use veth pairs.
+In a mesh, and in a lab whose switches route, each cable is a bridge with two ports, which passes every frame and answers none.
+Machines use TAPs, containers use veth pairs.
 Cables are cut, slowed down or made lossy here, outside the host, and their byte counters are independent of the host.
 """
 
@@ -72,7 +73,7 @@ def create(plan: Plan) -> None:
     ip(plan.namespace, "link", "set", "lo", "up")
     for bridge in plan.bridges:
         ip(plan.namespace, "link", "add", bridge, "type", "bridge", "mcast_snooping", "0", "forward_delay", "0")
-        if plan.mesh:
+        if plan.is_cabled:
             ip(plan.namespace, "link", "set", bridge, "type", "bridge", *LIKE_A_CABLE)
             silence(plan.namespace, bridge)
         ip(plan.namespace, "link", "set", bridge, "mtu", str(SWITCH_MTU_BYTES), "up")
@@ -91,7 +92,7 @@ def add_tap(plan: Plan, rail: Rail) -> None:
 
 def plug(plan: Plan, rail: Rail) -> None:
     """Plug the cable of a rail into its bridge."""
-    if plan.mesh:
+    if plan.is_cabled:
         silence(plan.namespace, rail.cable)
     ip(plan.namespace, "link", "set", rail.cable, "mtu", str(SWITCH_MTU_BYTES), "master", rail.bridge, "up")
 

@@ -108,6 +108,10 @@ class ClosFolder:
         """Return the folder of a node: `etc` is its /etc/frr, `run` its /run/frr, `sysctl` its /etc/sysctl.d."""
         return self.path / "nodes" / name
 
+    def python(self, name: str) -> Path:
+        """Return the program that runs Python inside a switch of a lab."""
+        return self.node(name) / "python"
+
 
 @dataclass(frozen=True)
 class LabFolder:

@@ -7,11 +7,13 @@ Pure: nothing here reads the machine.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import re
 from dataclasses import dataclass
 from typing import Any
 
+from lab.clos_plan import ClosShape, rail_address, shape_of
 from lab.errors import LabError
 from lab.mesh import Cable, End, end_name
 
@@ -24,6 +26,9 @@ PCI_BUSES = (0x20, 0x40)
 FUNCTIONS = 8
 MOST_PORTS = len(PCI_BUSES) * FUNCTIONS
 KINDS = ("machine", "container")
+#: What `up --fabric` knows: switches that route between the nodes, instead of a bridge for each rail.
+CLOS = "clos"
+FABRICS = (CLOS,)
 #: The third and fourth byte of the MAC addresses of a lab's rails, unless `up` draws others; those of management begin with 52:54:00:fe.
 NIC_PREFIX = 0x001A
 NIC_PREFIXES = range(0x0100, 0x10000)
@@ -50,6 +55,7 @@ class Rail:
 
     bridge: what the cable is plugged into: the rail's switch, or in a mesh the rest of the cable. address: empty in a mesh, whose
     addresses are planned from its cables. far: in a mesh, the other end of the cable ("node2/0"), unless cables were swapped.
+    uplink: in a routed Clos, the cable's end that leads to the port of the leaf. gateway, routes: of a rail behind a leaf that routes.
     """
 
     index: int
@@ -59,6 +65,9 @@ class Rail:
     cable: str
     bridge: str
     far: str = ""
+    uplink: str = ""
+    gateway: str = ""
+    routes: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -83,7 +92,7 @@ class Plan:
 
     `kernel_arguments`: for the command line of each machine's kernel, after the lab's own. `nic_prefix`: see NIC_PREFIX; every new lab has
     another one, as new hosts have other NICs, so that proofs of an earlier lab do not hold for it. `mesh`: the cables between the nodes;
-    none if each rail has a switch.
+    none if each rail has a switch. `clos`: the routed network between the nodes, None if each rail has a switch.
     """
 
     name: str
@@ -93,6 +102,12 @@ class Plan:
     kernel_arguments: str = ""
     nic_prefix: int = NIC_PREFIX
     mesh: tuple[Cable, ...] = ()
+    clos: ClosShape | None = None
+
+    @property
+    def is_cabled(self) -> bool:
+        """Whether a bridge of the data plane is a cable, not a switch."""
+        return bool(self.mesh or self.clos)
 
     @property
     def namespace(self) -> str:
@@ -101,7 +116,7 @@ class Plan:
     @property
     def bridges(self) -> tuple[str, ...]:
         """The bridges of the data plane: one for each rail, or for each cable of a mesh."""
-        return tuple(map(_cable_bridge, range(len(self.mesh)))) if self.mesh else tuple(map(_rail_bridge, range(RAILS)))
+        return tuple(dict.fromkeys(rail.bridge for node in self.nodes for rail in node.rails))
 
     def node(self, name: str) -> Node:
         for node in self.nodes:
@@ -130,8 +145,9 @@ def make_plan(
     *,
     nic_prefix: int = NIC_PREFIX,
     mesh: tuple[Cable, ...] = (),
+    fabric: str | None = None,
 ) -> Plan:
-    """Return the whole plan. Raises LabError for an invalid name, kind or size. mesh: valid (lab/mesh.py)."""
+    """Return the whole plan. Raises LabError for an invalid name, kind or size. mesh: valid (lab/mesh.py). fabric: one of FABRICS."""
     if not re.fullmatch(r"[a-z][a-z0-9]{0,9}", name):
         raise LabError(f"A lab's name is 1 to 10 lower-case letters and digits, beginning with a letter; got '{name}'.")
     if kind not in KINDS:
@@ -144,8 +160,11 @@ def make_plan(
         raise LabError("Only a machine has a kernel of its own to give arguments to; a container has this computer's.")
     if not re.fullmatch(r"[!-~ ]{0,512}", kernel_arguments):
         raise LabError("Kernel arguments are at most 512 printable ASCII characters.")
-    made = tuple(_node(name, index, port_base, _rails_of(index, nic_prefix, mesh)) for index in range(1, nodes + 1))
-    return Plan(name, kind, port_base, made, kernel_arguments, nic_prefix, mesh)
+    if mesh and fabric:
+        raise LabError("A lab has a mesh of cables or a fabric of switches: give --mesh or --fabric, not both.")
+    clos = shape_of(nodes, RAILS) if fabric == CLOS else None
+    made = tuple(_node(name, index, port_base, _rails_of(index, nic_prefix, mesh, clos)) for index in range(1, nodes + 1))
+    return Plan(name, kind, port_base, made, kernel_arguments, nic_prefix, mesh, clos)
 
 
 def _node(lab: str, index: int, port_base: int, rails: tuple[Rail, ...]) -> Node:
@@ -160,7 +179,9 @@ def _node(lab: str, index: int, port_base: int, rails: tuple[Rail, ...]) -> Node
     )
 
 
-def _rails_of(node: int, nic_prefix: int, mesh: tuple[Cable, ...]) -> tuple[Rail, ...]:
+def _rails_of(node: int, nic_prefix: int, mesh: tuple[Cable, ...], clos: ClosShape | None) -> tuple[Rail, ...]:
+    if clos:
+        return tuple(_behind_leaf(clos, (node, rail), nic_prefix) for rail in range(RAILS))
     if not mesh:
         rails = range(RAILS)
         return tuple(_rail((node, rail), nic_prefix, _rail_bridge(rail), address=f"192.168.{100 + rail}.{node}/24") for rail in rails)
@@ -179,6 +200,13 @@ def _rail(end: End, nic_prefix: int, bridge: str, *, address: str = "", far: str
         bridge=bridge,
         far=far,
     )
+
+
+def _behind_leaf(clos: ClosShape, end: End, nic_prefix: int) -> Rail:
+    node, rail = end
+    at = rail_address(clos, node - 1, rail)
+    plain = _rail(end, nic_prefix, _cable_bridge((node - 1) * RAILS + rail), address=at.address)
+    return dataclasses.replace(plain, uplink=f"u{plain.cable}", gateway=at.gateway, routes=at.routes)
 
 
 def _rail_bridge(rail: int) -> str:
@@ -232,6 +260,7 @@ def _rails(plan: Plan, node: Node) -> list[dict[str, Any]]:
             "link_layer": "roce",
             "plane": "lab",
             **({"address": rail.address} if rail.address else {}),
+            **({"gateway": rail.gateway, "routes": list(rail.routes)} if rail.gateway else {}),
             "mtu_bytes": MTU_BYTES,
             "soft": True,
         }

@@ -47,6 +47,8 @@ PRIVILEGED = "if this is a container, start it with --privileged"
 def check(plan: Plan) -> None:
     """Raise LabError with all missing requirements of a lab, if there are any."""
     _refuse(plan, [*_before_packages(plan), *_packages(), *_ports(plan), *_privileges(plan)])
+    if plan.clos:
+        check_clos()
 
 
 def check_fabric() -> None:

@@ -99,9 +99,35 @@ def test_no_host_is_an_error_and_not_a_success(tmp_path: Path, playbook: str, wo
 def test_a_switch_is_not_a_host_of_a_build(tmp_path: Path, playbook: str) -> None:
     inventory = tmp_path / "hosts.yml"
     inventory.write_text("all: {children: {rdma_switches: {hosts: {leaf1: {}}}, nodes: {hosts: {node1: {}}}}}\n")
-    done = play(tmp_path, playbook, inventory=inventory)
+    done = play(tmp_path, playbook, "-e", "rdma_hosts=all", inventory=inventory)
     assert done.returncode == 2
-    assert "'all' matches switches of the group rdma_switches. Set `rdma_hosts: 'all:!rdma_switches'` in the inventory." in done.stdout
+    assert "'all' matches switches of the group rdma_switches. Leave them out of `-e rdma_hosts`." in done.stdout
+
+
+def test_switches_are_in_plays_for_switches_alone(tmp_path: Path) -> None:
+    """Also if the inventory has the variable, which Ansible does not read for the hosts of a play."""
+    inventory = tmp_path / "hosts.yml"
+    switches = "{hosts: {leaf1: {}}}"
+    inventory.write_text(
+        f"all: {{vars: {{rdma_hosts: all}}, children: {{rdma_switches: {switches}, nodes: {{hosts: {{node1: {{}}}}}}}}}}\n"
+    )
+    listed = play(tmp_path, "fabric", "--list-hosts", inventory=inventory)
+    assert listed.returncode == 0, listed.stderr
+    plays = dict(re.findall(r"play #\d+ \(.*?\): (.*?)\tTAGS.*?hosts \(\d+\):\s*(.*?)(?=\n\n|\Z)", listed.stdout, re.DOTALL))
+    assert {name: hosts.split() for name, hosts in plays.items()} == {
+        "Hosts: check that the run has at least one": ["localhost"],
+        "Hosts: read the switches that route": ["leaf1"],
+        "Fabric: compare the network between the hosts with the plan": ["node1"],
+    }
+
+
+def test_the_hosts_of_every_play_are_hosts_switches_or_the_control_node() -> None:
+    hosts = "{{ rdma_hosts | default('all' ~ (':!rdma_switches' if 'rdma_switches' in groups else '')) }}"
+    made = "{{ groups['rdma_%s'] | default([]) }}"
+    kinds = {hosts, "localhost", *(made % name for name in ("switches", "driver_restart", "network_live", "qos_live"))}
+    for file in (ROOT / "playbooks").glob("*.yml"):
+        for entry in yaml.safe_load(file.read_text()):
+            assert "import_playbook" in entry or entry["hosts"] in kinds, f"{file.name}: {entry['hosts']}"
 
 
 def test_an_unreachable_switch_does_not_end_the_run() -> None:

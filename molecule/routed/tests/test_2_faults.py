@@ -193,6 +193,17 @@ def test_a_silent_cable_is_noticed_within_a_second_by_bfd(routed: Clos) -> None:
     settle(routed)
 
 
+def test_the_kernel_uses_all_paths_again_after_a_cable_had_no_carrier(routed: Clos) -> None:
+    """FRR's own table shows them in any case, so the kernel is read. Without `no zebra nexthop kernel enable` one path is left."""
+    clos.cut(routed, "leaf1/1")
+    try:
+        until(lambda: paths(routed, "leaf1", "10.1.1.66/31") == ["swp2"], 9)
+    finally:
+        clos.restore(routed, "leaf1/1")
+    until(lambda: are_established(routed, plan_of(routed)), 20)
+    until(lambda: paths(routed, "leaf1", "10.1.1.66/31") == ["swp1", "swp2"], 10)
+
+
 def test_a_stopped_router_is_unknown(routed: Clos) -> None:
     plane = plan_of(routed)
     clos.stop_daemons(routed, "spine2")

@@ -231,8 +231,14 @@ class FabricGate:
 
     def _required(self, name: str) -> str:
         """Return words for the intent's settings of a plane that cannot be checked without its graph; "" if there are none."""
-        keys = [f"rdma_fabric.planes.{name}.{key}" for key in ("plan", "ratio") if self._setting(name, key) is not None]
+        keys = [f"rdma_fabric.planes.{name}.{key}" for key in self._checked_by_graph(name) if self._setting(name, key) is not None]
         return f"; {' and '.join(keys)} cannot be checked" if keys else ""
+
+    def _checked_by_graph(self, name: str) -> tuple[str, ...]:
+        """Return the settings that only a graph confirms. Soft-RoCE has none, but fabric.bgp compares the cables of its routers."""
+        rails = (rail for known in self.known.values() if known.intent for rail in known.intent["rails"])
+        soft = all(rail.get("soft") for rail in rails if str(rail.get("plane") or "default") == name)
+        return ("ratio",) if soft and self._setting(name, "routing") is not None else ("plan", "ratio")
 
     def _read(self, name: str, plane: Plane, graph: Graph, hosts: Sequence[str], found: Found) -> None:
         plan, wrong = self._plan(name)

@@ -42,6 +42,11 @@ WRONG = [
     (["fabric", "up", "--lab", "x"], "There is no lab 'x'. Make one with: lab up --name x"),
     (["fabric", "up", "--hosts", "0"], "A fabric has 2 hosts at least and 4096 HCAs at most; got 0 hosts of 4 rails."),
     (["fabric", "run", "--"], "Say what to run, for example: lab fabric run -- ibnetdiscover"),
+    (["up", "--fabric", "clos", "--nodes", "3"], "A lab with a routed Clos has an even number of nodes, 2 to 32; got 3."),
+    (
+        ["up", "--fabric", "clos", "--mesh", "full"],
+        "A lab has a mesh of cables or a fabric of switches: give --mesh or --fabric, not both.",
+    ),
     (["power", "node1", "off"], "There is no lab 'lab'. Make one with: lab up"),
 ]
 

@@ -120,7 +120,7 @@ def _identities(judge: _Judge) -> None:
 
 def _sessions(judge: _Judge) -> None:
     by_id = {router.loopback: name for name, router in judge.plane.routers.items()}
-    wrong: set[Cable] = set()
+    wrong: dict[Cable, tuple[str, Neighbor, tuple[str, str]]] = {}
     for name, state in judge.read().items():
         router = judge.plane.routers[name]
         for each in router.neighbors:
@@ -132,10 +132,21 @@ def _sessions(judge: _Judge) -> None:
                 judge.up.add(cable)
                 _unnamed(judge, name, each, state)
             else:
-                wrong.add(cable)
-                judge.up.discard(cable)
-                judge.add(ERROR, f"{name} {each.port} to {each.name} {each.its_port}", problem[0], "session", problem[1])
-    judge.up -= wrong
+                wrong[cable] = (name, each, problem)
+    judge.up -= wrong.keys()
+    for name, each, (observed, remedy) in wrong.values():
+        subject = f"{name} {each.port} to {each.name} {each.its_port}"
+        judge.add(ERROR, subject, f"{observed}{_left(judge, name, each)}", "session", remedy)
+
+
+def _left(judge: _Judge, name: str, lost: Neighbor) -> str:
+    """Return how many of the uplinks of a cable's leaf have a good session; "" if the bad session carries routes, of another switch."""
+    state = judge.states[name]
+    peer = state.summary.peers.get(lost.port) if isinstance(state, RouterState) else None
+    if peer is not None and peer.state == ESTABLISHED and peer.policy != NO_POLICY:
+        return ""
+    leaf = lost.name if judge.plane.routers[name].tier == SPINE else name
+    return f"; {leaf} has {len(list(_good(judge, leaf)))} of {len(judge.plane.routers[leaf].neighbors)} uplinks with a good session"
 
 
 def _unnamed(judge: _Judge, name: str, planned: Neighbor, state: RouterState) -> None:

@@ -78,6 +78,8 @@ def _settings(router: Router) -> Iterator[str]:
     yield f"hostname {router.name}"
     yield "log syslog informational"
     yield "service integrated-vtysh-config"
+    yield "! The kernel drops a port without carrier from a group of next hops, and FRR 8.4.4 does not add it again: one path is left."
+    yield "no zebra nexthop kernel enable"
     yield "!"
 
 

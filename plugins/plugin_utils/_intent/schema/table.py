@@ -324,7 +324,7 @@ RUN: dict[str, Key] = {
     "rdma_facts_max_age_seconds": number("Facts of this run that are older are read again.", 0, default=300),
     "rdma_serial": Key(_ANY, "Number of hosts that a stage changes at a time: a number, a percentage, or a list of these."),
     "rdma_restart_serial": Key(_ANY, "Number of hosts that reload their driver or reboot at a time, in the same forms.", 1),
-    "rdma_hosts": Key(_ANY, "Hosts of the run; set it with `-e`.", "all"),
+    "rdma_hosts": Key(_ANY, "Hosts of the run, by default without the group `rdma_switches`; set it with `-e`.", "all"),
     "rdma_run_dir": text("Folder of the evidence, relative to the working directory unless it is absolute.", default="artifacts"),
     "rdma_discover_planes": Key(
         (list,),

@@ -15,6 +15,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.lldp import Neighbor, lldp_graph, parse_lldpcli
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.gate import SILENT, FabricGate, ethernet_planes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
+from tests.unit.builders.clos import settings
 from tests.unit.builders.known import known_of
 from tests.unit.plugins.plugin_utils._fabric.test_gate import no_plan
 
@@ -154,6 +155,18 @@ def test_a_plan_that_cannot_be_read_is_an_error_whichever_host_was_asked(tmp_pat
     found = [each for each in judge(folder, hosts, plan=text)["eth"] if each[1] == "error"]
     assert [check for check, _status, _observed in found] == ["intent.value"]
     assert "/fleet/cables.yml" in found[0][2]
+
+
+@pytest.mark.parametrize(("soft", "needed"), [(True, ""), (False, "rdma_fabric.planes.eth.plan cannot be checked")])
+def test_the_plan_of_routers_between_soft_rails_needs_no_graph(tmp_path: Path, *, soft: bool, needed: str) -> None:
+    """fabric.bgp compares their cables."""
+    folder, hosts = RunFolder(tmp_path), known(1)
+    hosts["n1"]["intent"]["rails"][0].update(soft=soft, mtu_bytes=9000)
+    hosts["n1"]["facts"] = {"netdevs": {}, "devices": {}}
+    hosts["n1"]["intent"]["fabric"]["management"] = None
+    hosts["n1"]["intent"]["fabric"]["planes"].update(eth={"ratio": None, "plan": "cables.yml", "routing": settings()})
+    found = [observed for check, _status, observed in judge(folder, hosts, plan=PLAN)["eth"] if check == "fabric.graph"]
+    assert [each.rpartition("; ")[2] for each in found] == [needed] * bool(needed)
 
 
 @pytest.mark.parametrize("why", ["soft", "no NIC", "no facts"])

@@ -130,6 +130,27 @@ def test_a_session_seen_as_bad_by_its_other_end_alone_is_bad() -> None:
     assert finding[:2] == ("error", "spine2 swp2 to leaf2 swp2")
 
 
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        ({"leaf1": peer("swp1", state="Idle")}, ["leaf1 has 1 of 2 uplinks with a good session"]),
+        ({"spine2": peer("swp2", state="Idle")}, ["leaf2 has 1 of 2 uplinks with a good session"]),
+        ({"leaf1": peer("swp2", policy="Policy")}, ["leaf1 has 1 of 2 uplinks with a good session"]),
+        (
+            {"leaf1": both(peer("swp1", state="Idle"), peer("swp2", state="Idle"))},
+            ["leaf1 has 0 of 2 uplinks with a good session"] * 2,
+        ),
+        (
+            {"leaf1": peer("swp1", state="Idle"), "leaf2": peer("swp1", state="Idle")},
+            ["leaf1 has 1 of 2 uplinks with a good session", "leaf2 has 1 of 2 uplinks with a good session"],
+        ),
+    ],
+    ids=["leaf", "spine", "policy", "both", "two leaves"],
+)
+def test_a_bad_session_names_the_paths_that_are_left(change: dict[str, Change], left: list[str]) -> None:
+    assert [observed.rpartition("; ")[2] for _status, _subject, observed in brief(healthy(**change))] == left
+
+
 def test_without_planned_mtu_the_ends_of_a_cable_are_compared() -> None:
     assert brief(healthy(spine2=port("swp1", mtu_bytes=1500)), None)[0][2] == "its MTU is 1500; leaf1 swp2 has 9000"
 
