@@ -3,8 +3,10 @@
 """The shape of a routed Clos network of network namespaces: its nodes, their ports and cables, and the planned cabling as text.
 
 A leaf has its uplinks on swp1 to swpS, in the order of the spines, and its hosts from swp33 on. A second rail of the hosts is on swp65 and
-up. A spine has leaf N on swpN. So a leaf or a spine that is added later changes no existing cable. With cores, leaves and spines are divided
-into pods: each leaf is cabled to the spines of its pod, and each spine has core N on swp(32 + N). A core has spine N on swpN.
+up. A spine has leaf N on swpN. So a leaf or a spine that is added later changes no existing cable.
+
+With cores, leaves and spines are divided into pods: each leaf is cabled to the spines of its pod, and each spine has core N on swp(32 + N).
+A core has spine N on swpN.
 
 The hosts are namespaces too, or the nodes of a lab. The addresses of such nodes are those of the collection's plan of the routing: each
 host port of a leaf has a /31, and the ports of one rail at one leaf are a subnet of their own.
@@ -45,10 +47,10 @@ class ClosShape:
     leaves: int = 2
     spines: int = 2
     hosts: int = 1
-    rails: int = 1
-    of_lab: bool = False
     cores: int = 0
     pods: int = 1
+    rails: int = 1
+    of_lab: bool = False
 
     def __post_init__(self) -> None:
         limits = (

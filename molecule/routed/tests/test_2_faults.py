@@ -200,7 +200,7 @@ def test_the_kernel_uses_all_paths_again_after_a_cable_had_no_carrier(routed: Cl
         until(lambda: paths(routed, "leaf1", "10.1.1.66/31") == ["swp2"], 9)
     finally:
         clos.restore(routed, "leaf1/1")
-    until(lambda: are_established(routed, plan_of(routed)), 20)
+    settle(routed)
     until(lambda: paths(routed, "leaf1", "10.1.1.66/31") == ["swp1", "swp2"], 10)
 
 

@@ -23,7 +23,7 @@ from lab.errors import LabError
 from lab.plan import inventory, make_plan
 from tests.unit.builders.clos import settings
 
-SHAPES = st.builds(ClosShape, st.integers(1, 6), st.integers(1, 6), st.integers(0, 3), st.integers(1, 2))
+SHAPES = st.builds(ClosShape, st.integers(1, 6), st.integers(1, 6), st.integers(0, 3), rails=st.integers(1, 2))
 
 
 @given(SHAPES)
@@ -44,7 +44,7 @@ def test_the_plan_of_cables_is_what_the_fabric_stage_reads(shape: ClosShape) -> 
 
 @given(SHAPES)
 def test_a_leaf_that_is_added_changes_no_other_cable(shape: ClosShape) -> None:
-    larger = ClosShape(shape.leaves + 1, shape.spines, shape.hosts, shape.rails)
+    larger = ClosShape(shape.leaves + 1, shape.spines, shape.hosts, rails=shape.rails)
     assert set(shape.cables) <= set(larger.cables)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, Finding
@@ -17,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._routing.vtysh import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import Neighbor, RoutedPlane, Router
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.paths import TIERS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.routing import HASH_POLICIES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import PLANE
@@ -140,13 +141,20 @@ def _sessions(judge: _Judge) -> None:
 
 
 def _left(judge: _Judge, name: str, lost: Neighbor) -> str:
-    """Return how many of the uplinks of a cable's leaf have a good session; "" if the bad session carries routes, of another switch."""
+    """Return how many uplinks of a cable's lower switch have a good session; "" if the bad session carries routes, of another switch."""
     state = judge.states[name]
     peer = state.summary.peers.get(lost.port) if isinstance(state, RouterState) else None
     if peer is not None and peer.state == ESTABLISHED and peer.policy != NO_POLICY:
         return ""
-    leaf = lost.name if judge.plane.routers[name].tier == SPINE else name
-    return f"; {leaf} has {len(list(_good(judge, leaf)))} of {len(judge.plane.routers[leaf].neighbors)} uplinks with a good session"
+    lower = min((name, lost.name), key=lambda each: TIERS.index(judge.plane.routers[each].tier))
+    good, planned = _uplinks(judge, lower, _good(judge, lower)), _uplinks(judge, lower, judge.plane.routers[lower].neighbors)
+    return f"; {lower} has {good} of {planned} uplinks with a good session"
+
+
+def _uplinks(judge: _Judge, name: str, neighbors: Iterable[Neighbor]) -> int:
+    """Return how many of these neighbors of a switch are in a higher tier."""
+    tier = {each: TIERS.index(router.tier) for each, router in judge.plane.routers.items()}
+    return sum(tier[each.name] > tier[name] for each in neighbors)
 
 
 def _unnamed(judge: _Judge, name: str, planned: Neighbor, state: RouterState) -> None:
