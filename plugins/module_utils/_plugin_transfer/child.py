@@ -176,7 +176,7 @@ def _compared(order: Order, found: bytes, sizes: list[int]) -> dict[str, Any]:
 
 
 def _hear() -> None:
-    """Wait until both partners have their data: the connection is closed after that."""
+    """Wait for the parent: the connection is closed when both partners have their data, or know of the failure."""
     sys.stdin.readline()
 
 
@@ -193,4 +193,6 @@ def main() -> int:
         transfer(order, talk)
     except (TransferError, OSError, ValueError) as error:
         talk.say(error=str(error)[:MAX_TEXT])
+        # The partner hears of it from the parent, before its plugin notices that the connection is gone.
+        _hear()
     os._exit(0)

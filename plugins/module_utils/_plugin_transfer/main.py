@@ -23,7 +23,7 @@ import tempfile
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -57,11 +57,11 @@ class Ended(Exception):
 
 
 class Process:
-    """The process with the plugin. words: everything that it has said."""
+    """The process with the plugin. words: everything that it has said. look: called while it works; returns what to wait for too."""
 
-    def __init__(self, program: Path, order: child.Order, deadline: float) -> None:
+    def __init__(self, program: Path, order: child.Order, deadline: float, look: Callable[[], list[socket.socket]]) -> None:
         self.words: dict[str, Any] = {}
-        self._deadline, self._came = deadline, b""
+        self._deadline, self._came, self._look = deadline, b"", look
         # Nobody may not be able to use a Python of root's own.
         interpreter = _PYTHON if Path(_PYTHON).exists() else sys.executable
         argv = as_nobody(interpreter, "-I", str(program), CHILD, json.dumps(asdict(order)))
@@ -86,7 +86,7 @@ class Process:
 
     def let_close(self) -> None:
         """Allow the process to close the connection, and wait for it. Raises Ended if it does not."""
-        self._deadline = time.monotonic() + _CLOSE_SECONDS
+        self._deadline, self._look = time.monotonic() + _CLOSE_SECONDS, list
         with contextlib.suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.write(b"\n")
@@ -106,7 +106,10 @@ class Process:
         assert self._process.stdout is not None
         while b"\n" not in self._came:
             left = self._deadline - time.monotonic()
-            if left <= 0 or not select.select([self._process.stdout], [], [], left)[0]:
+            ready = select.select([self._process.stdout, *self._look()], [], [], max(0.0, left))[0]
+            if ready and self._process.stdout not in ready:
+                continue
+            if not ready:
                 raise Ended(f"the plugin hangs in {self.words.get('at', 'its start')}: no answer in time, so its process was ended")
             piece = os.read(self._process.stdout.fileno(), _LINE_BYTES)
             if not piece or len(self._came) > _LINE_BYTES:
@@ -156,6 +159,7 @@ class _Transfer:
     def __init__(self, work: Work, meeting: Meeting, role: str, wire: Wire, deadline: float) -> None:
         self._work, self._meeting, self._role, self._wire, self._deadline = work, meeting, role, wire, deadline
         self._process: Process | None = None
+        self._heard: list[Mapping[str, Any]] = []
         self._moved: Counters | None = None
         self._partner = meeting.receiver if role == SENDS else meeting.sender
 
@@ -218,22 +222,35 @@ class _Transfer:
             variables=dict(own.variables),
             handle=handle,
         )
-        self._process = Process(self._work.program, order, self._deadline + _GRACE_SECONDS)
+        self._process = Process(self._work.program, order, self._deadline + _GRACE_SECONDS, self._look)
         return self._process
+
+    def _look(self) -> list[socket.socket]:
+        """Take the partner's message while the plugin works; raises Ended if the partner has failed. Returns its socket, if one is due."""
+        while not self._heard and (self._wire.has_message or select.select([self._wire.sock], [], [], 0)[0]):
+            self._take()
+        return [] if self._heard else [self._wire.sock]
 
     def _hear(self, kind: str) -> Mapping[str, Any]:
         """Return the partner's next message. Raises Ended if the partner has failed, or says something else."""
-        left = self._deadline + 2 * _GRACE_SECONDS - time.monotonic()
-        if not self._wire.has_message and not select.select([self._wire.sock], [], [], max(0.0, left))[0]:
-            raise Ended(f"{self._partner} gave no answer in time")
+        if not self._heard:
+            left = self._deadline + 2 * _GRACE_SECONDS - time.monotonic()
+            if not self._wire.has_message and not select.select([self._wire.sock], [], [], max(0.0, left))[0]:
+                raise Ended(f"{self._partner} gave no answer in time")
+            self._take()
+        message = self._heard.pop(0)
+        if message.get("kind") != kind:
+            raise Ended(f"{self._partner} sent {str(message.get('kind'))[:80]!r} in place of {kind!r}")
+        return message
+
+    def _take(self) -> None:
+        """Read one message. Raises Ended if the partner has failed."""
         message, authentic = self._wire.receive()
         if not authentic:
             raise Ended(f"the answer of {self._partner} is not signed with the secret of this run")
         if message.get("kind") == "failed":
             raise Ended(f"{self._partner} failed: {str(message.get('detail'))[:500]}")
-        if message.get("kind") != kind:
-            raise Ended(f"{self._partner} sent {str(message.get('kind'))[:80]!r} in place of {kind!r}")
-        return message
+        self._heard.append(message)
 
 
 class Sender(threading.Thread):

@@ -110,8 +110,9 @@ class Transfers:
         tried on each rail, by the rail's device.
         """
         here, there = self.users[one], self.users[other]
-        same = [(a, b) for a in here.rails for b in there.rails if here.networks[a] is not None and here.networks[a] == there.networks[b]]
         if here.kind == MESH or here.is_mesh:
+            known = {there.networks[name]: name for name in reversed(there.rails) if there.networks[name] is not None}
+            same = [(name, known[here.networks[name]]) for name in here.rails if here.networks[name] in known]
             return same[:1] if here.kind == MESH else same
         return [(name, name) for name in here.rails if name in there.rails]
 
