@@ -192,7 +192,7 @@ def test_load_on_hosts_in_use_is_off_by_default(effect: Effect) -> None:
 
 def test_a_role_that_loads_the_fabric_has_a_row() -> None:
     """Also one whose load is a task of another role."""
-    loads = {"rdma.cluster.pair_start", "rdma.cluster.collectives"}
+    loads = {"rdma.cluster.pair_start", "rdma.cluster.collectives", "rdma.cluster.plugin_transfer"}
     assert {role for role in ROLES if loads & modules(role)} == {each.role for each in EFFECTS if each.guard == LOAD}
 
 

@@ -21,6 +21,16 @@ from typing import Any
 #: The versions of ncclNetPlugin_vN that the program knows.
 OLDEST, NEWEST = 6, 12
 MAX_DEVICES, MAX_LINES, MAX_TEXT = 64, 40, 300
+#: ncclResult_t (nccl.h).
+RESULTS = {
+    1: "CUDA error",
+    2: "system error",
+    3: "internal error",
+    4: "invalid argument",
+    5: "invalid usage",
+    6: "remote error",
+    7: "in progress",
+}
 #: Bits of ptrSupport.
 MEMORY = {1: "host", 2: "cuda", 4: "dmabuf"}
 _SECONDS_OF_CPU = 10

@@ -24,11 +24,12 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.plugin_probe import (
     LOGGER,
     PROFILER,
+    RESULTS,
     init_plugin,
     load_table,
     plugin_devices,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._plugin_transfer.interface import RESULTS, NetPlugin, TransferError
+from ansible_collections.rdma.cluster.plugins.module_utils._plugin_transfer.interface import NetPlugin, TransferError
 
 MAX_TEXT = 300
 #: NCCL's level of warnings.
@@ -170,8 +171,8 @@ def _compared(order: Order, found: bytes, sizes: list[int]) -> dict[str, Any]:
     expected = b"".join(contents(order))
     if found == expected:
         return {}
-    at = next(place for place, (one, other) in enumerate(zip(found, expected)) if one != other)  # noqa: B905 (Python 3.9)
-    differing = sum(one != other for one, other in zip(found, expected))  # noqa: B905
+    at = next(place for place, (one, other) in enumerate(zip(found, expected)) if one != other)
+    differing = sum(one != other for one, other in zip(found, expected))
     return {"wrong": f"{differing} of {len(expected)} bytes differ, the first at offset {at}"}
 
 

@@ -18,8 +18,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import 
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.sysfs import parse_counter
 
 _DEVICES, _NETDEVS = "/sys/class/infiniband", "/sys/class/net"
-#: (bytes, packets): the paths below a port of what it sends and receives. The first existing one is read. ports/N/counters has words of four
-#: bytes (drivers/infiniband/core/sysfs.c); in hw_counters are those of bnxt_re and efa, and rxe's, which counts packets only.
+#: Direction → the paths below a port; of several, the first existing one is read. ports/N/counters has words of four bytes
+#: (drivers/infiniband/core/sysfs.c). hw_counters has those of bnxt_re and efa, and rxe's, which counts packets only.
 _WORDS = {"sent": "counters/port_xmit_data", "received": "counters/port_rcv_data"}
 _BYTES = {"sent": "hw_counters/tx_bytes", "received": "hw_counters/rx_bytes"}
 _PACKETS = {

@@ -15,15 +15,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl.plugin_probe import BY_CONTEXT, PluginTable
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.plugin_probe import BY_CONTEXT, RESULTS, PluginTable
 
 #: NCCL_NET_HANDLE_MAXSIZE: the size of the handle that a listening host gives to its partner.
 HANDLE_BYTES = 128
-#: ncclResult_t (nccl.h).
-RESULTS = {
-    **{1: "CUDA error", 2: "system error", 3: "internal error", 4: "invalid argument", 5: "invalid usage", 6: "remote error"},
-    7: "in progress",
-}
 _IN_PROGRESS = 7
 _HOST_MEMORY = 1
 #: NCCL_NET_TRAFFIC_CLASS_UNDEF
@@ -163,7 +158,15 @@ class NetPlugin:
 
 #: The names of NCCL's functions → their fields of PluginTable.
 _FIELDS = {
-    **{"listen": "listen", "connect": "connect", "accept": "accept", "regMr": "register", "deregMr": "deregister"},
-    **{"isend": "send", "irecv": "receive", "test": "test"},
-    **{"closeSend": "close_send", "closeRecv": "close_receive", "closeListen": "close_listen"},
+    "listen": "listen",
+    "connect": "connect",
+    "accept": "accept",
+    "regMr": "register",
+    "deregMr": "deregister",
+    "isend": "send",
+    "irecv": "receive",
+    "test": "test",
+    "closeSend": "close_send",
+    "closeRecv": "close_receive",
+    "closeListen": "close_listen",
 }

@@ -26,7 +26,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
@@ -52,7 +52,7 @@ _RETRY_SECONDS, _GRACE_SECONDS, _CLOSE_SECONDS, _BACKLOG = 0.5, 2.0, 5.0, 64
 _LINE_BYTES = 8192
 
 
-class Ended(Exception):
+class EndedError(Exception):
     """A transfer that ended early; the message says how."""
 
 
@@ -68,28 +68,28 @@ class Process:
         self._process = subprocess.Popen(  # pylint: disable=ansible-bad-function
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True, bufsize=0, cwd="/"
         )
+        self._input, self._output = cast("IO[bytes]", self._process.stdin), cast("IO[bytes]", self._process.stdout)
 
     def hear(self, name: str) -> Any:
-        """Return what the process says under a name. Raises Ended if it fails, ends, or does not say it in time."""
+        """Return what the process says under a name. Raises EndedError if it fails, ends, or does not say it in time."""
         while name not in self.words:
             line = self._line()
             if line is None:
-                raise Ended(self._end())
+                raise EndedError(self._end())
             try:
                 said = json.loads(line)
             except (ValueError, RecursionError) as exc:
-                raise Ended(f"its process wrote {line[:80]!r}") from exc
+                raise EndedError(f"its process wrote {line[:80]!r}") from exc
             self.words.update(said if isinstance(said, dict) else {})
             if "error" in self.words:
-                raise Ended(str(self.words["error"]))
+                raise EndedError(str(self.words["error"]))
         return self.words[name]
 
     def let_close(self) -> None:
-        """Allow the process to close the connection, and wait for it. Raises Ended if it does not."""
+        """Allow the process to close the connection, and wait for it. Raises EndedError if it does not."""
         self._deadline, self._look = time.monotonic() + _CLOSE_SECONDS, list
         with contextlib.suppress(OSError):
-            assert self._process.stdin is not None
-            self._process.stdin.write(b"\n")
+            self._input.write(b"\n")
         self.hear("closed")
 
     def stop(self) -> None:
@@ -97,21 +97,19 @@ class Process:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                stream.close()
+        self._input.close()
+        self._output.close()
 
     def _line(self) -> bytes | None:
-        """Return the next line; None at the end. Raises Ended if there is none in time."""
-        assert self._process.stdout is not None
+        """Return the next line; None at the end. Raises EndedError if there is none in time."""
         while b"\n" not in self._came:
             left = self._deadline - time.monotonic()
-            ready = select.select([self._process.stdout, *self._look()], [], [], max(0.0, left))[0]
-            if ready and self._process.stdout not in ready:
+            ready = select.select([self._output, *self._look()], [], [], max(0.0, left))[0]
+            if ready and self._output not in ready:
                 continue
             if not ready:
-                raise Ended(f"the plugin hangs in {self.words.get('at', 'its start')}: no answer in time, so its process was ended")
-            piece = os.read(self._process.stdout.fileno(), _LINE_BYTES)
+                raise EndedError(f"the plugin hangs in {self.words.get('at', 'its start')}: no answer in time, so its process was ended")
+            piece = os.read(self._output.fileno(), _LINE_BYTES)
             if not piece or len(self._came) > _LINE_BYTES:
                 return None
             self._came += piece
@@ -146,7 +144,7 @@ class Work:
         try:
             run.work()
             failed = ""
-        except (Ended, MeetingError) as error:
+        except (EndedError, MeetingError) as error:
             failed = str(error)
         except (OSError, ParseError) as error:
             failed = f"{type(error).__name__}: {error}"
@@ -167,7 +165,7 @@ class _Transfer:
         """Move the data. The partner hears of a failure here, and this host of one there."""
         try:
             (self._send if self._role == SENDS else self._receive)()
-        except Ended as error:
+        except EndedError as error:
             with contextlib.suppress(MeetingError):
                 self._wire.send({"kind": "failed", "detail": str(error)[:500]})
             raise
@@ -195,7 +193,7 @@ class _Transfer:
     def _send(self) -> None:
         handle = self._hear("handle").get("handle")
         if not isinstance(handle, str) or len(handle) != 2 * HANDLE_BYTES or not set(handle) <= set("0123456789abcdef"):
-            raise Ended(f"{self._partner} sent a handle that is none: {str(handle)[:80]!r}")
+            raise EndedError(f"{self._partner} sent a handle that is none: {str(handle)[:80]!r}")
         before = read_counters(SysRoot(), "sent")
         process = self._start(handle, self._meeting.sender_device)
         process.hear("sent")
@@ -226,30 +224,30 @@ class _Transfer:
         return self._process
 
     def _look(self) -> list[socket.socket]:
-        """Take the partner's message while the plugin works; raises Ended if the partner has failed. Returns its socket, if one is due."""
+        """Read the partner's message while the plugin works. Raises EndedError if the partner has failed. Returns the socket to watch."""
         while not self._heard and (self._wire.has_message or select.select([self._wire.sock], [], [], 0)[0]):
             self._take()
         return [] if self._heard else [self._wire.sock]
 
     def _hear(self, kind: str) -> Mapping[str, Any]:
-        """Return the partner's next message. Raises Ended if the partner has failed, or says something else."""
+        """Return the partner's next message. Raises EndedError if the partner has failed, or says something else."""
         if not self._heard:
             left = self._deadline + 2 * _GRACE_SECONDS - time.monotonic()
             if not self._wire.has_message and not select.select([self._wire.sock], [], [], max(0.0, left))[0]:
-                raise Ended(f"{self._partner} gave no answer in time")
+                raise EndedError(f"{self._partner} gave no answer in time")
             self._take()
         message = self._heard.pop(0)
         if message.get("kind") != kind:
-            raise Ended(f"{self._partner} sent {str(message.get('kind'))[:80]!r} in place of {kind!r}")
+            raise EndedError(f"{self._partner} sent {str(message.get('kind'))[:80]!r} in place of {kind!r}")
         return message
 
     def _take(self) -> None:
-        """Read one message. Raises Ended if the partner has failed."""
+        """Read one message. Raises EndedError if the partner has failed."""
         message, authentic = self._wire.receive()
         if not authentic:
-            raise Ended(f"the answer of {self._partner} is not signed with the secret of this run")
+            raise EndedError(f"the answer of {self._partner} is not signed with the secret of this run")
         if message.get("kind") == "failed":
-            raise Ended(f"{self._partner} failed: {str(message.get('detail'))[:500]}")
+            raise EndedError(f"{self._partner} failed: {str(message.get('detail'))[:500]}")
         self._heard.append(message)
 
 
@@ -267,7 +265,7 @@ class Sender(threading.Thread):
             try:
                 with contextlib.closing(self._call(meeting, late_until)) as wire:
                     self.results.append(self._work.transfer(meeting, SENDS, wire))
-            except (OSError, MeetingError, Ended) as error:
+            except (OSError, MeetingError, EndedError) as error:
                 failed = f"{meeting.receiver} cannot be reached at {meeting.address} port {self._work.plan.port}: {error}"
                 self.results.append(TransferResult(meeting.receiver, meeting.rail, SENDS, failed=failed))
 
@@ -289,7 +287,7 @@ class Sender(threading.Thread):
         # The receiver serves one sender after another.
         if not select.select([sock], [], [], max(0.0, self._work.deadline - time.monotonic()))[0]:
             wire.close()
-            raise Ended("it did not get round to this transfer in time")
+            raise EndedError("it did not get round to this transfer in time")
         return wire
 
 
@@ -365,7 +363,7 @@ def readable_copy(program: Path) -> Iterator[Path]:
 
 
 def main() -> int:
-    """Make the transfers of a host. Arguments: the file of the plan, the host's name in it, the file of the secret, and that of the results.
+    """Make the transfers of a host. Arguments: the plan's file, the host's name in it, the file of the secret, the file for the results.
 
     With `--child` it is the process that loads the plugin. Exit code 2: the input cannot be used, or the port is taken.
     """

@@ -42,7 +42,7 @@ class HostPlan:
 
 @dataclass(frozen=True)
 class TransferPlan:
-    """All transfers of a run. run: its id. start_seconds: how long a host waits for late partners; seconds: the time limit of a transfer."""
+    """All transfers of a run. run: its id. start_seconds: how long a host waits for late partners. seconds: the limit of a transfer."""
 
     run: str
     port: int

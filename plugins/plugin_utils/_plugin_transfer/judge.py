@@ -160,27 +160,34 @@ def _verdict(result: TransferResult, host: str, device: str, kind: str) -> tuple
     if result.mismatch:
         remedy = "1. Use another version of the plugin: NCCL would compute with wrong data. 2. Report it to the authors of the plugin."
         return ERROR, f"the received data is wrong: {result.mismatch}", remedy
+    return _path(result, host, device, kind)
+
+
+def _path(result: TransferResult, host: str, device: str, kind: str) -> tuple[str, str, str]:
+    """Judge by which path correct data has arrived."""
     carried = [name for name, port in result.ports.items() if _carries(port)]
     if carried:
         counted = ", ".join(f"{name} counted {_counted(result.ports[name])}" for name in carried)
         words = f"{result.bytes} bytes by verbs: {counted}"
         if kind != MESH and not any(name.partition("/")[0] == device for name in carried):
-            return WARNING, f"{words}; the rail's device is {device}", "Expect that NCCL's rails are exchanged. Use another version of the plugin."
+            remedy = "NCCL would use other NICs than planned. Use another version of the plugin."
+            return WARNING, f"{words}; the rail's device is {device}", remedy
         return OK, words, ""
-    if all(port["bytes"] is None and port["packets"] is None for port in result.ports.values()) and result.ports:
+    if result.ports and all(port["bytes"] is None and port["packets"] is None for port in result.ports.values()):
         return UNKNOWN, f"{result.bytes} bytes arrived, but no RDMA port of {host} has counters", f"Check `rdma statistic show` on {host}."
-    return ERROR, f"the plugin moved the data by TCP, not by verbs: {_by_tcp(result)}", (
+    remedy = (
         f"1. Build the plugin with libibverbs, from rdma_nccl.plugin.source. 2. Remove {DISABLE_RDMA} from its variables. "
         f"3. Check that `ibv_devices` lists {device} on {host}."
     )
+    return ERROR, f"the plugin moved the data by TCP, not by verbs: {_by_tcp(result)}", remedy
 
 
 def _failed_remedy(result: TransferResult) -> str:
     if "cannot be reached" in result.failed or "did not call" in result.failed:
         return f"1. Allow TCP port {PORT} between the rails of the hosts. 2. Check the address of {result.rail} on {result.partner}."
     return (
-        "1. Correct the other errors of both hosts. 2. Check that their firewalls allow all TCP ports between the rails: plugins connect at "
-        "any port. 3. Use another version of the plugin."
+        "1. Correct the other errors of both hosts. 2. Allow all TCP ports between the rails in their firewalls, since plugins use any port. "
+        "3. Use another version of the plugin."
     )
 
 

@@ -65,7 +65,12 @@ def moved(path: Path, known: Mapping[str, Known], changed: Mapping[tuple[str, st
 
 
 def verdicts(
-    folder: RunFolder, known: Mapping[str, Known], proofs: Proofs | None = None, blocked: Mapping[str, str] | None = None, *, check: bool = False
+    folder: RunFolder,
+    known: Mapping[str, Known],
+    proofs: Proofs | None = None,
+    blocked: Mapping[str, str] | None = None,
+    *,
+    check: bool = False,
 ) -> TransferVerdicts:
     return judge_transfers(folder, known, transfers(known, proofs), blocked or {}, check_mode=check)
 

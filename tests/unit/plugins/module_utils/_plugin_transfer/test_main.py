@@ -53,7 +53,15 @@ def test_each_interface_moves_the_bytes(folder: Path, version: int) -> None:
     for (host, role), result in results.items():
         partner = "node2" if host == "node1" else "node1"
         assert result == TransferResult(
-            partner, "rail0", role, "mlx5_0", TRANSFER_BYTES, at=result.at, seconds=result.seconds, ports=result.ports, netdevs=result.netdevs
+            partner,
+            "rail0",
+            role,
+            "mlx5_0",
+            TRANSFER_BYTES,
+            at=result.at,
+            seconds=result.seconds,
+            ports=result.ports,
+            netdevs=result.netdevs,
         )
         # By TCP on this machine: every byte passes the loopback interface. (Other programs use it too.)
         assert result.netdevs["lo"] >= TRANSFER_BYTES

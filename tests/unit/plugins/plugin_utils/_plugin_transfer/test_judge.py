@@ -62,7 +62,10 @@ def test_ports_without_counters_show_nothing(tmp_path: Path) -> None:
 
 def test_wrong_bytes_and_failures_are_errors(tmp_path: Path) -> None:
     finding = sent(tmp_path, mismatch="8 of 4194304 bytes differ, the first at offset 262144")
-    assert (finding.status, finding.observed) == (ERROR, "the received data is wrong: 8 of 4194304 bytes differ, the first at offset 262144")
+    assert (finding.status, finding.observed) == (
+        ERROR,
+        "the received data is wrong: 8 of 4194304 bytes differ, the first at offset 262144",
+    )
     finding = sent(tmp_path, failed="the plugin hangs in accept: no answer in time, so its process was ended")
     assert (finding.status, finding.observed.partition(":")[0]) == (ERROR, "the transfer failed")
     finding = sent(tmp_path, failed="node2 did not call 192.168.100.1 port 18590 in time")
@@ -106,7 +109,10 @@ def test_a_transfer_that_was_not_made(tmp_path: Path) -> None:
     ("stored", "words"),
     [
         (None, "nothing was moved: no result of this run"),
-        ({"problem": "the host is in use: job process 815 (slurmstepd)"}, "nothing was moved: the host is in use: job process 815 (slurmstepd)"),
+        (
+            {"problem": "the host is in use: job process 815 (slurmstepd)"},
+            "nothing was moved: the host is in use: job process 815 (slurmstepd)",
+        ),
         ({"results": [{"partner": 3}]}, "nothing was moved: the host's answer is not readable: TypeError"),
         ({}, "nothing was moved: the host's answer is not readable: KeyError"),
     ],

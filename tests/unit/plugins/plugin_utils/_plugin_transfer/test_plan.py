@@ -100,7 +100,7 @@ def test_the_plan_is_read_back_and_limits_the_time() -> None:
     assert parse_transfer_plan(plan.to_text()) == plan
     # 30 s and 10 s for each of two batches of hosts, and 45 s for each of two transfers in one direction.
     assert (plan.start_seconds, plan.limit_seconds("node1")) == (50.0, 140.0)
-    with pytest.raises(ParseError, match="expected {run, port"):
+    with pytest.raises(ParseError, match="the plan of transfers"):
         parse_transfer_plan('{"run": 1}')
     with pytest.raises(ParseError, match="expected a list"):
         parse_transfer_results('[{"partner": 3}]')
