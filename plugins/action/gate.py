@@ -33,7 +33,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.isolatio
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.spines import check_spines
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.path_mtu import check_path_mtu
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plugin_transfer.judge import judge_transfers
-from ansible_collections.rdma.cluster.plugins.plugin_utils._plugin_transfer.plan import BLOCKED, Transfers, read_proofs
+from ansible_collections.rdma.cluster.plugins.plugin_utils._plugin_transfer.plan import BLOCKED, HOSTS, Transfers, read_proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plugin_transfer.plan import PROOFS as TRANSFER_PROOFS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import PLANE, is_plane, run_id
@@ -140,6 +140,8 @@ class ActionModule(RunAction):
 
     def _judge_transfers(self, known: Mapping[str, Known]) -> dict[str, list[Finding]]:
         """Judge the data that hosts have moved through the network plugin, and record the proofs."""
+        planned = self.folder.read_if_there(HOSTS)
+        known = known if planned is None else {host: each for host, each in known.items() if host in planned}
         before = read_proofs(self.folder.read_if_there(TRANSFER_PROOFS))
         transfers = Transfers.of(known, before, time.time(), self.proof_max_age_hours)
         blocked = self.folder.read_if_there(BLOCKED) or {}

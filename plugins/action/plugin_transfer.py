@@ -20,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import k
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plugin_transfer.plan import (
     BLOCKED,
     FOLDER,
+    HOSTS,
     PLAN,
     PROOFS,
     Transfers,
@@ -52,6 +53,7 @@ class ActionModule(RunAction):
         measure = self.argument(options["measure"], "nccl_transfer_measure", "rdma_measure", default="auto")
         remeasure = None if measure == "auto" else boolean(measure)  # type: ignore[no-untyped-call]
         known = known_hosts(self.folder, self.variables["ansible_play_hosts"])
+        self.folder.write_json(HOSTS, list(known))
         proofs = read_proofs(self.folder.read_if_there(PROOFS))
         transfers = Transfers.of(known, proofs, time.time(), self.proof_max_age_hours)
         if not transfers.users:

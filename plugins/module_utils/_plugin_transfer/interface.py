@@ -30,7 +30,9 @@ _PAUSE_SECONDS = 0.0002
 #: The versions since which a function has an argument, or another type of it.
 _DEVICE_HANDLE, _WIDE_REGISTER, _WIDE_SIZES, _PROFILED, _CONFIG = 7, 8, 9, 10, 10
 
-_int, _size, _pointer = ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p
+_int = ctypes.c_int
+_size = ctypes.c_size_t
+_pointer = ctypes.c_void_p
 
 
 class TransferError(Exception):

@@ -104,7 +104,8 @@ class Process:
         """Return the next line; None at the end. Raises EndedError if there is none in time."""
         while b"\n" not in self._came:
             left = self._deadline - time.monotonic()
-            ready = select.select([self._output, *self._look()], [], [], max(0.0, left))[0]
+            sources: list[Any] = [self._output, *self._look()]
+            ready = select.select(sources, [], [], max(0.0, left))[0]
             if ready and self._output not in ready:
                 continue
             if not ready:
@@ -178,7 +179,9 @@ class _Transfer:
         said = self._process.words if self._process is not None else {}
         size = said.get("sent" if self._role == SENDS else "received")
         counted = self._moved.to_dict() if self._moved is not None else {}
-        words = {key: str(said.get(name) or "")[:500] for key, name in (("device", "device"), ("mismatch", "wrong"), ("at", "at"))}
+        words: dict[str, Any] = {
+            key: str(said.get(name) or "")[:500] for key, name in (("device", "device"), ("mismatch", "wrong"), ("at", "at"))
+        }
         size = size if isinstance(size, int) else 0
         return TransferResult(self._partner, self._meeting.rail, self._role, bytes=size, **words, **counted)
 

@@ -186,7 +186,7 @@ def _failed_remedy(result: TransferResult) -> str:
     if "cannot be reached" in result.failed or "did not call" in result.failed:
         return f"1. Allow TCP port {PORT} between the rails of the hosts. 2. Check the address of {result.rail} on {result.partner}."
     return (
-        "1. Correct the other errors of both hosts. 2. Allow all TCP ports between the rails in their firewalls, since plugins use any port. "
+        "1. Correct the other errors of both hosts. 2. Allow all TCP ports between the rails in their firewalls: a plugin uses any. "
         "3. Use another version of the plugin."
     )
 

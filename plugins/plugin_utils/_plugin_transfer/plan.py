@@ -34,6 +34,8 @@ SECONDS_PER_HOUR = 3600.0
 #: The places of the plan and the results in the run folder, and of the proofs, which outlive the run.
 FOLDER, PROOFS = "plugin_transfer", "../proofs/plugin_transfer.json"
 PLAN, BLOCKED = f"{FOLDER}/plan.json", f"{FOLDER}/blocked.json"
+#: The hosts of the play for which the transfers were planned. The gate judges the transfers of these hosts only.
+HOSTS = f"{FOLDER}/hosts.json"
 
 Proofs = dict[str, dict[str, Any]]
 """Subject of a transfer at a host ("node1: rail0 to node2") → {"basis", "measured", "words"}. measured: seconds since 1970."""
