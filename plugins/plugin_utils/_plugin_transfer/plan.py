@@ -72,7 +72,7 @@ def plugin_user(intent: Intent, facts: RunFacts) -> PluginUser | None:
         return None
     planned = {rail["name"]: rail["address"] for rail in compute_rails(intent)}
     found = {name: endpoint for name, endpoint in endpoints(intent, facts).items() if name in planned}
-    networks = {name: str(ipaddress.ip_interface(planned[name]).network) if planned[name] else None for name in found}
+    networks = {name: str(ipaddress.ip_interface(address).network) if (address := planned[name]) else None for name in found}
     variables = {name: str(value) for name, value in plugin["variables"].items()}
     is_mesh = (intent.get("fabric") or {}).get("topology") == "mesh"
     path = library_path(plugin_name(plugin))
@@ -113,7 +113,7 @@ class Transfers:
         """
         here, there = self.users[one], self.users[other]
         if here.kind == MESH or here.is_mesh:
-            known = {there.networks[name]: name for name in reversed(there.rails) if there.networks[name] is not None}
+            known = {there.networks[name]: name for name in reversed(list(there.rails)) if there.networks[name] is not None}
             same = [(name, known[here.networks[name]]) for name in here.rails if here.networks[name] in known]
             return same[:1] if here.kind == MESH else same
         return [(name, name) for name in here.rails if name in there.rails]
