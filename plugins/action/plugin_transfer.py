@@ -9,7 +9,6 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import Any, ClassVar
 
 from ansible import context
@@ -62,7 +61,7 @@ class ActionModule(RunAction):
         self.folder.write_json(BLOCKED, blocked)
         meetings = [] if self._task.check_mode else transfers.chosen(remeasure, blocked)
         plan = transfers.plan(run_id(), meetings, int(context.CLIARGS.get("forks") or 1))
-        self.folder.write_json(PLAN, asdict(plan))
+        self.folder.write(PLAN, plan.to_text())
         proven = sum(map(transfers.is_proven, transfers.meetings))
         words = f"{proven} of {len(transfers.meetings)} transfers have a valid proof; to make: {len(meetings)}"
         words += f"; in use: {', '.join(blocked)}." if blocked else "."
