@@ -60,7 +60,7 @@ class TransferVerdicts:
 def judge_transfers(
     folder: RunFolder, known: Mapping[str, Known], transfers: Transfers, blocked: Mapping[str, str], *, check_mode: bool
 ) -> TransferVerdicts:
-    """Judge the transfers of all hosts that use the plugin. blocked: the hosts in use → by whom."""
+    """Judge the transfers of all hosts that use the plugin. blocked: the hosts in use → their users."""
     planned: Mapping[str, Any] = folder.read_if_there(PLAN) or {"meetings": []}
     case = _Case(folder, transfers, planned, blocked, check_mode)
     findings: dict[str, list[Finding]] = {}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The transfers of a run: which hosts use the plugin, who sends to whom on which rail, and which of it is proven already."""
+"""The transfers of a run: which hosts use the plugin, their partners on each rail, and which of it is proven already."""
 
 from __future__ import annotations
 
