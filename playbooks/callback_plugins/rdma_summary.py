@@ -34,8 +34,8 @@ description:
   - At the end of each stage, prints its hosts, duration and results, and every finding with its remedy.
   - If a task takes longer than ten seconds, prints the hosts for which it waits. While pairs are measured, prints how many are done, failed
     and slow so far, and the remaining time.
-  - Prints the text of M(rdma.cluster.explain), M(rdma.cluster.roce_plan), M(rdma.cluster.routing_plan), M(rdma.cluster.scheduler_plan)
-    and M(rdma.cluster.mesh_plan) unchanged.
+  - Prints the text of M(rdma.cluster.explain), M(rdma.cluster.roce_plan), M(rdma.cluster.routing_plan), M(rdma.cluster.scheduler_plan),
+    M(rdma.cluster.mesh_plan) and M(rdma.cluster.topology_plan) unchanged.
   - After the last play, even if it stopped at a gate, prints a table of hosts and stages and the results of the pairs. The faults with
     their remedies and the path of the evidence follow.
   - In check mode, writes every difference as a line of C(drift.jsonl).

@@ -86,6 +86,10 @@ TABLE: dict[str, tuple[str, Bar | None]] = {
     "fabric_findings_s_2048": ("s", at_most(2.0)),
     "fabric_localization_precision": ("share", at_least(0.95)),
     "fabric_localization_recall": ("share", at_least(0.95)),
+    "plan_s_4096x8": ("s", at_most(10.0)),
+    "plan_peak_mib_4096x8": ("MiB", at_most(1024.0)),
+    "plan_s_32768x1": ("s", at_most(60.0)),
+    "plan_peak_mib_32768x1": ("MiB", at_most(1024.0)),
     "nccl_log_parse_s": ("s", at_most(10.0)),
     "nccl_log_peak_mib": ("MiB", at_most(500.0)),
 }

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
-from tests.bench import fabric_figures, fleet, hostile, nccl_log, on_node, pair_figures, rerun_figures, tree
+from tests.bench import fabric_figures, fabric_plan, fleet, hostile, nccl_log, on_node, pair_figures, rerun_figures, tree
 from tests.bench.bars import Line, figure, missed, table
 from tests.bench.watch import watch
 
@@ -95,6 +95,7 @@ GROUPS: dict[str, Callable[[Path], Iterator[Line]]] = {
     "hostile": hostile.hostile,
     "verdicts": pair_figures.verdicts,
     "fabric": fabric_figures.fabric,
+    "plan": fabric_plan.plans,
     "nccl": nccl_log.read,
 }
 

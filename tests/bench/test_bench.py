@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.fleet_checks import FLEET_CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
-from tests.bench import bars, fabric_parse, figures, fleet, nccl_log, pair_figures, watch
+from tests.bench import bars, fabric_parse, fabric_plan, figures, fleet, nccl_log, pair_figures, watch
 from tests.bench.localization import Compared
 from tests.bench.runners import Measured
 from tests.simulator.score import Score
@@ -215,6 +215,22 @@ def test_a_fabric_is_read_whole_and_within_its_bars(tmp_path: Path) -> None:
     )
     assert not bars.missed(peak)
     assert seconds["value"] > 0
+
+
+def test_a_large_fabric_is_planned_within_its_bars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fabric_plan, "SIZES", {"4096x8": (512, 1)})
+    monkeypatch.setattr(fabric_plan, "CABLES", 1024)
+    seconds, peak = fabric_plan.plans(tmp_path)
+    assert (seconds["metric"], seconds["baseline"]) == ("plan_s_4096x8", 10.0)
+    assert (peak["metric"], peak["baseline"]) == ("plan_peak_mib_4096x8", 1024)
+    assert not bars.missed(seconds)
+    assert not bars.missed(peak)
+
+
+def test_another_fabric_than_the_one_to_plan_gives_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fabric_plan, "SIZES", {"4096x8": (16, 1)})
+    with pytest.raises(RuntimeError, match="Something else was planned"):
+        list(fabric_plan.plans(tmp_path))
 
 
 def test_a_log_of_nccl_is_read_whole_and_within_its_bars(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import Key, Section
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import RUN, SECTIONS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.topology import PLAN
 
 HEAD = """\
 # The intent
@@ -31,6 +32,12 @@ RUN_HEAD = """\
 
 These variables are not part of the intent. Set them with `-e`, or in the inventory.
 """
+PLAN_HEAD = """\
+## `rdma_plan`
+
+The request of `rdma.cluster.plan --tags topology` ([plan a cluster](plan.md)). It is not part of the intent, and only this playbook reads
+it as a request. Pass it with `-e @FILE`.
+"""
 TABLE = "| key | type | default | meaning |\n|---|---|---|---|"
 WORDS = {str: "text", int: "integer", float: "number", bool: "boolean", dict: "dictionary", list: "list", date: "date"}
 #: The stages of a section that no stage reads, but a plan.
@@ -40,7 +47,12 @@ UNREAD = "No stage reads it yet."
 
 def render() -> str:
     """Return the whole page."""
-    parts = [HEAD, *(_section(name, section) for name, section in SECTIONS.items()), RUN_HEAD + "\n" + _table(RUN)]
+    parts = [
+        HEAD,
+        *(_section(name, section) for name, section in SECTIONS.items()),
+        RUN_HEAD + "\n" + _table(RUN),
+        PLAN_HEAD + "\n" + _table(dict(_inner(PLAN))),
+    ]
     return "\n".join(parts)
 
 

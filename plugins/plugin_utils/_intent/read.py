@@ -60,6 +60,18 @@ def read_sections(variables: Mapping[str, Any], names: Iterable[str]) -> dict[st
     return found
 
 
+def read_variable(variables: Mapping[str, Any], name: str, key: Key) -> Any:
+    """Return the value of a variable that is not part of the intent, by its key and complete with defaults.
+
+    Raises IntentError with every problem found.
+    """
+    reader = _Reader()
+    found = reader.value(name, variables, name, key)
+    if reader.problems:
+        raise IntentError(reader.problems)
+    return found
+
+
 class _Reader:
     """Reads values by the keys of the schema, and collects problems."""
 
