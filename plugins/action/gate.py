@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any, ClassVar
 
+from ansible.utils.display import Display
+
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding, stopping, worst
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.gate import CollectiveGate
@@ -23,6 +25,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import K
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.intents import differing
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.fleet_checks import FLEET_CHECKS, compared, merged, verdict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import HOST_CHECKS, host_findings, threshold
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import IntentError
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import read_variable
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.topology import PLAN
 from ansible_collections.rdma.cluster.plugins.plugin_utils._mesh.judge import check_cables
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs as pairs_proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet, measurable_hosts
@@ -32,10 +37,16 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.fabric i
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.isolation import check_isolation
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.spines import check_spines
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.path_mtu import check_path_mtu
+from ansible_collections.rdma.cluster.plugins.plugin_utils._report.cost import FILE as COST_FILE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import PLANE, is_plane, run_id
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.policy import REPORT, STOP, apply_rules, decide, shared_rules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import is_under_way, lost, mark_symptoms, up_to
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.training import gpu_hour
+
+display = Display()
+#: The variable with the request for a plan.
+PLAN_NAME = "rdma_plan"
 
 #: The policy if hosts have different policies, or none of them has an intent.
 STRICTEST = {"policy": STOP, "max_failed_percent": None}
@@ -184,8 +195,19 @@ class ActionModule(RunAction):
         policy = next((intent["gate"] for intent in intents.values()), STRICTEST) if not differ else STRICTEST
         decision = decide(stage, policy, hosts, out, planes, check_mode=self._task.check_mode)
         self.folder.write_json(f"gates/{stage}.json", decision.to_dict())
+        self._note_gpu_hour()
         words = f"{stage} gate: rdma_gate: {differ}. Set the same rdma_gate for all hosts of the run. " if differ else ""
         return {"failed": decision.stops, "msg": words + decision.words, "decision": decision.to_dict()}
+
+    def _note_gpu_hour(self) -> None:
+        """Record the price of a GPU hour for the summary. It is in rdma_plan of the inventory: that of a play is the plan of a host."""
+        given = None if PLAN_NAME in self._raw_facts(self.variables) else self.variables["hostvars"][self.host].get(PLAN_NAME)
+        if not isinstance(given, Mapping) or given.get("gpu_hour") is None:
+            return
+        try:
+            self.folder.write_json(COST_FILE, gpu_hour(read_variable({PLAN_NAME: given}, PLAN_NAME, PLAN)))
+        except (IntentError, ValueError) as error:
+            display.warning(f"The summary shows no costs, because rdma_plan of the inventory is not valid. {error}")
 
     def _offences(self, stage: str) -> dict[str, str]:
         """The hosts that do not pass a stage, each with its first stopping finding."""

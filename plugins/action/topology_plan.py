@@ -18,6 +18,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.design import Candidate, Design
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.families.choose import NoPlanError, plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.report import decision_text
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.cabling import cable_plans
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.stored import read_design, to_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.table import comparison, plan_text
@@ -50,7 +51,7 @@ class ActionModule(RunAction):
         except NoPlanError as error:
             table = "\n".join(comparison(error.candidates))
             return {"failed": True, "msg": f"{error}\n\n{table}", "problems": [str(error)]}
-        return {"explained": plan_text(request, candidates), "stored": self._store(request, candidates)}
+        return {"explained": _text(request, candidates), "stored": self._store(request, candidates)}
 
     def _existing(self, name: str) -> Design:
         """The design in a plan/topology.json on the control node. Raises ParseError."""
@@ -64,9 +65,14 @@ class ActionModule(RunAction):
         design = next(candidate.design for candidate in candidates if candidate.chosen)
         stored = [
             self.folder.write_json(f"{FOLDER}/topology.json", to_dict(request, candidates)),
-            self.folder.write(f"{FOLDER}/topology.txt", plan_text(request, candidates) + "\n"),
+            self.folder.write(f"{FOLDER}/topology.txt", _text(request, candidates) + "\n"),
         ]
         if design is not None:
             plans = cable_plans(design)
             stored += [self.folder.write(f"{FOLDER}/cabling/{plane}.yml", text) for plane, text in plans.items()]
         return [str(path) for path in stored]
+
+
+def _text(request: PlanRequest, candidates: Sequence[Candidate]) -> str:
+    """The plan, and the comparison by prices and training if these are given."""
+    return "\n\n".join(part for part in (plan_text(request, candidates), decision_text(request, candidates)) if part)

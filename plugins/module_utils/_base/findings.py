@@ -38,7 +38,8 @@ class Finding:
     stage: the stage whose gate runs the check; check: stable dotted id ("link.state"); subject: what was checked, in plain
     words ("rail 1 (rail1, ens2)"); status: one of STATUSES; observed and expected: sentences or values as text;
     remedy: what to do, empty if there is nothing to do; caused_by: the check whose error on the same host explains this
-    finding, None if there is none.
+    finding, None if there is none; rate_ratio: of a rate, what was measured divided by what was expected, from 0 to 1, None if the check
+    is about no rate.
 
     Hosts, cables and tools supply these texts. So they are cut to a bounded length, and lose what does not print: see `clean`. Only
     observed, expected and remedy may have several lines.
@@ -54,6 +55,7 @@ class Finding:
     remedy: str = ""
     silenced_by: str | None = None
     caused_by: str | None = None
+    rate_ratio: float | None = None
 
     def __post_init__(self) -> None:
         for name, longest in _ONE_LINE.items():
@@ -65,6 +67,13 @@ class Finding:
                 self._set(name, clean(_text(getattr(self, name)), LONGEST_SUBJECT))
         if self.status not in STATUSES:
             raise ValueError(f"finding {self.check}: status is one of {', '.join(STATUSES)}, got {self.status!r}")
+        if self.rate_ratio is not None:
+            self._set_ratio(self.rate_ratio)
+
+    def _set_ratio(self, ratio: Any) -> None:
+        if isinstance(ratio, bool) or not isinstance(ratio, (int, float)) or not ratio >= 0:
+            raise ValueError(f"finding {self.check}: rate_ratio is a number from 0 to 1, got {str(ratio)[:80]!r}")
+        object.__setattr__(self, "rate_ratio", min(1.0, float(ratio)))
 
     def _set(self, name: str, text: str) -> None:
         if text is not getattr(self, name):

@@ -161,11 +161,13 @@ def check_busbw(outcome: Outcome, expected: Expected) -> Finding:
         status = NOT_APPLICABLE if expected.no_limit else UNKNOWN
         remedy = "" if expected.no_limit else "Set rate_gbps for the compute rails, or rdma_collectives.min_busbw_gbps."
         return _finding(outcome, BUSBW_CHECK, status, seen, wanted, remedy=remedy)
+    ratio = median / limit
     if median >= expected.warn_below * limit:
-        return _finding(outcome, BUSBW_CHECK, OK, seen, wanted)
+        return _finding(outcome, BUSBW_CHECK, OK, seen, wanted, ratio=ratio)
     if median >= expected.fail_below * limit:
-        return _finding(outcome, BUSBW_CHECK, WARNING, seen, wanted, remedy=_slow(outcome))
-    return _finding(outcome, BUSBW_CHECK, ERROR, seen, f"at least {expected.fail_below:g} of {limit:.4g} GB/s", remedy=_slow(outcome))
+        return _finding(outcome, BUSBW_CHECK, WARNING, seen, wanted, remedy=_slow(outcome), ratio=ratio)
+    wanted = f"at least {expected.fail_below:g} of {limit:.4g} GB/s"
+    return _finding(outcome, BUSBW_CHECK, ERROR, seen, wanted, remedy=_slow(outcome), ratio=ratio)
 
 
 def large_busbw(test: NcclTestsResult, large_bytes: int) -> list[float]:
@@ -181,5 +183,7 @@ def _slow(outcome: Outcome) -> str:
     )
 
 
-def _finding(outcome: Outcome, check: str, status: str, observed: str, expected: str, *, remedy: str = "") -> Finding:
-    return Finding(STAGE, check, outcome.host, outcome.subject, status, observed, expected, remedy)
+def _finding(
+    outcome: Outcome, check: str, status: str, observed: str, expected: str, *, remedy: str = "", ratio: float | None = None
+) -> Finding:
+    return Finding(STAGE, check, outcome.host, outcome.subject, status, observed, expected, remedy, rate_ratio=ratio)

@@ -139,8 +139,8 @@ class RailPort:
             return "a software device has no PCIe path"
         return None if self.pci else NO_FUNCTION
 
-    def finding(self, check: str, status: str, observed: str, expected: str, remedy: str = "") -> Finding:
-        return Finding(self.stage, check, self.host, self.rail.subject, status, observed, expected, remedy)
+    def finding(self, check: str, status: str, observed: str, expected: str, remedy: str = "", *, ratio: float | None = None) -> Finding:
+        return Finding(self.stage, check, self.host, self.rail.subject, status, observed, expected, remedy, rate_ratio=ratio)
 
     def skip(self, check: str, why: str, expected: str) -> Finding:
         """A not_applicable finding with the reason; unknown if the PCI function of an existing NIC is not known."""

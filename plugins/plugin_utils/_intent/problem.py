@@ -68,8 +68,8 @@ class IntentProblem:
 class IntentError(ValueError):
     """The inventory is invalid. `problems` has all reasons."""
 
-    def __init__(self, problems: Sequence[IntentProblem]) -> None:
-        super().__init__("The intent cannot be built:\n" + "\n".join(f"  - {problem}" for problem in problems))
+    def __init__(self, problems: Sequence[IntentProblem], head: str = "The intent cannot be built") -> None:
+        super().__init__(f"{head}:\n" + "\n".join(f"  - {problem}" for problem in problems))
         self.problems = list(problems)
 
 

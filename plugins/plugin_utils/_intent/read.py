@@ -68,7 +68,7 @@ def read_variable(variables: Mapping[str, Any], name: str, key: Key) -> Any:
     reader = _Reader()
     found = reader.value(name, variables, name, key)
     if reader.problems:
-        raise IntentError(reader.problems)
+        raise IntentError(reader.problems, f"{name} cannot be used")
     return found
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import WARNING, Finding, stopping, worst
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs as pairs_proofs
-from ansible_collections.rdma.cluster.plugins.plugin_utils._report import metrics
+from ansible_collections.rdma.cluster.plugins.plugin_utils._report import cost, metrics
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.drift import Difference, drift
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.summary import drift_table, render
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder, if_sound, is_plane
@@ -50,6 +50,11 @@ class RunEnd:
         """The effects that roles did not apply because they are not allowed."""
         return grouped(self.folder)
 
+    @cached_property
+    def gpu_hour(self) -> cost.GpuHour | None:
+        """The price of a GPU hour that the gate of a stage recorded, None if none is given."""
+        return cost.read_gpu_hour(if_sound(self.folder.path / cost.FILE), self.findings)
+
     @property
     def outcome(self) -> str:
         """clean, drifted, failed or unreachable: the worst that happened. In check mode a failed gate counts as drift."""
@@ -64,7 +69,8 @@ class RunEnd:
     def text(self) -> str:
         """The run's summary as text."""
         pairs: dict[str, Any] = if_sound(self.folder.path / "pairs/summary.json") or {}
-        text = render(self.folder.path.name, STAGES, self.findings, pairs, str(self.folder.path), withheld=self.withheld)
+        evidence = str(self.folder.path)
+        text = render(self.folder.path.name, STAGES, self.findings, pairs, evidence, withheld=self.withheld, gpu_hour=self.gpu_hour)
         return f"{drift_table([line.to_dict() for line in self.drift])}\n\n{text}" if self.check_mode else text
 
     def summary(self) -> dict[str, Any]:
@@ -82,9 +88,28 @@ class RunEnd:
             "drift": len(self.drift),
             "warnings": sum(finding.status == WARNING and finding.silenced_by is None for finding in self.findings),
             "withheld": [group.to_dict() for group in self.withheld],
+            "costs": self._costs(),
             "hosts": {host: worst_of(stages) for host, stages in hosts.items() if not is_plane(host)},
             "planes": {plane: worst_of(stages) for plane, stages in hosts.items() if is_plane(plane)},
         }
+
+    def _costs(self) -> list[dict[str, Any]] | None:
+        """What each finding with a rate costs a day, the most expensive first; None without the price of a GPU hour."""
+        if self.gpu_hour is None:
+            return None
+        return [
+            {
+                "host": finding.host,
+                "check": finding.check,
+                "subject": finding.subject,
+                "rate_ratio": finding.rate_ratio,
+                "per_day": round(loss.per_day, 2),
+                "currency": self.gpu_hour.currency,
+                "at_most": loss.at_most,
+                "formula": loss.formula,
+            }
+            for finding, loss in cost.losses(self.findings, self.gpu_hour)
+        ]
 
     def write(self) -> None:
         """Write findings.jsonl, drift.jsonl (check mode), summary.json, summary.txt and metrics.prom."""

@@ -21,6 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._report.cost import GpuHour, by_cost, cost_words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import is_plane, natural
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import cause_key
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.withheld import WithheldGroup
@@ -72,10 +73,11 @@ def _reason(findings: Sequence[Finding]) -> str:
     return ""
 
 
-def offender_lines(bad: Sequence[Finding]) -> list[str]:
+def offender_lines(bad: Sequence[Finding], gpu_hour: GpuHour | None = None) -> list[str]:
     """Each error once, with the hosts that share it, what was seen, what was expected, and what to do.
 
     The `also` line of an error names the findings that follow from it. If the cause belongs to another stage's block, one line names both.
+    With the price of a GPU hour, a block also has what the error costs a day. The most expensive one is first, those without a rate last.
     """
     causes = {(finding.host, cause_key(finding)) for finding in bad if finding.caused_by is None}
     symptoms: dict[tuple[str, str], list[str]] = {}
@@ -93,13 +95,18 @@ def offender_lines(bad: Sequence[Finding]) -> list[str]:
         also = ", ".join(dict.fromkeys(symptoms.get((finding.host, cause_key(finding)), ())))
         key = (finding.check, finding.status, finding.subject, finding.observed, finding.expected, also)
         shared.setdefault(key, []).append(finding)
+    blocks = list(shared.items())
+    if gpu_hour is not None:
+        blocks.sort(key=lambda block: by_cost(block[1]))
     lines = []
-    for (check, status, subject, observed, expected, also), found in list(shared.items())[:OFFENDERS]:
+    for (check, status, subject, observed, expected, also), found in blocks[:OFFENDERS]:
+        costs = cost_words(found, gpu_hour)
         lines += [
             f"  {_place(names([finding.host for finding in found]), subject)}: {check} is {status} ({found[0].stage} stage)",
             f"    seen:     {indented(observed)}",
             f"    expected: {indented(expected)}",
             f"    do:       {indented(_remedy(found))}",
+            *([f"    costs:    {costs}"] if costs else []),
             *([f"    also:     {also}, which follow from it"] if also else []),
         ]
     if len(shared) > OFFENDERS:
@@ -138,10 +145,10 @@ def with_command(remedy: str, host: str, hosts: Sequence[str]) -> str:
     return f"{remedy[: match.start('host')]}{names(listed)} ({command}){remedy[match.end('host') :]}"
 
 
-def warning_lines(findings: Iterable[Finding]) -> list[str]:
+def warning_lines(findings: Iterable[Finding], gpu_hour: GpuHour | None = None) -> list[str]:
     """The warnings in at most WARNINGS lines: hosts with the same warning share a line; if needed, so do all of one check.
 
-    Each of a few warnings has its remedy on a line of its own.
+    Each of a few warnings has its remedy on a line of its own, and with the price of a GPU hour what it costs a day.
     """
     warnings = [finding for finding in findings if finding.status == WARNING and finding.silenced_by is None]
     if not warnings:
@@ -156,9 +163,14 @@ def warning_lines(findings: Iterable[Finding]) -> list[str]:
             by_check.setdefault(finding.check, []).append(finding)
         groups = list(by_check.values())
     groups.sort(key=lambda group: -len({finding.host for finding in group}))
+    if gpu_hour is not None:
+        groups.sort(key=by_cost)
     cut = groups if len(groups) <= WARNINGS else groups[: WARNINGS - 1]
     if len(groups) <= WITH_REMEDY:
-        return [f"Warnings: {len(warnings)}.", *(line for group in cut for line in (_warning_line(group), *_warning_remedy(group)))]
+        return [
+            f"Warnings: {len(warnings)}.",
+            *(line for group in cut for line in (_warning_line(group), *_below_warning(group, gpu_hour))),
+        ]
     lines = [f"Warnings: {len(warnings)}. Each one's remedy is in findings.jsonl of the evidence.", *map(_warning_line, cut)]
     rest = [finding for group in groups[len(cut) :] for finding in group]
     if rest:
@@ -176,8 +188,10 @@ def _warning_line(group: Sequence[Finding]) -> str:
     return f"  {_place(names([finding.host for finding in group]), where)}: {group[0].check}: {what}"
 
 
-def _warning_remedy(group: Sequence[Finding]) -> list[str]:
-    return [f"    do:       {indented(_remedy(group))}"] if group[0].remedy else []
+def _below_warning(group: Sequence[Finding], gpu_hour: GpuHour | None) -> list[str]:
+    costs = cost_words(group, gpu_hour)
+    remedy = [f"    do:       {indented(_remedy(group))}"] if group[0].remedy else []
+    return [*remedy, *([f"    costs:    {costs}"] if costs else [])]
 
 
 def withheld_lines(groups: Sequence[WithheldGroup]) -> list[str]:
@@ -210,8 +224,12 @@ def render(
     evidence: str,
     *,
     withheld: Sequence[WithheldGroup] = (),
+    gpu_hour: GpuHour | None = None,
 ) -> str:
-    """The summary at the end of a run. stages: the columns of the table; pairs: pairs/summary.json, empty if no pairs were measured."""
+    """The summary at the end of a run. stages: the columns of the table; pairs: pairs/summary.json, empty if no pairs were measured.
+
+    gpu_hour: the price of a GPU hour, with which the errors and warnings show what they cost.
+    """
     parts = [f"RDMA cluster, run {run}"]
     if findings:
         parts.append(_table(stages, findings))
@@ -219,8 +237,8 @@ def render(
         parts.append(_pair_lines(pairs))
     bad = stopping(findings)
     if bad:
-        parts.append("\n".join(["To fix:", *offender_lines(bad)]))
-    for lines in (warning_lines(findings), withheld_lines(withheld)):
+        parts.append("\n".join(["To fix:", *offender_lines(bad, gpu_hour)]))
+    for lines in (warning_lines(findings, gpu_hour), withheld_lines(withheld)):
         if lines:
             parts.append("\n".join(lines))
     silenced = [finding for finding in findings if finding.silenced_by]

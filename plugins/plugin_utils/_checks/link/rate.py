@@ -106,9 +106,11 @@ def _against(port: RailPort, wanted_gbps: float) -> Iterator[Finding]:
         yield _right_width(port, width)
     elif width is not None and width < LANES and _alike(gbps * LANES / width, wanted_gbps):
         yield port.skip("link.rate", f"{_seen(port)}: see link.width", expected)
-        yield port.finding("link.width", ERROR, f"{_seen(port)}: {width} of {LANES} lanes", f"{LANES} lanes", _lanes_remedy(port))
+        seen = f"{_seen(port)}: {width} of {LANES} lanes"
+        yield port.finding("link.width", ERROR, seen, f"{LANES} lanes", _lanes_remedy(port), ratio=gbps / wanted_gbps)
     else:
-        yield port.finding("link.rate", ERROR, _seen(port), _expected(port, wanted_gbps), _rate_remedy(port, gbps, wanted_gbps))
+        remedy = _rate_remedy(port, gbps, wanted_gbps)
+        yield port.finding("link.rate", ERROR, _seen(port), _expected(port, wanted_gbps), remedy, ratio=gbps / wanted_gbps)
         yield port.skip("link.width", "see link.rate", f"{LANES} lanes")
 
 

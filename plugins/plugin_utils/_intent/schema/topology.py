@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import FILE, NAME, Key, choice, integer, keys, named, number, text
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.topology_numbers import NUMBERS
 
 FABRICS = ("infiniband", "ethernet")
 TOPOLOGIES = ("auto", "single", "leaf_spine", "fat_tree", "rail", "rail_planes", "mesh", "ring", "dragonfly_plus")
@@ -77,5 +78,6 @@ PLAN = keys(
             optic=number("Transceiver.", 0),
         ),
     ),
+    **NUMBERS,
     existing=text("`plan/topology.json` of a fabric that exists: the plan keeps all its cables.", FILE),
 )

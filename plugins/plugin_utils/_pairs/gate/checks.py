@@ -109,10 +109,11 @@ def check_bandwidth(port: Port, settings: Mapping[str, Any]) -> Finding:
     """Return the finding pair.bandwidth. settings: the intent's rdma_pairs."""
     if port.verdicts and not port.too_fast:
         worst = min(port.verdicts, key=lambda each: (ERROR, UNKNOWN, WARNING, OK).index(each.status))
-        return Finding(STAGE, BANDWIDTH_CHECK, port.host, port.rail, worst.status, worst.observed, worst.expected, worst.remedy)
+        words = (worst.observed, worst.expected, worst.remedy)
+        return Finding(STAGE, BANDWIDTH_CHECK, port.host, port.rail, worst.status, *words, rate_ratio=port.figure.ratio)
     status, expected = _judge(port, settings)
     remedy = "" if status == OK else _remedy(port, status)
-    return Finding(STAGE, BANDWIDTH_CHECK, port.host, port.rail, status, _observed(port), expected, remedy)
+    return Finding(STAGE, BANDWIDTH_CHECK, port.host, port.rail, status, _observed(port), expected, remedy, rate_ratio=port.figure.ratio)
 
 
 def _judge(port: Port, settings: Mapping[str, Any]) -> tuple[str, str]:

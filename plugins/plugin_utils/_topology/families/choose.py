@@ -185,7 +185,7 @@ def _candidate(request: PlanRequest, family: str, result: _Found | _Short, chose
     if isinstance(result, _Short):
         return Candidate(family, why_not=result.why, hosts_at_most=result.hosts)
     is_chosen = result is chosen
-    measures, grown = _measures(request, result, is_chosen)
+    measures, grown = _measures(request, result, True)
     return Candidate(
         family,
         design=_design(request, result) if is_chosen else None,

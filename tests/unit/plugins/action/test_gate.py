@@ -173,3 +173,20 @@ def test_hosts_that_earlier_stages_put_out_count_against_the_limit(tmp_path: Pat
     assert sorted(decision["out"]) == ["node1", "node3"]
     assert decision["stops"]
     assert reached(tmp_path) == []
+
+
+def test_the_price_of_a_gpu_hour_is_read_from_the_inventory_and_not_from_the_play(tmp_path: Path) -> None:
+    """In a stage, rdma_plan is the plan of a host, which the play sets; the request is in the inventory."""
+    write_inventory(tmp_path, STOP, "nothing", rdma_plan={"hosts": 4, "gpu_hour": 2.5, "training": {"parameters_billions": 7}})
+    link = stage("link", [FACTS, GATE])
+    done = run(tmp_path, [{**link, "vars": {**link["vars"], "rdma_plan": {"link": True}}}])
+    stored = json.loads((tmp_path / "artifacts/latest/gpu_hour.json").read_text())
+    assert stored == {"price": 2.5, "gpus_per_host": 8, "job_hosts": None, "currency": "$", "step": None}, done.stdout
+
+
+def test_a_wrong_request_shows_no_costs_and_stops_no_build(tmp_path: Path) -> None:
+    write_inventory(tmp_path, STOP, "nothing", rdma_plan={"hosts": 4, "gpu_hour": -1})
+    done = run(tmp_path, [stage("link", [FACTS, GATE])])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "rdma_plan.gpu_hour must be at least 0; got -1" in " ".join((done.stdout + done.stderr).split())
+    assert not (tmp_path / "artifacts/latest/gpu_hour.json").exists()

@@ -53,6 +53,15 @@ def test_to_dict_and_back() -> None:
         Finding.from_dict({**original.to_dict(), "color": "red"})
 
 
+def test_a_ratio_of_rates_is_from_0_to_1() -> None:
+    assert replace(finding("error"), rate_ratio=1.2).rate_ratio == 1
+    assert replace(finding("error"), rate_ratio=0).rate_ratio == 0
+    assert finding("error").rate_ratio is None
+    for wrong in (-0.1, float("nan"), "0.5", True):
+        with pytest.raises(ValueError, match="rate_ratio is a number from 0 to 1"):
+            replace(finding("error"), rate_ratio=wrong)
+
+
 EVIL = "DOWN\x1b]0;title\x07\x1b]52;c;ZXZpbA==\x07\x1b[2K\x1b[1A\x9b31m\u202e\u2066\x7f\ud800\x00"
 
 

@@ -121,6 +121,7 @@ def test_the_files_say_the_same_as_the_run(tmp_path: Path) -> None:
         "drift": 0,
         "warnings": 0,
         "withheld": [],
+        "costs": None,
         "hosts": {"node1": {"driver": "ok"}, "node2": {"driver": "ok", "link": "unknown"}},
         "planes": {},
     }
@@ -194,3 +195,12 @@ def test_damaged_findings_are_no_clean_run(tmp_path: Path) -> None:
     summary = json.loads((tmp_path / "R1/summary.json").read_text())
     assert (summary["outcome"], summary["hosts"]["node2"]) == ("failed", {"link": "unknown"})
     assert str(tmp_path / "R1/findings/link/node2.json") in (tmp_path / "R1/summary.txt").read_text()
+
+
+def test_with_the_price_of_a_gpu_hour_the_run_says_what_findings_cost(tmp_path: Path) -> None:
+    slow = Finding("pairs", "pair.bandwidth", "node2", "rail0", "error", "190", "380", rate_ratio=0.5)
+    end = ended(tmp_path, [finding("driver"), slow])
+    end.folder.write_json("gpu_hour.json", {"price": 2.0, "gpus_per_host": 8, "job_hosts": None, "currency": "$", "step": None})
+    assert "    costs:    at most $384 a day: (1 - 0.5) × 2 hosts × 8 GPUs × $ 2 × 24 h" in end.text.splitlines()
+    (cost,) = end.summary()["costs"]
+    assert (cost["host"], cost["check"], cost["per_day"], cost["at_most"]) == ("node2", "pair.bandwidth", 384.0, True)
