@@ -95,8 +95,11 @@ def plan_of(request: PlanRequest) -> dict[str, Any]:
     }
 
 
-def decision_text(request: PlanRequest, candidates: Sequence[Candidate]) -> str:
-    """Return the cost of the chosen candidate and the comparison of all by their numbers, "" if neither prices nor training are given."""
+def decision_text(request: PlanRequest, candidates: Sequence[Candidate], counts: Mapping[str, int] | None = None) -> str:
+    """Return the cost of the chosen candidate and the comparison of all by their numbers, "" if neither prices nor training are given.
+
+    counts: the pieces of each part of the chosen one; without them, they are assumed, because lengths are not known.
+    """
     plan = plan_of(request)
     prices = prices_of(plan, request.switch)
     if not prices.parts and plan[TRAINING] is None:
@@ -110,7 +113,7 @@ def decision_text(request: PlanRequest, candidates: Sequence[Candidate]) -> str:
     parts = [comparison_text(rows, prices.currency, gpu_day)]
     chosen = next((candidate.measures for candidate in candidates if candidate.chosen), None)
     if chosen is not None:
-        parts.append(cost_text(cost(assumed_parts(chosen, request.switch.name, nics), prices)))
+        parts.append(cost_text(cost(counts or assumed_parts(chosen, request.switch.name, nics), prices)))
     return "\n\n".join(parts)
 
 

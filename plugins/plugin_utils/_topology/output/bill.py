@@ -34,8 +34,9 @@ def bill(design: Design, rows: Iterable[Laid], nics: tuple[int, int] = (0, 0), e
 
     existing: names of switches that are there. A cable of kind "optic" is a fiber with two transceivers.
     """
-    switches, new = Counter(switch.model for switch in design.switches), Counter(
-        switch.model for switch in design.switches if switch.name not in existing
+    switches, new = (
+        Counter(switch.model for switch in design.switches),
+        Counter(switch.model for switch in design.switches if switch.name not in existing),
     )
     found = [Item(model, None, None, count, new[model]) for model, count in switches.items()]
     counts: Counter[tuple[str, float | None, float]] = Counter()
@@ -55,6 +56,14 @@ def bill(design: Design, rows: Iterable[Laid], nics: tuple[int, int] = (0, 0), e
 
 def _order(key: tuple[str, float | None, float]) -> tuple[str, float, float]:
     return key[0], key[2], key[1] or 0.0
+
+
+def piece_counts(items: Iterable[Item]) -> dict[str, int]:
+    """Return the pieces of each part, of all lengths and rates."""
+    found: Counter[str] = Counter()
+    for item in items:
+        found[item.part] += item.count
+    return dict(found)
 
 
 def bill_rows(items: Iterable[Item], prices: Prices) -> list[tuple[str, ...]]:

@@ -64,5 +64,3 @@ def _dot(design: Design, plane: str, cables: list[Cable]) -> Iterator[str]:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-

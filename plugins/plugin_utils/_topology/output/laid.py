@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.design import FABRIC, Cable, Design, Plug
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.cost import cable_kind
-from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.places import Place, Room, lengths
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.places import Place, lengths
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import PlanRequest
 
 CABLE_COLUMNS = (
@@ -39,31 +39,22 @@ class Laid:
     is_new: bool
 
 
-def laid_cables(
-    design: Design, request: PlanRequest, at: Mapping[str, Place], room: Room, existing: Collection[Cable] = frozenset()
-) -> list[Laid]:
+def laid_cables(design: Design, request: PlanRequest, at: Mapping[str, Place], existing: Collection[Cable] = frozenset()) -> list[Laid]:
     """Return the cables of a design in its order. at: host or switch → place. existing: cables that are laid already."""
     planes = {switch.name: switch.plane for switch in design.switches}
-    long = lengths(design.cables, at, room)
-    aoc_max_m = _aoc_max_m(request)
+    long = lengths(design.cables, at, request.room)
     return [
         Laid(
             cable,
             label(cable),
             planes.get(cable.b.node, FABRIC),
-            cable_kind(long[cable], request.cables.dac_max_m, aoc_max_m),
+            cable_kind(long[cable], request.cables.dac_max_m, request.cables.aoc_max_m),
             long[cable],
             (at[cable.a.node].rack, at[cable.b.node].rack),
             cable not in existing,
         )
         for cable in design.cables
     ]
-
-
-def _aoc_max_m(request: PlanRequest) -> float:
-    prices = request.sections["prices"]
-    assert isinstance(prices, Mapping)
-    return float(prices["aoc_max_m"])
 
 
 def label(cable: Cable) -> str:
@@ -133,4 +124,3 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def cell(text: str) -> str:
     """Return a cell that no spreadsheet reads as a formula."""
     return f"'{text}" if text.startswith(FORMULA) else text
-

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.design import Cable, Design
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import Room
 
 #: Switches of a network rack, with a free unit between them for cables.
 SWITCHES_PER_RACK = 16
@@ -31,17 +32,6 @@ LENGTHS_M = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 20.0, 25.0
 LONGER_M = 10.0
 _HOST_RACK = re.compile(r"R([1-9][0-9]{0,5})")
 _NETWORK_RACK = re.compile(r"N([0-9]{1,6})-([1-9][0-9]{0,5})")
-
-
-@dataclass(frozen=True)
-class Room:
-    """Sizes of the room. Lengths in m. slack_m: of a cable, both ends together."""
-
-    hosts_per_rack: int = 4
-    racks_per_row: int = 8
-    rack_width_m: float = 0.6
-    row_pitch_m: float = 3.0
-    slack_m: float = 1.0
 
 
 @dataclass(frozen=True, order=True)
@@ -71,15 +61,17 @@ def places(design: Design, room: Room, kept: Mapping[str, Place] | None = None) 
     below = _hosts_of(design)
     racks = {leaf: {found[host].rack for host in hosts} for leaf, hosts in below.items()}
     in_racks = bool(racks) and all(len(each) == 1 for each in racks.values())
-    used = Counter(found[switch.name].rack for switch in design.switches if switch.name in kept)
+    used: dict[str, int] = defaultdict(int)
+    for switch in design.switches:
+        if switch.name in kept:
+            used[kept[switch.name].rack] = max(used[kept[switch.name].rack], kept[switch.name].slot)
     for switch in design.switches:
         if switch.name in found:
             continue
         hosts = below.get(switch.name)
-        if hosts and in_racks:
-            rack = found[hosts[0]].rack
-        else:
-            rack = _free_rack(_row(found[hosts[0]].rack, room) if hosts else 0, used)
+        # Spines and cores have no hosts, and stand in row 0.
+        beside = found[hosts[0]].rack if hosts else "N0-1"
+        rack = beside if hosts and in_racks else _free_rack(_row(beside, room), used)
         used[rack] += 1
         found[switch.name] = Place(rack, used[rack])
     return {name: found[name] for name in (*design.hosts, *(switch.name for switch in design.switches))}
