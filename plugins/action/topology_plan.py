@@ -104,7 +104,7 @@ class ActionModule(RunAction):
             source = name
         if (before := len(existing.design.hosts)) > request.hosts:
             raise ParseError(
-                f"rdma_plan.hosts is {request.hosts}, and the existing fabric has {before} hosts: {before - request.hosts} too few. Write at "
+                f"rdma_plan.hosts is {request.hosts}, and the existing fabric has {before}: {before - request.hosts} too few. Write at "
                 f"least {before}."
             )
         return existing, source

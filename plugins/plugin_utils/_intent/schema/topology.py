@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import FILE, NAME, Key, choice, flag, integer, keys, named, number, text
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
+    FILE,
+    NAME,
+    Key,
+    choice,
+    flag,
+    integer,
+    keys,
+    named,
+    number,
+    text,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.topology_numbers import NUMBERS
 
 FABRICS = ("infiniband", "ethernet")

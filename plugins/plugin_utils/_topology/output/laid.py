@@ -42,7 +42,7 @@ class Laid:
 def laid_cables(design: Design, request: PlanRequest, at: Mapping[str, Place], existing: Collection[Cable] = frozenset()) -> list[Laid]:
     """Return the cables of a design in its order. at: host or switch → place. existing: cables that are laid already."""
     planes = {switch.name: switch.plane for switch in design.switches}
-    long = lengths(design.cables, at, request.room)
+    long = lengths(design, at, request.room)
     return [
         Laid(
             cable,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.design import Cable, Design
@@ -40,6 +40,16 @@ class Place:
 
     rack: str
     slot: int
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A point in a rack: x along the row, y across the rows, and the height above the floor, in m."""
+
+    rack: str
+    x_m: float
+    y_m: float
+    height_m: float
 
 
 def is_rack(name: str) -> bool:
@@ -105,8 +115,8 @@ def _free_rack(row: int, used: Mapping[str, int]) -> str:
     return f"N{row}-{number}"
 
 
-def _position(place: Place, room: Room, *, is_host: bool) -> tuple[float, float, float]:
-    """Return x along the row, y across the rows, and the height, in m."""
+def spot_of(place: Place, room: Room, *, is_host: bool) -> Spot:
+    """Return where the cables of a host or switch begin."""
     row = _row(place.rack, room)
     network = _NETWORK_RACK.fullmatch(place.rack)
     if network:
@@ -116,22 +126,19 @@ def _position(place: Place, room: Room, *, is_host: bool) -> tuple[float, float,
     else:
         column = (int(place.rack[1:]) - 1) % room.racks_per_row + 1
         height = HOSTS_M * place.slot / room.hosts_per_rack if is_host else TOP_M - (place.slot - 1) * SWITCH_M
-    return column * room.rack_width_m, row * room.row_pitch_m, height
+    return Spot(place.rack, column * room.rack_width_m, row * room.row_pitch_m, height)
 
 
-def length_m(ends: tuple[Place, Place], room: Room, are_hosts: tuple[bool, bool] = (True, False)) -> float:
-    """Return the length of a cable as it is sold, in m. are_hosts: for each end, whether it is a host.
+def length_m(one: Spot, other: Spot, room: Room) -> float:
+    """Return the length of a cable between two spots as it is sold, in m.
 
     Within a rack: the difference of the heights. Else up to the tray above the racks, along it in right angles, and down again. Both plus
     slack, rounded up to the next of LENGTHS_M.
     """
-    (x, y, height), (far_x, far_y, far_height) = (
-        _position(place, room, is_host=is_host) for place, is_host in zip(ends, are_hosts, strict=True)
-    )
-    if ends[0].rack == ends[1].rack:
-        needed = abs(height - far_height)
+    if one.rack == other.rack:
+        needed = abs(one.height_m - other.height_m)
     else:
-        needed = (TRAY_M - height) + (TRAY_M - far_height) + abs(x - far_x) + abs(y - far_y)
+        needed = (TRAY_M - one.height_m) + (TRAY_M - other.height_m) + abs(one.x_m - other.x_m) + abs(one.y_m - other.y_m)
     return sold_m(needed + room.slack_m)
 
 
@@ -142,14 +149,8 @@ def sold_m(needed_m: float) -> float:
     return next((each for each in LENGTHS_M if each >= least), math.ceil(least / LONGER_M) * LONGER_M)
 
 
-def lengths(cables: Iterable[Cable], at: Mapping[str, Place], room: Room) -> dict[Cable, float]:
+def lengths(design: Design, at: Mapping[str, Place], room: Room) -> dict[Cable, float]:
     """Return cable → its length in m."""
-    found: dict[tuple[Place, Place, bool, bool], float] = {}
-    result = {}
-    for cable in cables:
-        is_host = cable.a.rail is not None, cable.b.rail is not None
-        key = at[cable.a.node], at[cable.b.node], *is_host
-        if key not in found:
-            found[key] = length_m((key[0], key[1]), room, is_host)
-        result[cable] = found[key]
-    return result
+    spots = {host: spot_of(at[host], room, is_host=True) for host in design.hosts}
+    spots.update({switch.name: spot_of(at[switch.name], room, is_host=False) for switch in design.switches})
+    return {cable: length_m(spots[cable.a.node], spots[cable.b.node], room) for cable in design.cables}
