@@ -135,8 +135,10 @@ class _Hosts:
             "plane": plane,
         }
         if self.routed:
-            pool = self._pool(self.design.planes.index(plane))
-            found |= {"address": f"{{{{ rail_addresses[{rail}] }}}}", "gateway": f"{{{{ rail_gateways[{rail}] }}}}", "routes": [str(pool)]}
+            found |= {"address": f"{{{{ rail_addresses[{rail}] }}}}", "gateway": f"{{{{ rail_gateways[{rail}] }}}}"}
+            # The main table can have a route once only. What leaves from the address of another rail uses the table of that rail.
+            if rail == 0 or len(self.design.planes) > 1:
+                found["routes"] = [str(self._pool(self.design.planes.index(plane)))]
         elif not self.infiniband and self.design.family not in NEIGHBORS:
             found["address"] = f"10.{rail}.{{{{ unit // 256 }}}}.{{{{ unit % 256 }}}}/{RAIL_BITS}"
         return found
