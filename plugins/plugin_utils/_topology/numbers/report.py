@@ -6,14 +6,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.design import Candidate
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.design import Cable, Candidate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.collectives import Network
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.compare import Basis, alternatives, assumed_parts
-from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.cost import cost, prices_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.cost import cable_kinds, cost, parts_of, prices_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.text import (
     comparison_text,
     cost_text,
@@ -95,10 +95,12 @@ def plan_of(request: PlanRequest) -> dict[str, Any]:
     }
 
 
-def decision_text(request: PlanRequest, candidates: Sequence[Candidate], counts: Mapping[str, int] | None = None) -> str:
+def decision_text(
+    request: PlanRequest, candidates: Sequence[Candidate], length_m: Callable[[Cable], float | None] | Mapping[Cable, float] | None = None
+) -> str:
     """Return the cost of the chosen candidate and the comparison of all by their numbers, "" if neither prices nor training are given.
 
-    counts: the pieces of each part of the chosen one; without them, they are assumed, because lengths are not known.
+    length_m: the length of each cable of the chosen design in meters; without it, the kinds of cables are assumed.
     """
     plan = plan_of(request)
     prices = prices_of(plan, request.switch)
@@ -111,9 +113,12 @@ def decision_text(request: PlanRequest, candidates: Sequence[Candidate], counts:
     rows = alternatives(candidates, Basis(prices, request.switch.name, network, model, nics))
     gpu_day = None if plan["gpu_hour"] is None else plan["gpu_hour"] * HOURS_PER_DAY * network.ranks
     parts = [comparison_text(rows, prices.currency, gpu_day)]
-    chosen = next((candidate.measures for candidate in candidates if candidate.chosen), None)
-    if chosen is not None:
-        parts.append(cost_text(cost(counts or assumed_parts(chosen, request.switch.name, nics), prices)))
+    chosen = next((candidate for candidate in candidates if candidate.chosen), None)
+    if chosen is not None and chosen.design is not None and length_m is not None:
+        kinds = cable_kinds(chosen.design.cables, length_m, request.cables.dac_max_m, plan["prices"]["aoc_max_m"])
+        parts.append(cost_text(cost(parts_of(chosen.design, kinds, nics), prices)))
+    elif chosen is not None and chosen.measures is not None:
+        parts.append(cost_text(cost(assumed_parts(chosen.measures, request.switch.name, nics), prices)))
     return "\n\n".join(parts)
 
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.topology_numbers import parse_size
@@ -143,16 +143,6 @@ def read_training(plan: Mapping[str, Any]) -> tuple[Model, Network, list[int]]:
         nvlink_latency_usec=given["nvlink_latency_usec"],
     )
     return model, network, [parse_size(size) for size in given["message_sizes"] or MESSAGE_SIZES]
-
-
-def without_uplinks(network: Network, share: float) -> Network:
-    """Return the network after a part of the bisection has failed: the oversubscription grows by 1 / (1 - share).
-
-    share: the lost part, from 0 to below 1. Worst case, as in Network.nic_bytes_per_s. Raises ValueError if nothing is left.
-    """
-    if not 0 <= share < 1:
-        raise ValueError(f"the lost part must be at least 0 and below 1; got {share}")
-    return replace(network, oversubscription=network.oversubscription / (1 - share))
 
 
 def gpu_hour(plan: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -17,10 +17,8 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.topology_numbers import parse_size
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.units import BITS_PER_BYTE, transfer_seconds
 
-#: Bytes of a parameter: weights in 16 bits; a checkpoint of Adam in mixed precision, which has the weights (2), and 32-bit copies of the
-#: weights, the momentum and the variance (12).
+#: Bytes of a parameter in weights of 16 bits.
 WEIGHT_BYTES = 2
-CHECKPOINT_BYTES = 14
 #: The rates of links in Gb/s if none are given.
 LINK_RATES = (10.0, 25.0, 100.0, 200.0, 400.0)
 

@@ -58,14 +58,6 @@ def _order(key: tuple[str, float | None, float]) -> tuple[str, float, float]:
     return key[0], key[2], key[1] or 0.0
 
 
-def piece_counts(items: Iterable[Item]) -> dict[str, int]:
-    """Return the pieces of each part, of all lengths and rates."""
-    found: Counter[str] = Counter()
-    for item in items:
-        found[item.part] += item.count
-    return dict(found)
-
-
 def bill_rows(items: Iterable[Item], prices: Prices) -> list[tuple[str, ...]]:
     """Return the cells of the bill, with the sums of the whole and of the new parts at the end. Prices are those of one piece.
 

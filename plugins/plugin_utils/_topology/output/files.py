@@ -14,7 +14,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import P
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.design import Candidate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.cost import prices_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.report import decision_text, plan_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.bill import bill, bill_csv, bill_rows, piece_counts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.bill import bill, bill_csv, bill_rows
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.cabling import cable_plans
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.drawing import drawings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.growth import growth, growth_csv, growth_text
@@ -53,7 +53,7 @@ def files_of(request: PlanRequest, candidates: Sequence[Candidate], existing: Ex
     grown = None if existing is None else growth(existing.design, design)
     lines = [] if grown is None else growth_text(grown, source)
     page = summary(request, candidates, rows, bill_rows(items, prices), lines)
-    decision = decision_text(request, candidates, piece_counts(items))
+    decision = decision_text(request, candidates, {row.cable: row.length_m for row in rows})
     text = "\n\n".join(part for part in (plan_text(request, candidates), "\n".join(lines), decision) if part)
     found = {
         "topology.json": json.dumps(to_dict(request, candidates, at), indent=1, sort_keys=True) + "\n",

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.topology_numbers import SIZE, parse_size
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.units import (
-    SIZE,
     money_words,
-    parse_size,
     seconds_words,
     size_words,
     transfer_seconds,
