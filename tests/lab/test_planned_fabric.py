@@ -76,8 +76,9 @@ class Planned:
 def planned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planned]:
     # ibsim knows HDR at most: 200 Gb/s.
     wishes = {"hosts": HOSTS, "nics_per_host": NICS, "nic_gbps": 200, "switch": {"ports": PORTS, "gbps": 200}, "topology": "rail_planes"}
-    # Spare ports make each plane one of two levels. Without a spine to spare it would have one, which the fabric stage reports.
-    wishes |= {"spare_ports": 16, "survive": {"spines": 1}}
+    # Spare ports make each plane one of two levels, with four equal leaves: the fabric stage halves leaves. Without a spine to spare it
+    # would have one, which the fabric stage reports.
+    wishes |= {"spare_ports": 32, "survive": {"spines": 1}}
     wanted, _file = read_request({"rdma_plan": wishes})
     (chosen,) = [candidate for candidate in plan(wanted) if candidate.chosen]
     assert chosen.design is not None

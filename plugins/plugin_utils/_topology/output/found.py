@@ -43,6 +43,7 @@ class Cut:
 class FoundPlane:
     """A found plane. ports: host ports with a cable. free_ports: leaf → ports without a cable. cuts: the worst failures, the worst first.
 
+    gbps: bisection between two halves of the leaves; share: of what the hosts of the smaller half can send. Both None if not known.
     ratio: the lowest and highest oversubscription of a leaf, None without uplinks. imbalance: the largest / smallest number of links
     between a leaf and a spine, None if a leaf has no link to a spine that others have. more_gbps: the bisection with one more spine, and
     its links to each leaf; None if a leaf has no free port.
@@ -58,6 +59,7 @@ class FoundPlane:
     switch_gbps: float | None
     fabric: str
     gbps: float | None
+    share: float | None
     ratio: tuple[float, float] | None
     imbalance: float | None
     single: tuple[str, ...]
@@ -95,6 +97,7 @@ def found_plane(view: View) -> FoundPlane:
         max([*cabled, *host_rates], default=None) if its.known else None,
         "infiniband" if view.graph.source == IBNETDISCOVER else "ethernet",
         None if whole is None else whole.gbps,
+        None if whole is None or not whole.hosts_gbps else min(1.0, whole.gbps / whole.hosts_gbps),
         _ratios(its, leaves),
         _imbalance(its, leaves),
         tuple(cut.part for cut in cuts if cut.hosts_cut or cut.gbps == 0),
@@ -223,7 +226,8 @@ def difference(plane: FoundPlane, best: Candidate | None, why_not: str = "") -> 
     lines = [
         f"{plane.hosts} hosts with {plane.ports} ports, {_counts(plane.switches)} with {plane.switch_ports} ports; "
         f"{plane.free_ports} free ports on the fullest leaf",
-        f"bisection: {_gbps(plane.gbps)} per direction",
+        f"bisection: {_gbps(plane.gbps)} per direction between two halves of the leaves"
+        + ("" if plane.share is None else f", {plane.share:.0%} of what their hosts can send"),
     ]
     if plane.ratio is not None:
         low, high = plane.ratio
@@ -259,9 +263,10 @@ def _differs(plane: FoundPlane, measures: Measures) -> Iterator[str]:
         if here != there:
             more = "more" if here > there else "fewer"
             yield f"{abs(here - there)} {more} switches of tier {tier} than the plan ({here}, planned {there})"
-    if plane.gbps is not None and plane.gbps < measures.bisection_gbps * 0.99:
-        yield f"{measures.bisection_gbps - plane.gbps:,.0f} Gb/s less bisection than the plan"
     planned = measures.ratio.get("leaf")
+    full = 1 / max(1.0, planned or 1.0)
+    if plane.share is not None and plane.share < full * 0.99:
+        yield f"half of the hosts send {plane.share:.0%} of their rate to the other half, planned {full:.0%}"
     if plane.ratio is not None and planned is not None and plane.ratio[1] > planned * 1.01:
         yield f"oversubscription of a leaf {plane.ratio[1]:.3g}:1, planned {planned:.3g}:1"
     if "spine" in plane.switches and plane.imbalance != 1:

@@ -231,18 +231,23 @@ def test_no_two_nodes_have_one_place() -> None:
 # Growth
 
 
+REQUESTS = st.tuples(
+    st.sampled_from(FAMILIES), st.integers(2, 30), st.integers(0, 30), st.integers(0, 20), st.integers(1, 4), st.sampled_from([8, 16])
+)
+
+
 @settings(max_examples=15, deadline=None)
-@given(
-    st.sampled_from(FAMILIES), st.integers(2, 30), st.integers(0, 30), st.integers(0, 20), st.integers(1, 4), st.sampled_from([8, 16]),
-    st.integers(1, 3), st.integers(1, 4),
-)  # fmt: skip
-def test_growth_within_hosts_later_moves_nothing(
-    family: str, hosts: int, more: int, later: int, nics: int, ports: int, per_rack: int, per_row: int
-) -> None:
+@given(REQUESTS, st.integers(1, 3), st.integers(1, 4))
+def test_growth_within_hosts_later_moves_nothing(wanted: tuple[str, int, int, int, int, int], per_rack: int, per_row: int) -> None:
+    family, hosts, more, later, nics, ports = wanted
     shape: dict[str, Any] = {
-        "nics_per_host": nics, "topology": family, "switch": {"ports": ports, "gbps": 400}, "hosts_later": hosts + more + later,
-        "hosts_per_rack": per_rack, "room": {"racks_per_row": per_row},
-    }  # fmt: skip
+        "nics_per_host": nics,
+        "topology": family,
+        "switch": {"ports": ports, "gbps": 400},
+        "hosts_later": hosts + more + later,
+        "hosts_per_rack": per_rack,
+        "room": {"racks_per_row": per_row},
+    }
     try:
         before, _old = written(read(hosts=hosts, **shape))
     except NoPlanError:
