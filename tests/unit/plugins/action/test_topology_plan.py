@@ -37,8 +37,8 @@ def test_a_fabric_is_planned_and_its_files_are_read(tmp_path: Path) -> None:
     assert "changed=0" in done.stdout
     folder = tmp_path / "artifacts/latest/plan"
     names = [
-        "bom.csv", "cables.csv", "cables.html", "cabling", "drawings", "inventory.yml", "ports", "summary.html", "summary.md", "topology.json",
-        "topology.txt",
+        "bom.csv", "cables.csv", "cables.html", "cabling", "drawings", "inventory.yml", "ports", "summary.html", "summary.md",
+        "topology.json", "topology.txt",
     ]  # fmt: skip
     assert sorted(path.name for path in folder.iterdir()) == names
     assert f"\n{(folder / 'topology.txt').read_text()}" in done.stdout
