@@ -42,7 +42,7 @@ def bill(design: Design, rows: Iterable[Laid], nics: tuple[int, int] = (0, 0), e
     counts: Counter[tuple[str, float | None, float]] = Counter()
     fresh: Counter[tuple[str, float | None, float]] = Counter()
     for row in rows:
-        keys = [(FIBER if row.kind == OPTIC else row.kind, row.length_m, row.cable.gbps)]
+        keys: list[tuple[str, float | None, float]] = [(FIBER if row.kind == OPTIC else row.kind, row.length_m, row.cable.gbps)]
         if row.kind == OPTIC:
             keys += [(OPTIC, None, row.cable.gbps)] * OPTICS_PER_CABLE
         for key in keys:

@@ -51,10 +51,15 @@ def read_existing(data: Any) -> Existing:
         return Existing(
             design,
             {str(name): _place(text) for name, text in data.get("places", {}).items()},
-            None if room is None else Room(**{key: (int if key in _COUNTS else float)(value) for key, value in room.items()}),
+            None if room is None else _room(room),
         )
-    except (AttributeError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ParseError(f"it is not a plan/topology.json of this collection ({type(error).__name__}: {error})") from error
+
+
+def _room(stored: Mapping[str, Any]) -> Room:
+    counts = {key: int(stored[key]) for key in _COUNTS}
+    return Room(**counts, **{key: float(value) for key, value in stored.items() if key not in _COUNTS})  # type: ignore[arg-type]
 
 
 def _place(text: Any) -> Place:
