@@ -17,8 +17,8 @@ description:
   - Reports switches, cables, free ports, oversubscription, the exact bisection without and with failures, and the cost of one failure.
   - If no fabric holds the request, it fails with what is short, by how much, and the nearest plans that work.
   - Writes to C(plan/) of the folder of this run the plan (C(topology.json), C(topology.txt)), a summary (C(summary.md), C(summary.html)),
-    the cabling list (C(cables.csv), C(cables.html)), the cables of each plane for the fabric stage (C(cabling/PLANE.yml)), the ports of each
-    switch (C(ports/SWITCH.csv)), drawings (C(drawings/)), the bill of materials (C(bom.csv)) and an inventory (C(inventory.yml)).
+    the cabling list (C(cables.csv), C(cables.html)), the cables of each plane for the fabric stage (C(cabling/PLANE.yml)), the ports of
+    each switch (C(ports/SWITCH.csv)), drawings (C(drawings/)), the bill of materials (C(bom.csv)) and an inventory (C(inventory.yml)).
   - With C(rdma_plan.existing), keeps all cables of an earlier plan, and writes the added ones to C(growth.csv). If that is not possible, it
     fails with the number of hosts that the existing fabric holds, and with what a new plan would move.
   - With C(rdma_plan.from_fabric), compares the fabrics that the fabric stage has stored with the best plan for their hardware. It writes
