@@ -30,7 +30,7 @@ Key = tuple[str | None, int | None]
 _COMM = re.compile(r"comm (\S{1,40}) rank ([0-9]{1,9}) nranks ([0-9]{1,9}) .*- Init (START|COMPLETE)")
 _COMM_ID = re.compile(r" commId (0x[0-9a-fA-F]{1,16})")
 _RING = re.compile(r"Ring ([0-9]{1,4}) : ([0-9]{1,9}) -> ([0-9]{1,9}) -> ([0-9]{1,9})\s*$")
-_LIST = re.compile(r"Channel ([0-9]{1,4})(?:/[0-9]{1,4})? : +([0-9]{1,9}(?: +[0-9]{1,9})*)\s*$")
+_LIST = re.compile(r"Channel ([0-9]{1,4})(?:/[0-9]{1,4})? : +([0-9]{1,9}(?: +[0-9]{1,9})*) *(\.{3})?\s*$")
 _TREE = re.compile(r" \[([0-9]{1,4})\] -?[0-9]{1,9}/-?[0-9]{1,9}/-?[0-9]{1,9}->([0-9]{1,9})->(-?[0-9]{1,9})(?=\s|$)")
 #: Connection 0 of a channel has rings and trees; the others have send and receive between any two ranks.
 _CONNECTION = re.compile(r"Channel ([0-9]{1,4})(?:/0)? : ([0-9]{1,9})\[\w{1,20}\] -> ([0-9]{1,9})\[\w{1,20}\] \[(send|receive)\] via ")
@@ -75,12 +75,16 @@ class RingLog:
 
     def nic(self, of: Communicator, direction: str, channel: int, sender: int, receiver: int) -> Nic:
         """Return the adapter of one end of a connection between two ranks."""
-        rank = sender if direction == SEND else receiver
+        rank, side = (sender, "sender") if direction == SEND else (receiver, "receiver")
         process = of.processes.get(rank)
         found = self.connections.get((process, direction, channel, sender, receiver)) if process is not None else None
         if not found:
-            return Nic(None, f"the log has no network connection of rank {rank} for it")
-        return next(iter(found)) if len(found) == 1 else Nic(None, f"the log has several connections of rank {rank} for it")
+            return Nic(None, f"the log has no network connection of its {side}")
+        return (
+            next(iter(found))
+            if len(found) == 1
+            else Nic(None, f"the log has several network connections of its {side}, of other communicators or runs")
+        )
 
 
 @dataclass
@@ -92,8 +96,8 @@ class _Part:
     parents: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
-#: A communicator of a process: host, process ID, its address.
-_Place = tuple[str | None, int | None, str]
+#: A communicator of a process: host, process ID, its address, which can be used again, and its ID.
+_Place = tuple[str | None, int | None, str, str | None]
 
 
 class _Reading:
@@ -102,7 +106,7 @@ class _Reading:
         self.processes: dict[Key, Process] = {}
         self.parts: dict[_Place, _Part] = {}
         #: Thread → the communicator that it initializes, None before its name is known, and its lines.
-        self.open: dict[tuple[str | None, int | None, int | None], tuple[str | None, _Part]] = {}
+        self.open: dict[tuple[str | None, int | None, int | None], tuple[_Place | None, _Part]] = {}
         self.ways: dict[tuple[Key, str, int, int, int], set[tuple[str, int | None, str]]] = defaultdict(set)
         self.kept = 0
 
@@ -123,16 +127,17 @@ class _Reading:
             return
         initialization = _COMM.search(message)
         if initialization is not None:
-            self._initialization((*key, place.thread), initialization[1], initialization[4])
+            comm_id = _COMM_ID.search(message)
+            of = (*key, initialization[1], None if comm_id is None else comm_id[1])
+            self._initialization((*key, place.thread), of, initialization[4])
         read_message(self.contents, process, message)
 
-    def _initialization(self, thread: tuple[str | None, int | None, int | None], pointer: str, state: str) -> None:
-        _pointer, part = self.open.pop(thread, (None, _Part()))
+    def _initialization(self, thread: tuple[str | None, int | None, int | None], of: _Place, state: str) -> None:
+        _of, part = self.open.pop(thread, (None, _Part()))
         if state == "START":
-            self.open[thread] = pointer, _Part()
-            # The pointer of a destroyed communicator can be used again: its lines are those of the last one.
+            self.open[thread] = of, _Part()
         else:
-            self.parts[thread[0], thread[1], pointer] = part
+            self.parts[of] = part
 
     def _edges(self, key: Key, thread: tuple[str | None, int | None, int | None], message: str) -> None:
         connection = _CONNECTION.match(message)
@@ -145,7 +150,8 @@ class _Reading:
             part.rings[int(ring[1])] = int(ring[2]), int(ring[3]), int(ring[4])
             self.kept += 1
         elif ranks is not None:
-            part.lists[int(ranks[1])] = [int(rank) for rank in ranks[2].split()]
+            # NCCL cuts a long list, newer versions with dots at its end.
+            part.lists[int(ranks[1])] = [] if ranks[3] else [int(rank) for rank in ranks[2].split()]
             self.kept += len(part.lists[int(ranks[1])])
         elif message.startswith("Trees "):
             part.parents.update({int(channel): (int(rank), int(parent)) for channel, rank, parent in _TREE.findall(message)})
@@ -177,9 +183,7 @@ def read_rings(lines: Iterable[str]) -> RingLog:
     reading = _Reading()
     for line in lines:
         reading.line(line)
-    for (host, pid, _thread), (pointer, part) in reading.open.items():
-        if pointer is not None:
-            reading.parts[host, pid, pointer] = part
+    reading.parts.update((of, part) for of, part in reading.open.values() if of is not None)
     unclear: list[str] = []
     communicators = sorted(_communicators(reading, unclear), key=lambda each: (-each.nranks, each.name))
     connections = {place: frozenset(_nics(reading, place[0], ways)) for place, ways in reading.ways.items()}
@@ -193,14 +197,12 @@ def _nics(reading: _Reading, key: Key, ways: Iterable[tuple[str, int | None, str
 
 
 def _communicators(reading: _Reading, unclear: list[str]) -> Iterable[Communicator]:
-    ranks: dict[_Place, NcclRank] = {}
-    for (host, pid, pointer, comm_id), rank in reading.contents.ranks.items():
-        # A communicator that was split from another has an ID at the end of its initialization only.
-        if comm_id is not None or (host, pid, pointer) not in ranks:
-            ranks[host, pid, pointer] = rank
+    named = {place[:3] for place in reading.contents.ranks if place[3] is not None}
     groups: dict[tuple[str | None, int], list[tuple[_Place, NcclRank]]] = defaultdict(list)
-    for place, rank in ranks.items():
-        groups[rank.comm_id, rank.nranks].append((place, rank))
+    for place, rank in reading.contents.ranks.items():
+        # A communicator that was split from another has an ID at the end of its initialization only.
+        if rank.comm_id is not None or place[:3] not in named:
+            groups[rank.comm_id, rank.nranks].append((place, rank))
     for (comm_id, nranks), members in groups.items():
         name = comm_id or "without an ID"
         if len({rank.rank for _place, rank in members}) < len(members):
@@ -217,7 +219,6 @@ def _communicator(name: str, nranks: int, members: Iterable[tuple[NcclRank, _Par
     for rank, part in members:
         hosts[rank.rank], processes[rank.rank] = rank.host, (rank.host, rank.pid)
         for channel, ranks in part.lists.items():
-            # NCCL cuts a long list.
             whole = len(ranks) == nranks and set(ranks) == set(range(nranks))
             rings[channel].update(zip(ranks, [*ranks[1:], ranks[0]], strict=True) if whole else {})
         for channel, (before, own, after) in part.rings.items():

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -55,7 +54,7 @@ def best_order(before: Sequence[str], above: Mapping[str, Sequence[str]]) -> Ord
     old, new = ([crossings(order, above, level) for level in levels] for order in (placed, after))
     if old == new:
         return Order(tuple(before), tuple(before), (), tuple(zip(old, new, strict=True)), unplaced)
-    kept = _kept(placed, after)
+    kept = _kept(placed, after, above)
     moved = tuple(host for host in placed if host not in kept)
     return Order(tuple(before), (*after, *unplaced), moved, tuple(zip(old, new, strict=True)), unplaced)
 
@@ -75,20 +74,38 @@ def _together(placed: Sequence[str], above: Mapping[str, Sequence[str]]) -> list
     return sorted(placed, key=key)
 
 
-def _kept(before: Sequence[str], after: Sequence[str]) -> set[str]:
-    """Return the most hosts that have the same sequence in both orders: the longest increasing subsequence of their new places."""
-    place = {host: at for at, host in enumerate(after)}
-    ends: list[int] = []
-    last: list[str] = []
+#: The number of kept hosts, those at a place of their leaf, and the last host.
+_Kept = tuple[int, int, str | None]
+
+
+def _kept(before: Sequence[str], after: Sequence[str], above: Mapping[str, Sequence[str]]) -> set[str]:
+    """Return the most hosts that have the same sequence in both orders; of several such sets, one with the most at places of their leaf.
+
+    It is the heaviest increasing subsequence of the new places, by a tree of prefix maxima.
+    """
+    place = {host: at for at, host in enumerate(after, start=1)}
+    leaf_at = [above[host][0] for host in after]
     previous: dict[str, str | None] = {}
-    for host in before:
-        at = bisect_left(ends, place[host])
-        ends[at : at + 1] = [place[host]]
-        last[at : at + 1] = [host]
-        previous[host] = last[at - 1] if at else None
+    best: list[_Kept] = [(0, 0, None)] * (len(after) + 1)
+    for now, host in enumerate(before):
+        count, at_home, previous[host] = _maximum(best, place[host] - 1)
+        found = count + 1, at_home + (leaf_at[now] == above[host][0]), host
+        at = place[host]
+        while at <= len(after):
+            best[at] = max(best[at], found, key=lambda each: each[:2])
+            at += at & -at
     kept: set[str] = set()
-    host_or_none = last[-1] if last else None
+    host_or_none = _maximum(best, len(after))[2]
     while host_or_none is not None:
         kept.add(host_or_none)
         host_or_none = previous[host_or_none]
     return kept
+
+
+def _maximum(best: Sequence[_Kept], at: int) -> _Kept:
+    """Return the maximum of all places up to this one."""
+    found: _Kept = (0, 0, None)
+    while at:
+        found = max(found, best[at], key=lambda each: each[:2])
+        at -= at & -at
+    return found

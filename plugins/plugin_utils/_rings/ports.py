@@ -31,15 +31,22 @@ class Ports:
 
     def __init__(self, views: Mapping[str, View], facts: Mapping[str, RunFacts | None]) -> None:
         self._views, self._facts = views, facts
-        self._of_end: dict[tuple[str, End], HostPort] = {}
+        self._of_node: dict[tuple[str, str], list[HostPort]] = {}
+        self._known: dict[tuple[str, str, int | None], HostPort | str] = {}
         self._labelled: dict[tuple[str, str, str], HostPort] = {}
         for plane, view in views.items():
             for port in _ports(plane, view):
-                self._of_end[plane, port.end] = port
+                self._of_node.setdefault((plane, port.end[0]), []).append(port)
                 self._labelled.setdefault((plane, port.host, port.label), port)
 
     def of_device(self, host: str, device: str, number: int | None) -> HostPort | str:
         """Return the port of an adapter as NCCL names it ("mlx5_0", or an interface), or why it is unknown."""
+        key = host, device, number
+        if key not in self._known:
+            self._known[key] = self._find(host, device, number)
+        return self._known[key]
+
+    def _find(self, host: str, device: str, number: int | None) -> HostPort | str:
         nodes = [(plane, guid) for plane, view in self._views.items() for guid in self._nodes(view, host, device, number)]
         if not nodes:
             return f"{device} of {host} is in no graph"
@@ -53,11 +60,12 @@ class Ports:
         return self._labelled.get((port.plane, host, port.label))
 
     def rails(self, plane: str) -> dict[str, dict[str, HostPort]]:
-        """Return rail → host → its port, of the plane's compute rails; without a planned rail, of all devices."""
+        """Return rail → host → its port, of the plane's compute rails; without any planned rail, of all devices."""
         view, found = self._views[plane], dict[str, dict[str, HostPort]]()
-        for (of, _end), port in self._of_end.items():
+        of_plane = (port for (name, _guid), ports in self._of_node.items() if name == plane for port in ports)
+        for port in of_plane:
             planned = view.planned(port.end[0])
-            if of == plane and (planned is None or planned.role == COMPUTE):
+            if (planned is None and not view.expected) or (planned is not None and planned.role == COMPUTE):
                 found.setdefault(port.label, {}).setdefault(port.host, port)
         return found
 
@@ -77,9 +85,10 @@ class Ports:
         return port.netdev if port is not None and port.link_layer == "Ethernet" else None
 
     def _with_link(self, plane: str, guid: str, number: int | None) -> HostPort | None:
-        of_node = [port for (of, end), port in self._of_end.items() if of == plane and end[0] == guid]
         infiniband = self._views[plane].graph.source == "ibnetdiscover"
-        return next((port for port in of_node if not infiniband or number is None or port.end[1] == number), None)
+        return next(
+            (port for port in self._of_node.get((plane, guid), ()) if not infiniband or number is None or port.end[1] == number), None
+        )
 
 
 def _ports(plane: str, view: View) -> Iterator[HostPort]:

@@ -47,7 +47,7 @@ def _plane(plan: RingPlan, name: str) -> Iterator[str]:
         if worst is not None:
             here, there = worst.direction
             yield (
-                f"    busiest cable between switches: {view.end(here)} to {view.end(there)}, {number(worst.flows)} flows; "
+                f"    busiest cable between switches: {view.end(here)} to {view.end(there)}, {flows_of(worst.flows)}; "
                 f"{worst.imbalance:.1f} times the mean of the {worst.loaded} loaded ones"
             )
         yield from _routes(load, view)
@@ -89,6 +89,11 @@ def _crossed(crossed: Sequence[tuple[str, Fraction]]) -> str:
 def number(flows: Fraction) -> str:
     """Return a number of flows: "2", "1.33"."""
     return str(flows) if flows.denominator == 1 else f"{float(flows):.2f}"
+
+
+def flows_of(flows: Fraction) -> str:
+    """Return a number of flows with its unit: "1 flow", "1.50 flows"."""
+    return f"{number(flows)} flow{'' if flows == 1 else 's'}"
 
 
 def _named(routes: Sequence[Route]) -> str:
@@ -140,10 +145,10 @@ def _compared(plan: RingPlan, before: Loads, after: Loads) -> Iterator[str]:
         old, new = (worst_cables(plan, loads, kind) for loads in (before, after))
         for name in sorted(before.get(kind, {}), key=natural):
             away = [loads[kind][name].away for loads in (before, after)]
-            flows = [number(worst[name].flows) if name in worst else "0" for worst in (old, new)]
+            flows = [flows_of(worst[name].flows) if name in worst else "no flow" for worst in (old, new)]
             yield (
                 f"  plane {name}, {kind}s: {away[1]} hops leave their leaf instead of {away[0]}; "
-                f"the busiest cable between switches has {flows[1]} flows instead of {flows[0]}"
+                f"the busiest cable between switches has {flows[1]} instead of {flows[0]}"
             )
 
 
