@@ -206,7 +206,7 @@ def _communicators(reading: _Reading, unclear: list[str]) -> Iterable[Communicat
     for (comm_id, nranks), members in groups.items():
         name = comm_id or "without an ID"
         if len({rank.rank for _place, rank in members}) < len(members):
-            unclear.append(f"communicators of {nranks} ranks {name}: several have the same rank, and the log does not tell them apart")
+            unclear.append(f"communicators of {nranks} ranks {name}: several have the same rank, and the log does not distinguish them")
             continue
         yield _communicator(name, nranks, [(rank, reading.parts.get(place, _Part())) for place, rank in members])
 

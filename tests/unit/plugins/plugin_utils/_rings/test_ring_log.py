@@ -75,7 +75,7 @@ def test_ranks_that_no_line_tells_apart() -> None:
     both = [*RingJob(["gpu1", "gpu2"]).lines(), *RingJob(["gpu3", "gpu4"]).lines()]
     log = read_rings(line.replace(" commId 0x3a933d740bbafd4c", "") for line in both)
     assert log.communicators == ()
-    assert log.unclear == ("communicators of 4 ranks without an ID: several have the same rank, and the log does not tell them apart",)
+    assert log.unclear == ("communicators of 4 ranks without an ID: several have the same rank, and the log does not distinguish them",)
 
 
 def test_a_torn_line_is_counted() -> None:
