@@ -110,7 +110,7 @@ def test_the_bars_of_pairs_are_those_that_were_promised() -> None:
 @pytest.mark.parametrize(
     ("words", "groups"),
     [
-        ([], ["facts", "gate", "controller", "rerun", "pairs", "hostile", "verdicts", "fabric", "nccl"]),
+        ([], ["facts", "gate", "controller", "rerun", "pairs", "hostile", "verdicts", "fabric", "plan", "nccl"]),
         (["pairs"], ["pairs"]),
         (["verdicts", "gate", "gate"], ["gate", "verdicts"]),
     ],
