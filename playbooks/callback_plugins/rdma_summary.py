@@ -35,7 +35,8 @@ description:
   - If a task takes longer than ten seconds, prints the hosts for which it waits. While pairs are measured, prints how many are done, failed
     and slow so far, and the remaining time.
   - Prints the text of M(rdma.cluster.explain), M(rdma.cluster.roce_plan), M(rdma.cluster.routing_plan), M(rdma.cluster.switch_plan),
-    M(rdma.cluster.scheduler_plan), M(rdma.cluster.mesh_plan), M(rdma.cluster.topology_plan) and M(rdma.cluster.plan_numbers) unchanged.
+    M(rdma.cluster.scheduler_plan), M(rdma.cluster.ring_plan), M(rdma.cluster.mesh_plan), M(rdma.cluster.topology_plan) and
+    M(rdma.cluster.plan_numbers) unchanged.
   - After the last play, even if it stopped at a gate, prints a table of hosts and stages and the results of the pairs. The faults with
     their remedies and the path of the evidence follow.
   - In check mode, writes every difference as a line of C(drift.jsonl).

@@ -337,9 +337,10 @@ RUN: dict[str, Key] = {
             port=integer("Its port.", 1, 255),
         ),
     ),
-    "rdma_job_log": text("Log of a job, a file on the control node, for the playbook `diagnose`."),
+    "rdma_job_log": text("Log of a job, a file on the control node, for the playbook `diagnose` and for `plan --tags rings`."),
+    "rdma_job_hostfile": text("Hostfile of a job, a file on the control node, for `plan --tags rings`."),
     "rdma_job_hosts": named(
-        "For `diagnose`: name in the log → host of the inventory, for names that the inventory does not have.",
+        "For `diagnose` and `plan --tags rings`: name in the log → host of the inventory, for names that the inventory does not have.",
         HOST,
         text("A host of the inventory.", HOST),
     ),
