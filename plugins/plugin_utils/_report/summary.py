@@ -99,7 +99,7 @@ def offender_lines(bad: Sequence[Finding]) -> list[str]:
             f"  {_place(names([finding.host for finding in found]), subject)}: {check} is {status} ({found[0].stage} stage)",
             f"    seen:     {indented(observed)}",
             f"    expected: {indented(expected)}",
-            f"    do:       {indented(_remedy(found))}",
+            f"    do:       {indented(shared_remedy(found))}",
             *([f"    also:     {also}, which follow from it"] if also else []),
         ]
     if len(shared) > OFFENDERS:
@@ -118,7 +118,7 @@ def indented(text: str) -> str:
     return text.replace("\n", "\n" + " " * LABEL_WIDTH)
 
 
-def _remedy(found: Sequence[Finding]) -> str:
+def shared_remedy(found: Sequence[Finding]) -> str:
     """The remedy of findings that share a block; if the remedies differ by more than the host's name, with that host."""
     first = found[0]
     if len({finding.remedy.replace(finding.host, "HOST") for finding in found}) == 1:
@@ -177,7 +177,7 @@ def _warning_line(group: Sequence[Finding]) -> str:
 
 
 def _warning_remedy(group: Sequence[Finding]) -> list[str]:
-    return [f"    do:       {indented(_remedy(group))}"] if group[0].remedy else []
+    return [f"    do:       {indented(shared_remedy(group))}"] if group[0].remedy else []
 
 
 def withheld_lines(groups: Sequence[WithheldGroup]) -> list[str]:
