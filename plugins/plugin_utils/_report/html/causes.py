@@ -19,7 +19,7 @@ NOT_REACHED = "not reached"
 #: Causes with a block of their own; further ones share a table, up to ROWS.
 BLOCKS, ROWS = 40, 400
 #: Up to this number of hosts, each has a row; above it, hosts with equal results share one.
-SINGLE = 40
+SINGLE = 12
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def lines(series: Sequence[Sequence[float | None]], label: str) -> Markup:
     """Return one polyline a series over equally spaced positions; a None is a gap. The axis begins at zero."""
     most = max((value for each in series for value in each if value is not None), default=0.0) or 1.0
     count = max(map(len, series), default=1)
-    plot_width, plot_height = WIDTH - 2 * LEFT, HEIGHT - BOTTOM - 6
+    plot_width, plot_height = WIDTH - 2 * LEFT, HEIGHT - BOTTOM - 18
     parts = [_begin(label), f'<line class="axis" x1="{LEFT}" y1="{HEIGHT - BOTTOM}" x2="{WIDTH - LEFT}" y2="{HEIGHT - BOTTOM}"/>']
     for number, each in enumerate(series):
         run: list[str] = []

@@ -75,7 +75,8 @@ def percent(share: float | None) -> str:
 
 def signed(change: float) -> str:
     """Return a change in percent with its sign."""
-    return f"{change:+.1f} %"
+    # Without "-0.0".
+    return f"{round(change, 1) + 0.0:+.1f} %"
 
 
 def status_words(status: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import shlex
 import time
 from collections.abc import Mapping, Sequence
@@ -15,15 +16,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.perftest import perftest_argv
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.draw.marks import bad_links, link_words
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.draw.marks import Ends, bad_links, link_words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.draw.svg import svg
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings import FABRIC
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs as pairs_proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.run import Run
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.summary import names
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import if_sound
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import if_sound, natural
 
 #: Rows of a table at most. The files of the run have all.
 ROWS = 300
@@ -54,16 +56,29 @@ def graphs_of(run: Run) -> list[Graph]:
     return found
 
 
-def drawings(graphs: Sequence[Graph]) -> list[Drawing]:
-    """Return the drawing of each plane, with its faults."""
+def drawings(graphs: Sequence[Graph], found_bad: Sequence[Finding] = ()) -> list[Drawing]:
+    """Return the drawing of each plane, with its bad links, and the cables of HCAs that an error of the fabric stage names."""
     found = []
+    wrong = [each for each in found_bad if each.stage == "fabric"]
     for graph in graphs:
-        marked = bad_links(graph)
+        marked = {**_named(graph, wrong), **bad_links(graph)}
         picture = svg(graph, marked).encode()
         bad = [(link_words(graph, link), str(marked[link.a, link.b])) for link in graph.links if (link.a, link.b) in marked]
         image = f"data:image/svg+xml;base64,{base64.b64encode(picture).decode()}" if len(picture) <= DRAWING_BYTES else ""
         words = f"Fabric {graph.plane}: {len(graph.nodes)} nodes, {len(graph.links)} links, of which {len(bad)} bad"
         found.append(Drawing(graph.plane, words, image, bad[:ROWS], list(graph.problems)[:ROWS]))
+    return found
+
+
+def _named(graph: Graph, findings: Sequence[Finding]) -> dict[Ends, str]:
+    """Return the links of the HCAs that findings name, such as swapped cables, with the check."""
+    found: dict[Ends, str] = {}
+    for link in graph.links if findings else ():
+        nodes = [graph.nodes[guid] for guid, _port in (link.a, link.b)]
+        hcas = [node.description for node in nodes if node.kind != "switch" and node.description]
+        for each in findings:
+            if any(re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", each.observed) for name in hcas):
+                found[link.a, link.b] = f"{each.check}: {each.host}"
     return found
 
 
@@ -176,7 +191,7 @@ def proofs(run: Run) -> tuple[list[ProofRow], int]:
     rows = []
     for rail, runs in sorted(by_rail.items()):
         ages = [
-            (age_words(run.began - min(each)[0]) if name != run.name else "this run", len(each), names([host for _at, host in each]), name)
+            (age_words(run.began - min(each)[0]) if name != run.name else "this run", len(each), names(sorted((host for _at, host in each), key=natural)), name)
             for name, each in sorted(runs.items())
         ]
         rows.append(ProofRow(rail, ages[:20]))
@@ -228,9 +243,9 @@ def _perftest(plan: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 EVIDENCE = {
-    "cards": ("measured on hardware", "perftest measured the pairs of this run on RDMA cards."),
+    "cards": ("measured, on cards", "The hosts of this run reported RDMA cards, and these results of perftest."),
     "software": (
-        "measured on software devices",
+        "measured, on software devices",
         "perftest measured Soft-RoCE devices. Such figures show that the path exists, and nothing about the rate of a product.",
     ),
     "mixed": ("measured, some on software devices", "Some rails are Soft-RoCE. Their figures show nothing about the rate of a product."),
@@ -243,7 +258,7 @@ def evidence(kind: str, run: Run, plan: Mapping[str, Any] | None, found: Sequenc
     rows = []
     if plan:
         rung, words = EVIDENCE[kind]
-        rows.append(("bandwidth and latency of pairs", rung, f"{words} The lines of pairs/HOST.jsonl are the source."))
+        rows.append(("bandwidth and latency of pairs", rung, f"{words} Source: pairs/HOST.jsonl. If another program wrote these files, such as a simulator, this page cannot detect it."))
     else:
         rows.append(("bandwidth and latency of pairs", "not measured in this run", "Valid proofs of earlier runs count. See their age below."))
     if found:

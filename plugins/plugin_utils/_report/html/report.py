@@ -75,7 +75,7 @@ def write_report(run: Run, compared: Run | None = None) -> Path:
         "notes": notes,
         **_gates(run),
         "sweep": sweep,
-        "drawings": parts.drawings(graphs),
+        "drawings": parts.drawings(graphs, run.bad),
         **_hosts(run, facts),
         **_measured(run, plan, facts),
         "changes": _changes(run, facts, compared, past, notes),

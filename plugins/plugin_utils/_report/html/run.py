@@ -16,11 +16,10 @@ from urllib.parse import unquote
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding, stopping
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._report.end import SCHEMA
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RUN_ID, RunFolder, if_sound, is_plane, natural
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import COMPLETED
 
-#: The schema of summary.json that this version reads. Summaries without the key have this form too.
-SUMMARY_SCHEMA = 1
 PLAN = "pairs/plan.json"
 
 
@@ -47,12 +46,12 @@ class Run:
 
     @cached_property
     def summary(self) -> Mapping[str, Any] | None:
-        """summary.json; None if the run has not ended. Raises ReportError for another schema."""
+        """summary.json; None if the run has not ended. A summary without a schema has the first one. Raises ReportError for another schema."""
         found: dict[str, Any] | None = if_sound(self.folder.path / "summary.json")
-        if found is not None and found.get("schema", SUMMARY_SCHEMA) != SUMMARY_SCHEMA:
+        if found is not None and found.get("schema", SCHEMA) != SCHEMA:
             raise ReportError(
                 f"Run {self.name} has a summary of schema {found['schema']!r}, and this version of rdma.cluster reads schema "
-                f"{SUMMARY_SCHEMA}. Use the version of rdma.cluster that wrote the run."
+                f"{SCHEMA}. Use the version of rdma.cluster that wrote the run."
             )
         return found
 

@@ -38,7 +38,7 @@ MOST_GBPS_STEPS = 65535 - FIRST
 MOST_USEC_STEPS = 255 - FIRST
 BINS = 48
 #: Low and failed pairs that the page lists at most, in tables and as raw results.
-WORST, RAW, LINE_CHARACTERS = 40, 3000, 300
+WORST, RAW, LINE_CHARACTERS = 20, 3000, 300
 #: What a rail shows as low without an intent: rdma_pairs.warn_below and fail_below by default.
 WARN_BELOW, FAIL_BELOW = 0.95, 0.80
 
