@@ -178,7 +178,7 @@ class CallbackModule(CallbackBase):
         if report is not None:
             self._say(f"Report: {report}")
         else:
-            self._display.warning(f"report.html could not be written: {why_not}. The results and the exit status of the run are unaffected.")
+            self._display.warning(f"report.html could not be written: {why_not}. The run is unaffected.")
 
 
 def _own_action(result: Any) -> str:

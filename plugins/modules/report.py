@@ -11,7 +11,8 @@ version_added: 0.1.0
 short_description: Write a run as one HTML page, or compare two runs
 description:
   - Writes C(report.html) into the folder of a run. It has the verdict, gates, findings, a heat map of all pairs, the fabric, collectives,
-    drift, proofs, versions and trends. Every run writes this page at its end; use the module for an old run, or for a run that was killed.
+    drift, proofs, versions and trends. Every run writes this page at its end.
+  - Use the module for an old run, or for a run that was killed.
   - With O(compare), writes C(report-vs-RUN.html), which also compares each pair with the other run. It reports which changes are
     significant, and which findings are new or fixed.
   - The page is one file that makes no request. It shows the same without JavaScript, except for the heat map.

@@ -37,9 +37,13 @@ def write(folder: Path, hosts: int) -> RunFolder:
         for host in names:
             run.write_findings(stage, host, [Finding(stage, f"{stage}.check", host, "host", "ok", "as planned", "as planned")])
     slow, dead = names[SLOW[0]], names[DEAD[0]]
-    bad = Finding("pairs", "pair.bandwidth", slow, f"rail{SLOW[1]}", "error", "all partners at 231 of 385 Gb/s", "at least 308 Gb/s", "Replace it.")
+    bad = Finding(
+        "pairs", "pair.bandwidth", slow, f"rail{SLOW[1]}", "error", "all partners at 231 of 385 Gb/s", "at least 308 Gb/s", "Replace it."
+    )
     run.write_findings("pairs", slow, [bad])
-    run.write_findings("pairs", dead, [Finding("pairs", "pair.bandwidth", dead, f"rail{DEAD[1]}", "unknown", "no result", "a result", "Look.")])
+    run.write_findings(
+        "pairs", dead, [Finding("pairs", "pair.bandwidth", dead, f"rail{DEAD[1]}", "unknown", "no result", "a result", "Look.")]
+    )
     run.write_json("pairs/plan.json", plan(names))
     _write_results(run, names)
     run.write_json("summary.json", {"schema": 1, "run": RUN, "outcome": "failed", "check_mode": False, "failed": [], "unreachable": []})

@@ -10,8 +10,8 @@ Each pair usually has one measurement in each run, so the scatter comes from the
 - A port (host and rail) and a rail: the exact sign test on d of its pairs; it assumes no distribution.
 
 All p values are two-sided and multiplied by the number of tests of their kind (Bonferroni). Below LEVEL, and from LEAST_CHANGE on, a change
-is significant. With too few pairs no test can reach LEVEL: this is stated, and is not "no change". Pairs of one port share that port, so the
-sign test of a port finds a change of the port, and that of a rail can find one of few ports.
+is significant. With too few pairs no test can reach LEVEL: this is stated, and is not "no change". Pairs of one port share
+that port, so the sign test of a port finds a change of the port, and that of a rail can find one of few ports.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Change:
-    """A change of a pair, port or rail. percent: of before; judgment: SIGNIFICANT, NOISE or TOO_FEW; p: after correction, None without a test."""
+    """A change of a pair, port or rail.
+
+    percent: of before; judgment: SIGNIFICANT, NOISE or TOO_FEW; p: after correction, None without a test; pairs: their number.
+    """
 
     where: str
     before_gbps: float
@@ -75,7 +78,9 @@ def read_values(run: Run) -> dict[Key, float] | None:
     try:
         plan = sweep_plan(run)
     except ParseError as error:
-        raise ReportError(f"Run {run.name} cannot be compared: {error}. Compare it with the version of rdma.cluster that wrote it.") from error
+        raise ReportError(
+            f"Run {run.name} cannot be compared: {error}. Compare it with the version of rdma.cluster that wrote it."
+        ) from error
     if plan is None:
         return None
     matrix: Matrix = Evidence(run.folder, SWEEP, plan, {}, {}).measured
@@ -104,7 +109,7 @@ def compare(before: Mapping[Key, float], after: Mapping[Key, float]) -> Comparis
         common=len(new),
         only_before=len(before) - len(new),
         only_after=len(after) - len(new),
-        rails=[_signs(rail, keys, logs, old, new, len(by_rail)) for rail, keys in sorted(by_rail.items())],
+        rails=[_signs(rail, keys, (old, new), logs, tests=len(by_rail)) for rail, keys in sorted(by_rail.items())],
         ports=_ports(by_port, logs, old, new),
         pairs=(judged or sorted(pairs, key=lambda each: -abs(each.percent)))[:ROWS],
         significant_pairs=len(judged),
@@ -117,13 +122,17 @@ def _words(key: Key) -> str:
     return f"{key[1]} to {key[2]}, {key[0]}"
 
 
-def _ports(by_port: Mapping[tuple[str, str], Sequence[Key]], logs: Mapping[Key, float], old: Mapping[Key, float], new: Mapping[Key, float]) -> list[Change]:
-    changes = [_signs(f"{host}, {rail}", keys, logs, old, new, len(by_port)) for (host, rail), keys in by_port.items()]
+def _ports(
+    by_port: Mapping[tuple[str, str], Sequence[Key]], logs: Mapping[Key, float], old: Mapping[Key, float], new: Mapping[Key, float]
+) -> list[Change]:
+    changes = [_signs(f"{host}, {rail}", keys, (old, new), logs, tests=len(by_port)) for (host, rail), keys in by_port.items()]
     shown = [each for each in changes if each.judgment == SIGNIFICANT]
     return sorted(shown, key=lambda each: -abs(each.percent))[:ROWS]
 
 
-def _signs(where: str, keys: Sequence[Key], logs: Mapping[Key, float], old: Mapping[Key, float], new: Mapping[Key, float], tests: int) -> Change:
+def _signs(
+    where: str, keys: Sequence[Key], sweeps: tuple[Mapping[Key, float], Mapping[Key, float]], logs: Mapping[Key, float], *, tests: int
+) -> Change:
     """Return the change of a group by the exact sign test."""
     found = [logs[key] for key in keys]
     change = statistics.median(found)
@@ -134,7 +143,7 @@ def _signs(where: str, keys: Sequence[Key], logs: Mapping[Key, float], old: Mapp
         judgment = TOO_FEW
     else:
         judgment = SIGNIFICANT if p < LEVEL and abs(math.expm1(change)) >= LEAST_CHANGE else NOISE
-    medians = [statistics.median(values[key] for key in keys) for values in (old, new)]
+    medians = [statistics.median(values[key] for key in keys) for values in sweeps]
     return Change(where, medians[0], medians[1], 100 * math.expm1(change), judgment, None if judgment == TOO_FEW else p, len(found))
 
 
@@ -148,7 +157,9 @@ def sign_test(ups: int, downs: int) -> float:
     return float(min(1.0, 2 * sum(math.comb(number, each) for each in range(fewer + 1)) / 2**number))
 
 
-def _pairs(by_rail: Mapping[str, Sequence[Key]], logs: Mapping[Key, float], old: Mapping[Key, float], new: Mapping[Key, float]) -> list[Change]:
+def _pairs(
+    by_rail: Mapping[str, Sequence[Key]], logs: Mapping[Key, float], old: Mapping[Key, float], new: Mapping[Key, float]
+) -> list[Change]:
     tests = len(logs)
     found = []
     for keys in by_rail.values():
@@ -178,12 +189,12 @@ def findings_changed(before: Sequence[Finding], after: Sequence[Finding]) -> dic
     return {
         "new": [each for key, each in bad_new.items() if key not in bad_old],
         "fixed": [each for each in gone.values() if (each.host, each.check) in judged or (each.host, each.stage) in judged],
-        "not judged again": [each for each in gone.values() if (each.host, each.check) not in judged and (each.host, each.stage) not in judged],
+        "not judged again": [
+            each for each in gone.values() if (each.host, each.check) not in judged and (each.host, each.stage) not in judged
+        ],
         "still there": [each for key, each in bad_new.items() if key in bad_old],
     }
 
 
 def _is_bad(finding: Finding) -> bool:
     return finding.status not in (OK, NOT_APPLICABLE) and finding.silenced_by is None
-
-

@@ -150,7 +150,9 @@ def trends(past: Sequence[Past]) -> list[Trend]:
         if rails:
             charts.append(Trend(title, lines(series, f"{title}, {len(shown)} runs; the table has the values"), rails))
     found = [[float(getattr(each, name)) for each in shown] for name in ("errors", "unknowns", "warnings")]
-    charts.append(Trend("findings", lines(found, f"findings of {len(shown)} runs; the table has the values"), ("error", "unknown", "warning")))
+    charts.append(
+        Trend("findings", lines(found, f"findings of {len(shown)} runs; the table has the values"), ("error", "unknown", "warning"))
+    )
     return charts
 
 

@@ -28,8 +28,8 @@ SHOWN = 12
 class HostFacts:
     """What the report keeps of each host's facts.
 
-    traits: host → name → value, what "changed" means; near: host → ((GPU, NIC, distance), …); guids: (host, device) → node GUID as hexadecimal
-    digits; limits: host → rail → limit of the pairs stage; software: whether any device is software; unread: host → why its facts cannot
+    traits: host → name → value, what "changed" means; near: host → ((GPU, NIC, distance), …); guids: (host, device) → node GUID in
+    hexadecimal digits; limits: host → rail → limit of the pairs stage; software: whether any device is software; unread: host → why its facts cannot
     be used; schemas: the schemas of all facts.
     """
 
@@ -126,7 +126,10 @@ def versions(found: HostFacts) -> list[Version]:
             short = name.split(" of ", 1)[0] if " of " in name else name
             by_trait.setdefault(short, {}).setdefault(value, {})[host] = None
     return [
-        Version(name, [(value, len(hosts), names(list(hosts))) for value, hosts in sorted(values.items(), key=lambda each: -len(each[1]))][:SHOWN])
+        Version(
+            name,
+            [(value, len(hosts), names(list(hosts))) for value, hosts in sorted(values.items(), key=lambda each: -len(each[1]))][:SHOWN],
+        )
         for name, values in by_trait.items()
         if name != "kernel command line"
     ]
@@ -166,7 +169,9 @@ def kind_of_devices(found: HostFacts) -> str:
     return "software" if soft == len(every) else "mixed" if soft else "cards"
 
 
-def changed_traits(before: Iterable[tuple[str, Mapping[str, str]]], now: Mapping[str, Mapping[str, str]]) -> list[tuple[str, str, str, str]]:
+def changed_traits(
+    before: Iterable[tuple[str, Mapping[str, str]]], now: Mapping[str, Mapping[str, str]]
+) -> list[tuple[str, str, str, str]]:
     """Return (hosts in words, trait, was, is) of hosts that both runs have read; hosts with the same change share a line."""
     lines: dict[tuple[str, str, str], list[str]] = {}
     for host, old in before:

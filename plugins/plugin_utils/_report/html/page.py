@@ -42,7 +42,9 @@ def render(values: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     )
     environment.filters |= {"figure": figure, "percent": percent, "words": status_words, "signed": signed}
     style, script = (FOLDER.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    policy = f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'"
+    policy = (
+        f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'"
+    )
     whole = {**values, "style": Markup(style), "script": Markup(script), "policy": Markup(policy), "data": Markup(page_json(data))}  # noqa: S704
     return environment.get_template("page.html.j2").render(whole)
 
@@ -69,8 +71,8 @@ def figure(value: float | None, digits: int = 4) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a share in percent; "–" for None."""
-    return "–" if share is None else f"{100 * share:.1f} %"
+    """Return a share in percent; "-" for None."""
+    return "-" if share is None else f"{100 * share:.1f} %"
 
 
 def signed(change: float) -> str:
@@ -81,4 +83,4 @@ def signed(change: float) -> str:
 
 def status_words(status: str) -> str:
     """Return a status in words."""
-    return {"not_applicable": "n/a", "not reached": "–"}.get(status, status)
+    return {"not_applicable": "n/a", "not reached": "-"}.get(status, status)

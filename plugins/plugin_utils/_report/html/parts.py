@@ -191,7 +191,12 @@ def proofs(run: Run) -> tuple[list[ProofRow], int]:
     rows = []
     for rail, runs in sorted(by_rail.items()):
         ages = [
-            (age_words(run.began - min(each)[0]) if name != run.name else "this run", len(each), names(sorted((host for _at, host in each), key=natural)), name)
+            (
+                age_words(run.began - min(each)[0]) if name != run.name else "this run",
+                len(each),
+                names(sorted((host for _at, host in each), key=natural)),
+                name,
+            )
             for name, each in sorted(runs.items())
         ]
         rows.append(ProofRow(rail, ages[:20]))
@@ -217,7 +222,12 @@ def commands(run: Run, plan: Mapping[str, Any] | None, found: Sequence[Collectiv
         lines.append(("all pairs of this sweep", "ansible-playbook rdma.cluster.pairs -e rdma_measure=true"))
         suspects = list(dict.fromkeys(each.host for each in run.bad if each.stage == "pairs"))
         if 0 < len(suspects) <= 20:
-            lines.append(("only the hosts with errors", f"ansible-playbook rdma.cluster.pairs -l {shlex.quote(','.join(suspects))} -e rdma_measure=true"))
+            lines.append(
+                (
+                    "only the hosts with errors",
+                    f"ansible-playbook rdma.cluster.pairs -l {shlex.quote(','.join(suspects))} -e rdma_measure=true",
+                )
+            )
         lines += _perftest(plan)
     if found:
         lines.append(("the collectives", "ansible-playbook rdma.cluster.collectives -e rdma_measure=true"))
@@ -249,7 +259,10 @@ EVIDENCE = {
         "perftest measured Soft-RoCE devices. Such figures show that the path exists, and nothing about the rate of a product.",
     ),
     "mixed": ("measured, some on software devices", "Some rails are Soft-RoCE. Their figures show nothing about the rate of a product."),
-    "unknown": ("measured, device unknown", "The facts of the measured ports are missing, so figures cannot be compared with an expectation."),
+    "unknown": (
+        "measured, device unknown",
+        "The facts of the measured ports are missing, so figures cannot be compared with an expectation.",
+    ),
 }
 
 
@@ -258,16 +271,32 @@ def evidence(kind: str, run: Run, plan: Mapping[str, Any] | None, found: Sequenc
     rows = []
     if plan:
         rung, words = EVIDENCE[kind]
-        rows.append(("bandwidth and latency of pairs", rung, f"{words} Source: pairs/HOST.jsonl. If another program wrote these files, such as a simulator, this page cannot detect it."))
+        rows.append(
+            (
+                "bandwidth and latency of pairs",
+                rung,
+                f"{words} Source: pairs/HOST.jsonl. If another program wrote these files, such as a simulator, this page cannot detect it.",
+            )
+        )
     else:
-        rows.append(("bandwidth and latency of pairs", "not measured in this run", "Valid proofs of earlier runs count. See their age below."))
+        rows.append(
+            ("bandwidth and latency of pairs", "not measured in this run", "Valid proofs of earlier runs count. See their age below.")
+        )
     if found:
         rows.append(("busbw of collectives", "measured", "nccl-tests printed it. The runs are in collectives.json."))
     elif "collectives" in run.stages:
         rows.append(("busbw of collectives", "not measured in this run", "No run of nccl-tests is in the run folder."))
     rows += [
-        ("expected bandwidth", "derived", "Computed from the negotiated rate, the MTU and the PCIe path of both ends. It is not a measurement."),
-        ("state, versions, counters, affinity", "reported by hosts", "Read by the collection on each host. A host is trusted only about itself."),
+        (
+            "expected bandwidth",
+            "derived",
+            "Computed from the negotiated rate, the MTU and the PCIe path of both ends. It is not a measurement.",
+        ),
+        (
+            "state, versions, counters, affinity",
+            "reported by hosts",
+            "Read by the collection on each host. A host is trusted only about itself.",
+        ),
         ("cabling", "reported by switches and hosts", "ibnetdiscover or LLDP reported it."),
     ]
     return rows

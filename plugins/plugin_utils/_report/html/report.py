@@ -24,7 +24,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.hosts im
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.page import render
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.run import ReportError, Run, run_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.sweep import Sweep, read_sweep, sweep_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.sweep import read_sweep, sweep_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.verdict import verdict_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.withheld import grouped

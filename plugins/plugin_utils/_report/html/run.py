@@ -46,7 +46,7 @@ class Run:
 
     @cached_property
     def summary(self) -> Mapping[str, Any] | None:
-        """summary.json; None if the run has not ended. A summary without a schema has the first one. Raises ReportError for another schema."""
+        """summary.json; None if the run has not ended. Without a schema it has the first one. Raises ReportError for another one."""
         found: dict[str, Any] | None = if_sound(self.folder.path / "summary.json")
         if found is not None and found.get("schema", SCHEMA) != SCHEMA:
             raise ReportError(

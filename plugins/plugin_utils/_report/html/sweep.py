@@ -98,7 +98,7 @@ class Rail:
 
 @dataclass(frozen=True)
 class HostRow:
-    """The medians of a host as shares of the expected bandwidth, a rail each; None if it was not measured there. failed: its measurements."""
+    """The medians of a host as shares of the expected bandwidth, a rail each; None if not measured. failed: its measurements."""
 
     host: str
     shares: Sequence[float | None]
@@ -150,9 +150,18 @@ def read_sweep(run: Run, plan: Mapping[str, Any], hosts: HostFacts, leaf_of: Map
         limits = [[level] * len(plan["hosts"]) for _rail in plan["rails"]]
     positions = _positions(bandwidth)
     settings = _settings(run, software)
-    usec = {} if latency is None else _values(latency)
+    usec = [{} for _rail in plan["rails"]] if latency is None else _values(latency)
     rails = [
-        _rail(plan, number, bandwidth, positions[number], usec, limits[number], _leaves(plan, number, hosts, leaf_of), settings)
+        _rail(
+            plan,
+            number,
+            bandwidth,
+            positions=positions[number],
+            usec=usec[number],
+            limits=limits[number],
+            leaves=_leaves(plan, number, hosts, leaf_of),
+            settings=settings,
+        )
         for number in range(len(plan["rails"]))
     ]
     return Sweep(
@@ -194,9 +203,14 @@ def _positions(matrix: Matrix) -> list[list[int]]:
     return found
 
 
-def _values(matrix: Matrix) -> dict[tuple[int, int, int], float]:
-    """Return (rail, sender, receiver) → value."""
-    return dict(zip(zip(matrix.rail, matrix.client, matrix.server, strict=True), matrix.value, strict=True))
+def _values(matrix: Matrix) -> list[dict[int, float]]:
+    """Return for each rail: cell (sender × hosts + receiver) → value of the good measurements."""
+    n = len(matrix.hosts)
+    found: list[dict[int, float]] = [{} for _rail in matrix.rails]
+    for rail, sender, receiver, value in zip(matrix.rail, matrix.client, matrix.server, matrix.value, strict=True):
+        if not math.isnan(value):
+            found[rail][sender * n + receiver] = value
+    return found
 
 
 def _leaves(plan: Mapping[str, Any], rail: int, hosts: HostFacts, leaf_of: Mapping[str, str]) -> list[str]:
@@ -214,8 +228,9 @@ def _rail(
     plan: Mapping[str, Any],
     number: int,
     matrix: Matrix,
+    *,
     positions: Sequence[int],
-    usec: Mapping[tuple[int, int, int], float],
+    usec: Mapping[int, float],
     limits: Sequence[float | None],
     leaves: Sequence[str],
     settings: tuple[float, float],
@@ -229,9 +244,12 @@ def _rail(
     missing = [(sender, receiver) for rail, receiver, sender in matrix.missing if rail == number]
     for sender, receiver in missing:
         grid[sender * n + receiver] = MISSING
-    of_rail = [value for at in positions if not math.isnan(value := usec.get((number, matrix.client[at], matrix.server[at]), math.nan))]
+    of_rail = list(usec.values())
     low = min(of_rail, default=1.0) or 0.01
-    factor = (max(of_rail, default=1.0) / low) ** (1 / MOST_USEC_STEPS)
+    factor = max(1.0, max(of_rail, default=1.0) / low) ** (1 / MOST_USEC_STEPS)
+    scale = math.log(factor) or 1.0
+    for cell, value in usec.items():
+        slow[cell] = FIRST + (round(math.log(value / low) / scale) if value > low else 0)
     lows: list[tuple[float, int]] = []
     for at in positions:
         sender, receiver, value = matrix.client[at], matrix.server[at], matrix.value[at]
@@ -245,16 +263,13 @@ def _rail(
             share = value / limit if limit else None
             if share is not None and share < settings[0]:
                 lows.append((share, at))
-        time = usec.get((number, sender, receiver), math.nan)
-        if not math.isnan(time):
-            slow[cell] = FIRST + (round(math.log(time / low) / math.log(factor)) if factor > 1.0 and time > low else 0)
     lows.sort(key=lambda each: (each[0], each[1]))
-    worst = [_pair(plan, matrix, at, limits, usec.get((number, matrix.client[at], matrix.server[at]))) for _share, at in lows[:WORST]]
+    worst = [_pair(plan, matrix, at, limits, usec.get(matrix.client[at] * n + matrix.server[at])) for _share, at in lows[:WORST]]
     failed = len(positions) - len(values)
     values.sort()
     if values and not worst:
         at = min((at for at in positions if not math.isnan(matrix.value[at])), key=lambda at: matrix.value[at])
-        worst = [_pair(plan, matrix, at, limits, usec.get((number, matrix.client[at], matrix.server[at])))]
+        worst = [_pair(plan, matrix, at, limits, usec.get(matrix.client[at] * n + matrix.server[at]))]
     chart, words = _chart(name, values, limits, settings)
     return Rail(
         name, len(positions) + len(missing), len(values), failed, len(missing),
@@ -320,9 +335,7 @@ def _rows(hosts: Sequence[str], matrix: Matrix, limits: Sequence[Sequence[float 
         if limit:
             ratios[rail][server].append(value / limit)
             ratios[rail][client].append(value / limit)
-    return [
-        HostRow(host, [statistics.median(of[at]) if of[at] else None for of in ratios], failed[at]) for at, host in enumerate(hosts)
-    ]
+    return [HostRow(host, [statistics.median(of[at]) if of[at] else None for of in ratios], failed[at]) for at, host in enumerate(hosts)]
 
 
 def _raw(matrix: Matrix) -> list[list[Any]]:

@@ -34,7 +34,9 @@ def verdict_of(run: Run) -> Verdict:
     blame = _blame(causes)
     if run.summary is None:
         stage, hosts = run.stopped_at
-        where = f"stopped in {stage} at {names(hosts)}" if hosts else f"stopped after {stage}" if stage else "stopped before the first stage"
+        where = (
+            f"stopped in {stage} at {names(hosts)}" if hosts else f"stopped after {stage}" if stage else "stopped before the first stage"
+        )
         why = "The run has no end: it was killed, or it is still running. What it did not reach is not known."
         return Verdict(PARTIAL, f"Partial: {where}", why, blame or ["Unknown: the run did not end."])
     failed = [host for host in (*run.summary.get("failed", ()), *run.summary.get("unreachable", ())) if isinstance(host, str)]
