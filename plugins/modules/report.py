@@ -11,12 +11,13 @@ version_added: 0.1.0
 short_description: Write a run as one HTML page, or compare two runs
 description:
   - Writes C(report.html) into the folder of a run. It has the verdict, gates, findings, a heat map of all pairs, the fabric, collectives,
-    drift, proofs, versions and trends. Every run writes this page at its end.
-  - Use the module for an old run, or for a run that was killed.
+    drift, proofs, versions and trends.
+  - Every run writes this page at its end. Use the module for an old run, or for a run that was killed.
   - With O(compare), writes C(report-vs-RUN.html), which also compares each pair with the other run. It reports which changes are
     significant, and which findings are new or fixed.
   - The page is one file that makes no request. It shows the same without JavaScript, except for the heat map.
-  - Runs only on the control node, contacts no host, and has no run folder of its own. It adds the run to the history if it is missing there.
+  - Runs only on the control node, contacts no host, and has no run folder of its own. It adds the run to the history if it is missing
+    there.
   - Fails if there is no such run, or if its files have another schema than this version reads.
 author:
   - the rdma.cluster authors (@rdma-cluster)

@@ -29,8 +29,8 @@ class HostFacts:
     """What the report keeps of each host's facts.
 
     traits: host → name → value, what "changed" means; near: host → ((GPU, NIC, distance), …); guids: (host, device) → node GUID in
-    hexadecimal digits; limits: host → rail → limit of the pairs stage; software: whether any device is software; unread: host → why its facts cannot
-    be used; schemas: the schemas of all facts.
+    hexadecimal digits; limits: host → rail → limit of the pairs stage; software: whether any device is software; unread: host → why its
+    facts cannot be used; schemas: the schemas of all facts.
     """
 
     traits: dict[str, dict[str, str]] = field(default_factory=dict)

@@ -20,18 +20,18 @@ LATER = "20261127T120000Z-2"
 
 
 def test_each_run_has_one_line(tmp_path: Path) -> None:
-    write(tmp_path, 4)
+    write(tmp_path, 7)
     for _time in range(2):
         report_of(tmp_path, RUN)
     [line] = (tmp_path / "history.jsonl").read_text().splitlines()
     data = json.loads(line)
-    assert (data["run"], data["outcome"], data["hosts"], data["error"], data["unknown"]) == (RUN, "failed", 4, 1, 0)
-    assert data["rails"]["rail0"]["measured"] == 6
+    assert (data["run"], data["outcome"], data["hosts"], data["error"], data["unknown"]) == (RUN, "failed", 7, 1, 1)
+    assert data["rails"]["rail0"]["measured"] == 21
     assert 370 < data["rails"]["rail0"]["median_gbps"] < 400
 
 
 def test_the_trend_needs_no_folder_of_an_old_run(tmp_path: Path) -> None:
-    write(tmp_path, 4)
+    write(tmp_path, 7)
     report_of(tmp_path, RUN)
     shutil.move(tmp_path / RUN, tmp_path / LATER)
     text = report_of(tmp_path, LATER).read_text(encoding="utf-8")
@@ -40,7 +40,7 @@ def test_the_trend_needs_no_folder_of_an_old_run(tmp_path: Path) -> None:
 
 
 def test_later_runs_do_not_change_the_page_of_an_old_one(tmp_path: Path) -> None:
-    write(tmp_path, 4)
+    write(tmp_path, 7)
     before = report_of(tmp_path, RUN).read_bytes()
     shutil.copytree(tmp_path / RUN, tmp_path / LATER)
     report_of(tmp_path, LATER)

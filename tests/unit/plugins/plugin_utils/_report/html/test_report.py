@@ -190,10 +190,8 @@ def test_the_page_makes_no_request(large: Path) -> None:
 def test_the_bytes_are_the_same_for_the_same_run(large: Path) -> None:
     first = report_of(large, RUN).read_bytes()
     # In another process the order of sets is another one.
-    code = (
-        "import sys; from pathlib import Path; "
-        "from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.report import report_of; report_of(Path(sys.argv[1]), sys.argv[2])"
-    )
+    room = "ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.report"
+    code = f"import sys, {room} as report; from pathlib import Path; report.report_of(Path(sys.argv[1]), sys.argv[2])"
     environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path), "TZ": "Asia/Tokyo"}
     subprocess.run([sys.executable, "-c", code, str(large), RUN], check=True, env=environment)
     assert (large / RUN / "report.html").read_bytes() == first
@@ -238,7 +236,7 @@ def test_the_slow_port_is_in_the_tables(large: Path) -> None:
 @pytest.mark.parametrize("evil", EVIL)
 def test_texts_of_hosts_stay_texts(tmp_path: Path, evil: str) -> None:
     base = tmp_path / "runs"
-    folder = write(base, 3)
+    folder = write(base, 7)
     host = f"node{evil}"
     folder.write_findings("link", host, [Finding("link", "link.check", host, evil, "error", evil, evil, evil)])
     folder.write_findings("host", host, [Finding("host", "host.check", host, evil, "warning", evil, evil, evil, silenced_by=evil)])
@@ -273,7 +271,7 @@ def test_texts_of_hosts_stay_texts(tmp_path: Path, evil: str) -> None:
 
 def large_copy(tmp_path: Path) -> Path:
     base = tmp_path / "plain"
-    write(base, 3)
+    write(base, 7)
     return base
 
 
