@@ -91,9 +91,10 @@ def changes(run: Run, facts: HostFacts, other: Run, *, pairs: bool) -> Changes:
 
 def _changed_intents(run: Run, other: Run) -> list[str]:
     """Return the hosts whose intent differs, with the keys that do."""
-    found = []
+    found: list[str] = []
     for host, file in run.host_files("intent"):
-        new, old = (if_sound(path) for path in (file, other.folder.path / "intent" / file.name))
+        new: dict[str, Any] | None = if_sound(file)
+        old: dict[str, Any] | None = if_sound(other.folder.path / "intent" / file.name)
         if new is not None and old is not None and new != old:
             keys = ", ".join(sorted(key for key in {*new, *old} if new.get(key) != old.get(key)))
             found.append(f"{host}: {keys}")

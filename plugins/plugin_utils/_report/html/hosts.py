@@ -62,7 +62,7 @@ def read_hosts(run: Run, plan: Mapping[str, Any] | None) -> HostFacts:
                 intent = if_sound(run.folder.path / run.folder.host_file("intent", host))
                 if intent is not None:
                     one = {**plan, "hosts": [host]}
-                    found.limits |= limits(one, {host: intent}, {host: from_dict(comparable(tree))})  # type: ignore[dict-item]
+                    found.limits |= limits(one, {host: intent}, {host: from_dict(comparable(tree))})
         except Exception as error:  # noqa: BLE001 (whatever a host's data does)
             found.unread[host] = f"{type(error).__name__}: {error}"
     return found

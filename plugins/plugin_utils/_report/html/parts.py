@@ -125,7 +125,8 @@ def collectives(run: Run) -> tuple[list[Collective], list[str], str]:
     """Return the runs, joint ones first; who is to blame in words; and why the ladder was interrupted, "" if it was not."""
     ladder = run.mapping("collectives.json")
     records = [*ladder.get("runs", ()), *ladder.get("also", ())]
-    records += [found for _host, file in run.host_files("collectives") if "operation" in (found := if_sound(file) or {})]
+    alone: list[dict[str, Any]] = [if_sound(file) or {} for _host, file in run.host_files("collectives")]
+    records += [each for each in alone if "operation" in each]
     blames = [str(blame.get("words", "")) for blame in ladder.get("blames", ()) if isinstance(blame, Mapping)]
     return [_collective(each) for each in records[:ROWS] if isinstance(each, Mapping)], blames, str(ladder.get("problem", ""))
 
@@ -148,7 +149,8 @@ def risen_counters(run: Run) -> list[tuple[str, str, str, int]]:
     """Return (host, rail, counter, increase) during the sweep, the greatest first."""
     rows = []
     for host, file in run.host_files("pairs", ".counters.json"):
-        for rail, found in (if_sound(file) or {}).items():
+        rails: dict[str, Any] = if_sound(file) or {}
+        for rail, found in rails.items():
             risen = found.get("risen") if isinstance(found, Mapping) else None
             rows += [(host, str(rail), str(name), count) for name, count in (risen or {}).items() if isinstance(count, int) and count > 0]
     return sorted(rows, key=lambda row: -row[3])

@@ -52,8 +52,9 @@ def verdict_of(run: Run) -> Verdict:
         return Verdict(NOTHING, "No verdict: no gate judged a host", "The run had no stage with a gate, or nothing was applicable.", [])
     warnings = sum(each.status == WARNING and each.silenced_by is None for each in run.findings)
     more = f", with {warnings} warning{'s' if warnings > 1 else ''}" if warnings else ""
-    stages = ", ".join(run.stages)
-    return Verdict(GOOD, f"Good: {_many(len(run.hosts), 'host')} passed all gates of this run{more}", f"Nothing. Stages: {stages}.", [])
+    return Verdict(
+        GOOD, f"Good: {_many(len(run.hosts), 'host')} passed all gates of this run{more}", f"Nothing. Stages: {', '.join(run.stages)}.", []
+    )
 
 
 def _stops(run: Run, stages: list[str]) -> str:
