@@ -18,8 +18,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.parts im
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.run import ReportError, Run
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder, if_sound
 
-#: Earlier runs that are looked at for the last good one, and lines that the page shows of one kind.
-LOOKED_AT, SHOWN = 100, 100
+#: Earlier runs that are looked at for the last good one.
+LOOKED_AT = 100
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def render(values: Mapping[str, Any], data: Mapping[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"figure": figure, "percent": percent, "words": status_words, "signed": signed}
+    environment.filters.update(figure=figure, percent=percent, words=status_words, signed=signed)
     style, script = (FOLDER.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     policy = (
         f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'"

@@ -11,11 +11,13 @@ two million cells; as elements of a page they would take a gigabyte of a browser
 from __future__ import annotations
 
 import base64
+import gc
 import itertools
 import math
 import statistics
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,8 +33,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.charts i
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.hosts import HostFacts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.run import PLAN, Run
 
-#: Bytes of a latency's cell and values of a bandwidth's cell: nothing measured, failed, planned without a result.
-NOT_MEASURED, FAILED, MISSING = 0, 1, 2
+#: Values of a cell: 0 if nothing was measured, failed, planned without a result; from FIRST on, a figure.
+FAILED, MISSING = 1, 2
 FIRST = 3
 MOST_GBPS_STEPS = 65535 - FIRST
 MOST_USEC_STEPS = 255 - FIRST
@@ -142,7 +144,8 @@ def sweep_plan(run: Run) -> dict[str, Any] | None:
 def read_sweep(run: Run, plan: Mapping[str, Any], hosts: HostFacts, leaf_of: Mapping[str, str]) -> Sweep:
     """Return the sweep of a run. leaf_of: node GUID → the name of its leaf, "" if unknown."""
     evidence = Evidence(run.folder, SWEEP, plan, {}, {})
-    bandwidth, latency = evidence.measured, evidence.latency
+    with _without_collector():
+        bandwidth, latency = evidence.measured, evidence.latency
     limits = [[_gbps(hosts, host, rail["name"]) for host in plan["hosts"]] for rail in plan["rails"]]
     software = all(limit is None for row in limits for limit in row)
     if software:
@@ -174,6 +177,18 @@ def read_sweep(run: Run, plan: Mapping[str, Any], hosts: HostFacts, leaf_of: Map
         fail_below=settings[1],
         raw=_raw(bandwidth),
     )
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Pause the collector of cyclic garbage: it would search millions of lists of results, which have no cycles, again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _gbps(hosts: HostFacts, host: str, rail: str) -> float | None:
