@@ -19,7 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import P
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.perftest import perftest_argv
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.draw.marks import Ends, bad_links, link_words
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.draw.marks import Ends, bad_links, end_words, link_words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.draw.svg import svg
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings import FABRIC
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs as pairs_proofs
@@ -98,7 +98,7 @@ def cables(graphs: Sequence[Graph]) -> dict[tuple[str, str], str]:
     found = {}
     for graph in graphs:
         for link in graph.links:
-            ends = sorted(f"{graph.nodes[guid].name} port {port}" for guid, port in (link.a, link.b))
+            ends = sorted(end_words(graph, end) for end in (link.a, link.b))
             found[ends[0], ends[1]] = graph.plane
     return found
 
