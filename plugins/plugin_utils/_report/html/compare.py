@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Two runs compared: pairs in percent, with the test that tells a change from noise, and findings that are new or fixed.
+"""Two runs compared: pairs in percent, with the test that separates a change from noise, and findings that are new or fixed.
 
 Each pair usually has one measurement in each run, so the scatter comes from the other pairs: d = ln(after / before) of all pairs of a rail.
 
