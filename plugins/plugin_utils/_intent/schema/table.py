@@ -337,6 +337,8 @@ RUN: dict[str, Key] = {
             port=integer("Its port.", 1, 255),
         ),
     ),
+    "rdma_run": text("For `report`: ID of the run to show, a folder below `rdma_run_dir`.", default="latest"),
+    "rdma_compare": text("For `report`: ID of another run to compare `rdma_run` with."),
     "rdma_job_log": text("Log of a job, a file on the control node, for the playbook `diagnose` and for `plan --tags rings`."),
     "rdma_job_hostfile": text("Hostfile of a job, a file on the control node, for `plan --tags rings`."),
     "rdma_job_hosts": named(
