@@ -18,7 +18,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.lines impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_context import Context
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_line import LONGEST_LINE, LocatedLine, fields, read
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.meanings import MEANINGS
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import ERROR, REMARK, SYMPTOM, Signature
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import ERROR, REMARK, SYMPTOM, Finder, Signature
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures import CUDA_SIGNATURES, JOB_SIGNATURES, NCCL_SIGNATURES
 
 #: The first match of a line counts.
@@ -38,8 +38,8 @@ _VARYING = re.compile(r"nccl-\w{4,}|0x[0-9a-fA-F]+|[0-9a-fA-F]*(?::[0-9a-fA-F]*)
 _MOST_READ = 1000
 #: The lines on channels in NCCL's log, which are not failures. Nearly all lines of a large job's log are of this kind.
 _CHANNEL = "NCCL INFO Channel "
-_OF_ANY = tuple((signature.needle, signature) for signature in SIGNATURES)
-_OF_INFO = tuple((signature.needle, signature) for signature in SIGNATURES if signature.info)
+_OF_ANY = Finder(SIGNATURES)
+_OF_INFO = Finder(signature for signature in SIGNATURES if signature.info)
 
 
 @dataclass(frozen=True)
@@ -152,13 +152,7 @@ class _Reader:
 
 def find_signature(line: str, *, info: bool) -> tuple[Signature, dict[str, str]] | None:
     """The first of SIGNATURES that a line matches, and its named groups. info: whether NCCL wrote the line at level INFO."""
-    for needle, signature in _OF_INFO if info else _OF_ANY:
-        if needle in line:
-            found = signature.regex.search(line) if signature.regex is not None else None
-            if found is not None or signature.regex is None:
-                groups = found.groupdict() if found is not None else {}
-                return signature, {name: value for name, value in groups.items() if value is not None}
-    return None
+    return (_OF_INFO if info else _OF_ANY).find(line)
 
 
 def read_job_log(lines: Iterable[str]) -> JobLog:
