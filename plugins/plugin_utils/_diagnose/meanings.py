@@ -190,7 +190,7 @@ MEANINGS: dict[str, Meaning] = {
     "kernel.firmware_old": Meaning(REMARK, "the firmware of a NIC is old"),
     "kernel.modules": Meaning(ERROR, "kernel modules do not fit each other"),
     "kernel.peermem": Meaning(SYMPTOM, "nvidia_peermem cannot release or map GPU memory"),
-    "kernel.oops": Meaning(ERROR, "the kernel crashed"),
+    "kernel.oops": Meaning(ERROR, "the kernel crashed, or reports a bug in itself"),
     "kernel.segfault": Meaning(SYMPTOM, "a process crashed"),
     "kernel.stuck": Meaning(SYMPTOM, "a task of the kernel hangs"),
     "iommu.fault": Meaning(ERROR, "the IOMMU blocks accesses of a device"),

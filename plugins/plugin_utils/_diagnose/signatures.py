@@ -131,30 +131,70 @@ NCCL_SIGNATURES: tuple[Signature, ...] = (
     Signature("p2p.failed", "cudaIpc", "NCCL src/transport/p2p.cc", r"cudaIpc\w+ failed"),
     Signature("gpu.nvls", "Failed to bind NVLink SHARP (NVLS) Multicast memory", "NCCL src/transport/nvls.cc"),
     Signature("gpu.nvls", "error in the Fabric Manager or NVSwitches", "NCCL src/transport/nvls.cc"),
-    Signature("gpu.nvml", "nvml", "NCCL src/misc/nvmlwrap.cc", r"NCCL WARN .{0,20}nvml\w+(?:\([^)]*\))?(?:\(\))? failed: (?P<error>.{1,80})"),
+    Signature(
+        "gpu.nvml", "nvml", "NCCL src/misc/nvmlwrap.cc", r"NCCL WARN .{0,20}nvml\w+(?:\([^)]*\))?(?:\(\))? failed: (?P<error>.{1,80})"
+    ),
     Signature("gpu.nvml", "libnvidia-ml.so.1", "NCCL src/misc/nvmlwrap.cc", r"Failed to open libnvidia-ml"),
-    Signature("cuda.symbol", "Retrieve ", "NCCL src/misc/cudawrap.cc", r"NCCL WARN .{0,20}Retrieve (?P<symbol>\w+)(?: version \d+)? failed with"),
+    Signature(
+        "cuda.symbol", "Retrieve ", "NCCL src/misc/cudawrap.cc", r"NCCL WARN .{0,20}Retrieve (?P<symbol>\w+)(?: version \d+)? failed with"
+    ),
     Signature("memory.gdrcopy", "gdr_", "NCCL src/misc/gdrwrap.cc", r"NCCL WARN .{0,20}gdr_\w+\(.{0,200}\) failed: (?P<code>-?\d+)"),
     # what ranks do not agree on, and calls of the program
-    Signature("nccl.truncated", "Message truncated : received", "NCCL src/bootstrap.cc", r"received (?P<received>[\d,]+) bytes instead of (?P<wanted>[\d,]+)"),
-    Signature("nccl.truncated", "message truncated : receiving", "NCCL src/transport/net_socket.cc", r"receiving (?P<received>\d+) bytes instead of (?P<wanted>\d+)"),
+    Signature(
+        "nccl.truncated",
+        "Message truncated : received",
+        "NCCL src/bootstrap.cc",
+        r"received (?P<received>[\d,]+) bytes instead of (?P<wanted>[\d,]+)",
+    ),
+    Signature(
+        "nccl.truncated",
+        "message truncated : receiving",
+        "NCCL src/transport/net_socket.cc",
+        r"receiving (?P<received>\d+) bytes instead of (?P<wanted>\d+)",
+    ),
     Signature("nccl.truncated", "posted incorrect receive info", f"{_IB} (p2p.cc)"),
     Signature("nccl.truncated", "symmetric registration check failed", "NCCL src/misc/argcheck.cc"),
-    Signature("nccl.truncated", "ismatch", "NCCL src/enqueue.cc", r"(?i)NCCL WARN .{0,200}(?:mismatched collective|collective mismatch|mismatch in collective)"),
+    Signature(
+        "nccl.truncated",
+        "ismatch",
+        "NCCL src/enqueue.cc",
+        r"(?i)NCCL WARN .{0,200}(?:mismatched collective|collective mismatch|mismatch in collective)",
+    ),
     Signature("nccl.ranks", "Bootstrap Root : mismatch in ", "NCCL src/bootstrap.cc"),
     Signature("nccl.ranks", "Bootstrap Root : rank ", "NCCL src/bootstrap.cc", r"already checked in"),
     Signature("net.counts", "Detected mixed local Net device counts across ranks", "NCCL src/init.cc"),
     Signature("net.counts", "has a different number of devices", _IB),
-    Signature("socket.stranger", "socketFinalize", _SOCKET, r"NCCL WARN .{0,20}socketFinalize(?:Accept|Connect).{0,100}: wrong (?:magic|type|socket type)"),
+    Signature(
+        "socket.stranger",
+        "socketFinalize",
+        _SOCKET,
+        r"NCCL WARN .{0,20}socketFinalize(?:Accept|Connect).{0,100}: wrong (?:magic|type|socket type)",
+    ),
     Signature("socket.stranger", "socket magic mismatch", _SOCKET),
-    Signature("socket.local", "UDS: ", "NCCL src/misc/ipcsocket.cc", r"NCCL WARN .{0,20}UDS: (?:Binding|Receiving|Sending|Socket creation|Cannot)"),
-    Signature("nccl.call", "NCCL WARN", "NCCL src/misc/argcheck.cc", r"NCCL WARN .{0,80}: (?:\w+ (?:0x[0-9a-f]+|\(nil\)) is not a valid pointer|\w+ argument is NULL|invalid (?:reduction operation|root|type) |\w+ allocated on device \d+ mismatchs)|Invalid (?:rank|device count) requested|Invalid config \w+ attribute"),
+    Signature(
+        "socket.local", "UDS: ", "NCCL src/misc/ipcsocket.cc", r"NCCL WARN .{0,20}UDS: (?:Binding|Receiving|Sending|Socket creation|Cannot)"
+    ),
+    Signature(
+        "nccl.call",
+        "NCCL WARN",
+        "NCCL src/misc/argcheck.cc",
+        r"NCCL WARN .{0,80}: (?:\w+ (?:0x[0-9a-f]+|\(nil\)) is not a valid pointer|\w+ argument is NULL|invalid (?:reduction operation|"
+        r"root|type) |\w+ allocated on device \d+ mismatchs)|Invalid (?:rank|device count) requested|Invalid config \w+ attribute",
+    ),
     Signature("nccl.call", "corrupted comm object detected", "NCCL src/misc/argcheck.cc"),
     Signature("nccl.proxy", "Proxy Call to rank", "NCCL src/proxy.cc", r"Proxy Call to rank (?P<of_rank>\d+) failed \((?P<call>\w+)\)"),
     Signature("nccl.proxy", "[Proxy Service", "NCCL src/proxy.cc", r"NCCL WARN .{0,20}\[Proxy Service[^]]{0,20}\]"),
-    Signature("nccl.proxy", "[Service thread] ", "NCCL src/proxy.cc", r"NCCL WARN .{0,20}\[Service thread\] (?:Error|Accept|Could not|Initialize)"),
+    Signature(
+        "nccl.proxy", "[Service thread] ", "NCCL src/proxy.cc", r"NCCL WARN .{0,20}\[Service thread\] (?:Error|Accept|Could not|Initialize)"
+    ),
     Signature("nccl.proxy", "ncclProxy", "NCCL src/proxy.cc", r"NCCL WARN .{0,20}ncclProxy\w+ call to tpRank \d+.{0,60} failed"),
-    Signature("ib.failover", "NET/IB: ", f"{_IB} (p2p_resiliency.cc)", r"NET/IB: (?:Got CQE with error|Device \d+ marked as failed|Fatal error\. Detected|The error is fatal|Could not find a replacement QP|mlx5dv_create_qp failed)"),
+    Signature(
+        "ib.failover",
+        "NET/IB: ",
+        f"{_IB} (p2p_resiliency.cc)",
+        r"NET/IB: (?:Got CQE with error|Device \d+ marked as failed|Fatal error\. Detected|The error is fatal|Could not find a "
+        r"replacement QP|mlx5dv_create_qp failed)",
+    ),
     Signature("ib.create", "unable to allocate requests", _IB, r"NET/(?:IB|Socket) ?: unable to allocate requests"),
     Signature("host.files", "Too many open files", "Linux", r"(?i)too many open files"),
     # RCCL
@@ -212,13 +252,32 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
     Signature("torch.mismatch", "_MISMATCH", _RECORDER, r"(?:COLLECTIVE_TYPE|COLLECTIVE_DTYPE|SIZE_OR_SYNTAX)_MISMATCH"),
     Signature("torch.desync", "_MISMATCH", _RECORDER, r"COLLECTIVE_STATE_MISMATCH"),
     Signature("torch.desync", "lagging/dead/mismatched ranks", "PyTorch TraceUtils.h"),
-    Signature("torch.desync", "joined but didn't finish", "PyTorch TraceUtils.h", r"\[(?P<joined>[\d, -]{1,400})\] joined but didn't finish"),
-    Signature("torch.desync", "but didn't join collective", "PyTorch TraceUtils.h", r"\[(?P<absent>[\d, -]{1,400})\] finished collective #\d+, but didn't join"),
-    Signature("torch.desync", "are the lagging ranks that caused this timeout", "PyTorch TraceUtils.h", r"\[(?P<absent>[\d, -]{1,400})\] are the lagging"),
-    Signature("torch.desync", "joined", "PyTorch", r"(?i)ranks? \[?(?P<absent>[\d, -]{1,400})\]? (?:haven't|have not|hasn't|has not) joined"),
+    Signature(
+        "torch.desync", "joined but didn't finish", "PyTorch TraceUtils.h", r"\[(?P<joined>[\d, -]{1,400})\] joined but didn't finish"
+    ),
+    Signature(
+        "torch.desync",
+        "but didn't join collective",
+        "PyTorch TraceUtils.h",
+        r"\[(?P<absent>[\d, -]{1,400})\] finished collective #\d+, but didn't join",
+    ),
+    Signature(
+        "torch.desync",
+        "are the lagging ranks that caused this timeout",
+        "PyTorch TraceUtils.h",
+        r"\[(?P<absent>[\d, -]{1,400})\] are the lagging",
+    ),
+    Signature(
+        "torch.desync", "joined", "PyTorch", r"(?i)ranks? \[?(?P<absent>[\d, -]{1,400})\]? (?:haven't|have not|hasn't|has not) joined"
+    ),
     Signature("torch.desync", "Not all ranks joining collective", _RECORDER),
     Signature("torch.desync", "issing ranks", _RECORDER, r"[Mm]issing ranks(?: are|:) \{(?P<absent>[\d, ]{1,400})\}"),
-    Signature("torch.desync", "failed to pass monitoredBarrier", "PyTorch ProcessGroupGloo.cpp", r"Ranks? (?P<absent>\d[\d, ]{0,400}) failed to pass"),
+    Signature(
+        "torch.desync",
+        "failed to pass monitoredBarrier",
+        "PyTorch ProcessGroupGloo.cpp",
+        r"Ranks? (?P<absent>\d[\d, ]{0,400}) failed to pass",
+    ),
     Signature("torch.timeout", "Timeout at ", _TORCH, r"Timeout at (?:NCCL work|collective): "),
     Signature("torch.timeout", "failure detected by watchdog at work sequence id", _TORCH),
     Signature("torch.timeout", "ollective timed out on ranks", "PyTorch"),

@@ -51,7 +51,9 @@ MPI_SIGNATURES: tuple[Signature, ...] = (
     Signature("mpi.pml", "No components were able to be opened in the pml framework", _OMPI),
     Signature("mpi.pml", "requested component was not found", _OMPI),
     Signature("mpi.tcp", "Open MPI failed to TCP connect to a peer MPI process", _OMPI),
-    Signature("mpi.tcp", "btl_tcp_endpoint", _OMPI, r"btl_tcp_endpoint.{0,300}connect\(\) to (?P<peer>[0-9a-fA-F.:]{3,45}?)(?::\d+)? failed"),
+    Signature(
+        "mpi.tcp", "btl_tcp_endpoint", _OMPI, r"btl_tcp_endpoint.{0,300}connect\(\) to (?P<peer>[0-9a-fA-F.:]{3,45}?)(?::\d+)? failed"
+    ),
     Signature("mpi.tcp", "Open MPI detected an inbound MPI TCP connection request from a peer", _OMPI),
     Signature("socket.closed", "mca_btl_tcp_frag_", _OMPI, r"mca_btl_tcp_frag_(?:recv|send): (?:readv|writev) failed"),
     Signature("socket.no_interface", "unable to find any relevant network interfaces", _OMPI),
@@ -70,7 +72,12 @@ MPI_SIGNATURES: tuple[Signature, ...] = (
     # UCX: memory and queues
     Signature("memory.locked", "Please set max locked memory", _UCX, r"\(current: (?P<limit>[^)]{1,40})\)"),
     Signature("memory.locked", "Please set max locked memory", _UCX),
-    Signature("memory.locked", "failed: Cannot allocate memory", _UCX, r"UCX +ERROR .{0,300}(?:ibv|mlx5dv)_\w+\(?.{0,300}failed: Cannot allocate memory"),
+    Signature(
+        "memory.locked",
+        "failed: Cannot allocate memory",
+        _UCX,
+        r"UCX +ERROR .{0,300}(?:ibv|mlx5dv)_\w+\(?.{0,300}failed: Cannot allocate memory",
+    ),
     Signature("memory.gpu", "failed: Bad address", _UCX, r"UCX +ERROR .{0,200}reg_\w*mr"),
     Signature("memory.gpu", "Couldn't enable GPUDirect RDMA", _UCX),
     Signature("memory.refused", "reg_", _UCX, r"UCX +ERROR .{0,200}reg_\w*mr.{0,300}failed: (?P<error>[A-Za-z ]{1,60})"),
@@ -80,11 +87,20 @@ MPI_SIGNATURES: tuple[Signature, ...] = (
     Signature("shm.failed", "please check shared memory limits", _UCX),
     Signature("shm.space", "Not enough memory to write total of", _UCX),
     # UCX: completions
-    *(Signature(name, words, "UCX src/uct/ib/mlx5/ib_mlx5_log.c", r"UCX +(?:ERROR|WARN|DIAG|FATAL)|^(?!.*UCX).{0,40}" + words) for name, words in UCX_WORDS[:2]),
+    *(
+        Signature(name, words, "UCX src/uct/ib/mlx5/ib_mlx5_log.c", r"UCX +(?:ERROR|WARN|DIAG|FATAL)|^(?!.*UCX).{0,40}" + words)
+        for name, words in UCX_WORDS[:2]
+    ),
     *(Signature(name, words, "UCX src/uct/ib/mlx5/ib_mlx5_log.c", r"UCX +(?:ERROR|WARN|DIAG|FATAL)") for name, words in UCX_WORDS[2:]),
     *(Signature(name, words, "UCX src/uct/ib/rc/verbs", r"UCX +(?:ERROR|WARN|DIAG|FATAL)") for name, words in WORDS),
     # UCX: the choice of a transport
-    Signature("ib.port_down", "UCX ", _UCX, r"UCX +(?:ERROR|WARN|DIAG) .{0,200}(?P<device>[a-z]\w{0,63}):(?P<port>\d{1,3}).{0,60}(?:is not active|no active ports?|not in ACTIVE)"),
+    Signature(
+        "ib.port_down",
+        "UCX ",
+        _UCX,
+        r"UCX +(?:ERROR|WARN|DIAG) .{0,200}(?P<device>[a-z]\w{0,63}):(?P<port>\d{1,3}).{0,60}(?:is not active|no active ports?|not in "
+        r"ACTIVE)",
+    ),
     Signature("ib.port_down", "port is not active", _UCX),
     Signature("ucx.device", "is not available, please use one or more of", _UCX, r"'(?P<device>[A-Za-z]\w*)(?::\d+)?' is not available"),
     Signature("ucx.device", "are not available, please use one or more of", _UCX),
@@ -93,8 +109,19 @@ MPI_SIGNATURES: tuple[Signature, ...] = (
     Signature("ucx.transport", "Failed to resolve UCX endpoint for rank", "Open MPI ompi/mca/pml/ucx", r"for rank (?P<unreachable>\d+)"),
     Signature("ucx.transport", "Failed to create UCP worker", "Open MPI ompi/mca/pml/ucx"),
     Signature("ucx.transport", "Failed to receive UCX worker address", "Open MPI ompi/mca/pml/ucx"),
-    Signature("socket.refused", "failed: Connection refused", _UCX, r"UCX +(?:ERROR|DIAG) .{0,200}connect\(.{0,200}dest_addr=(?P<peer>[0-9a-fA-F.]{3,45})"),
-    Signature("socket.unreachable", "dest_addr=", _UCX, r"UCX +(?:ERROR|DIAG) .{0,200}dest_addr=(?P<peer>[0-9a-fA-F.]{3,45}).{0,40}(?P<error>No route to host|Network is unreachable|Connection timed out)"),
+    Signature(
+        "socket.refused",
+        "failed: Connection refused",
+        _UCX,
+        r"UCX +(?:ERROR|DIAG) .{0,200}connect\(.{0,200}dest_addr=(?P<peer>[0-9a-fA-F.]{3,45})",
+    ),
+    Signature(
+        "socket.unreachable",
+        "dest_addr=",
+        _UCX,
+        r"UCX +(?:ERROR|DIAG) .{0,200}dest_addr=(?P<peer>[0-9a-fA-F.]{3,45}).{0,40}(?P<error>No route to host|Network is unreachable|"
+        r"Connection timed out)",
+    ),
     Signature("cm.address", "rdma_resolve_", _UCX, r"UCX +(?:ERROR|DIAG|WARN) .{0,200}rdma_resolve_(?:addr|route).{0,200}failed"),
     # UCX: consequences
     Signature("ucx.closed", "Connection reset by remote peer", _UCX),

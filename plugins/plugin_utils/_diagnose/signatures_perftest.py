@@ -39,16 +39,28 @@ PERFTEST_SIGNATURES: tuple[Signature, ...] = (
     Signature("ib.query", "Unable to query port", _PARAMETERS, r"Unable to query port (?P<port>\d{1,3}) attributes"),
     Signature("ib.query", "ibv_query_device_ex failed", _RESOURCES),
     Signature("qp.gid_missing", "read sgid of index", _PINGPONG, r"(?:can't|could not|Failed to) read sgid of index (?P<gid_index>\d+)"),
-    Signature("qp.gid_missing", "gid index", _PINGPONG, r"(?i)(?:can't|couldn't|could not|failed to|unable to) (?:get|find|query|read) .{0,30}gid index"),
+    Signature(
+        "qp.gid_missing",
+        "gid index",
+        _PINGPONG,
+        r"(?i)(?:can't|couldn't|could not|failed to|unable to) (?:get|find|query|read) .{0,30}gid index",
+    ),
     Signature("qp.gid_missing", " GID", _PARAMETERS, r"(?i)(?:unable|failed) to (?:find|get|query|read)(?: \w+){0,3} GID\b"),
     # memory and queues
     Signature("memory.registration", "Couldn't allocate MR", _RESOURCES, r"Couldn't allocate MR(?: with error=(?P<errno>\d+))?"),
     Signature("memory.registration", "ailed to create ", _RESOURCES, r"[Ff]ailed to create (?:mr|MR|mkey)\b"),
     Signature("memory.registration", "Couldn't create null MR", _RESOURCES),
     Signature("memory.registration", "Couldn't register MR", _PINGPONG),
-    Signature("ib.create", "Couldn't create ", _RESOURCES, r"Couldn't create (?:a receiver |IB |rdma (?:new|old) |ib_)?(?:CQ|QP|SRQ|XRC|send|receive|completion|resources)"),
+    Signature(
+        "ib.create",
+        "Couldn't create ",
+        _RESOURCES,
+        r"Couldn't create (?:a receiver |IB |rdma (?:new|old) |ib_)?(?:CQ|QP|SRQ|XRC|send|receive|completion|resources)",
+    ),
     Signature("ib.create", "ailed to create ", _RESOURCES, r"[Ff]ailed to create (?:QP|CQs?|SRQ|AH|RDMA CM)\b"),
-    Signature("ib.create", "nable to create ", _RESOURCES, r"[Uu]nable to create (?:QP|CQ|rdma resources|AH|address handler|the resources)"),
+    Signature(
+        "ib.create", "nable to create ", _RESOURCES, r"[Uu]nable to create (?:QP|CQ|rdma resources|AH|address handler|the resources)"
+    ),
     Signature("ib.create", "Couldn't allocate ", _RESOURCES, r"Couldn't allocate (?:PA?D|TD|DMAH)\b"),
     Signature("ib.create", "Requested QP size might be too big", _RESOURCES),
     Signature("ib.create", "Couldn't request CQ notification", _RESOURCES),
@@ -56,7 +68,12 @@ PERFTEST_SIGNATURES: tuple[Signature, ...] = (
     Signature("ib.post", "Function ibv_post_", _COMMUNICATION, r"Function ibv_post_(?:send|recv) failed"),
     Signature("ib.completion", "oll ", _RESOURCES, r"[Pp]oll (?:on )?(?:Send |Receive |send )?CQ (?:to clean credit )?failed"),
     # the connection
-    Signature("qp.connect", "ailed to modify QP", _RESOURCES, r"[Ff]ailed to modify (?:\w+ )?QP(?: \d+)? to (?P<state>INIT|RTR|RTS)(?:: (?P<error>[A-Za-z ]{1,60}))?"),
+    Signature(
+        "qp.connect",
+        "ailed to modify QP",
+        _RESOURCES,
+        r"[Ff]ailed to modify (?:\w+ )?QP(?: \d+)? to (?P<state>INIT|RTR|RTS)(?:: (?P<error>[A-Za-z ]{1,60}))?",
+    ),
     Signature("qp.connect", "Unable to Connect the HCA's through the link", _MAIN),
     Signature("qp.connect", "Couldn't connect to remote QP", _PINGPONG),
     Signature("test.connect", "Unable to init the socket connection", _MAIN),
@@ -74,26 +91,48 @@ PERFTEST_SIGNATURES: tuple[Signature, ...] = (
     Signature("test.peer", "Couldn't send ", _COMMUNICATION, r"Couldn't send (?:local address|reports)"),
     # RDMA CM
     Signature("cm.address", "RDMA CM event error", _COMMUNICATION),
-    Signature("cm.address", "RDMA_CM_EVENT_", "rdma-core librdmacm", r"RDMA_CM_EVENT_(?P<event>(?:ADDR|ROUTE|CONNECT)_ERROR|UNREACHABLE|REJECTED)"),
+    Signature(
+        "cm.address", "RDMA_CM_EVENT_", "rdma-core librdmacm", r"RDMA_CM_EVENT_(?P<event>(?:ADDR|ROUTE|CONNECT)_ERROR|UNREACHABLE|REJECTED)"
+    ),
     Signature("cm.address", "ADDR_ERROR", _COMMUNICATION, r"Received \d+ times ADDR_ERROR"),
-    Signature("cm.address", "rdma_", _COMMUNICATION, r"(?:rdma_(?:resolve_addr|resolve_route|bind_addr|listen|get_cm_events)|Function rdma_(?:accept|connect)) failed"),
+    Signature(
+        "cm.address",
+        "rdma_",
+        _COMMUNICATION,
+        r"(?:rdma_(?:resolve_addr|resolve_route|bind_addr|listen|get_cm_events)|Function rdma_(?:accept|connect)) failed",
+    ),
     Signature("cm.address", "Unable to perform rdma_", _COMMUNICATION, r"Unable to perform rdma_(?:client|server) function"),
     # options, versions, GPUs
     Signature("test.mtu", "tu is higher than active mtu", _PARAMETERS, r"[Mm]tu is higher"),
     Signature("test.mtu", "nvalid MTU", _PARAMETERS, r"[Ii]nvalid MTU - (?P<mtu>\d+)"),
     Signature("test.mtu", "Couldn't set Eth MTU", _PARAMETERS),
-    Signature("test.mtu", " mismatch: local=", _COMMUNICATION, r"(?i)\bmtu\b.{0,20} mismatch: local=(?P<local>\S+), remote=(?P<remote>\S+)"),
-    Signature("test.differs", " mismatch: local=", _COMMUNICATION, r"(?P<option>\S.{0,60}) mismatch: local=(?P<local>\S+), remote=(?P<remote>\S+)"),
+    Signature(
+        "test.mtu", " mismatch: local=", _COMMUNICATION, r"(?i)\bmtu\b.{0,20} mismatch: local=(?P<local>\S+), remote=(?P<remote>\S+)"
+    ),
+    Signature(
+        "test.differs", " mismatch: local=", _COMMUNICATION, r"(?P<option>\S.{0,60}) mismatch: local=(?P<local>\S+), remote=(?P<remote>\S+)"
+    ),
     Signature("test.differs", "not compatible with versions older than", _COMMUNICATION),
     Signature("test.differs", "Failed to negotiate parameters", _COMMUNICATION),
-    Signature("test.gpu", "DMA-BUF ", "perftest src/cuda_memory.c", r"DMA-BUF (?:is not supported on this GPU|cannot be used without)|does not support DMA-BUF"),
+    Signature(
+        "test.gpu",
+        "DMA-BUF ",
+        "perftest src/cuda_memory.c",
+        r"DMA-BUF (?:is not supported on this GPU|cannot be used without)|does not support DMA-BUF",
+    ),
     Signature("test.gpu", "DMABUF requested but not supported", _RESOURCES),
     Signature("test.gpu", "support DMA-BUF", _RESOURCES, r"OFED stack does not support DMA-BUF"),
     Signature("test.gpu", "Couldn't init", _RESOURCES, r"Couldn't init(?:ialize)? (?:GPU context|ROCm device)"),
     Signature("test.gpu", "no available device(s) that support CUDA", "perftest src/cuda_memory.c"),
     Signature("test.gpu", "unrecognized option", "getopt", r"unrecognized option '--use_(?:cuda|rocm)"),
     Signature("tests.timeout", "Did not get Message for ", _RESOURCES),
-    Signature("test.missing", "ib_", "the shell", r"\bib_(?:write|read|send|atomic)_(?:bw|lat)\W{0,3}(?: line \d+)?.{0,20}(?:command not found|No such file or directory|cannot open shared object)"),
+    Signature(
+        "test.missing",
+        "ib_",
+        "the shell",
+        r"\bib_(?:write|read|send|atomic)_(?:bw|lat)\W{0,3}(?: line \d+)?.{0,20}(?:command not found|No such file or directory|cannot "
+        r"open shared object)",
+    ),
     # words of any program, so they come last
-    *(Signature(name, words, _VERBS) for name, words in WORDS if " " in words and words[0].islower()),
+    *(Signature(name, words, _VERBS) for name, words in WORDS),
 )
