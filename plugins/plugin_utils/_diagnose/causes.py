@@ -83,14 +83,15 @@ def different_collectives(scene: Scene) -> Answer:
         return confirmed(f"line {mismatch.line}: {mismatch.says}")
     if len(groups) > 1 and max(len(operations), len(numbers)) > 1:
         return unknown(f"ranks wait in process groups {listed(list(groups))}, each of which counts its own collectives")
-    if len(operations) > 1:
-        return confirmed(f"ranks wait in {', '.join(operations)}")
-    if len(numbers) > 1:
-        return confirmed(f"ranks wait in collectives number {listed(numbers)}")
-    if not numbers:
-        return unknown("the lines do not contain the collective")
+    if max(len(operations), len(numbers)) > 1:
+        where = ", ".join(operations) if len(operations) > 1 else f"collectives number {listed(numbers)}"
+        return confirmed(f"ranks wait in {where}")
+    return _agreement(scene, f"{operations[0]}, number {numbers[0]}") if numbers else unknown("the lines do not contain the collective")
+
+
+def _agreement(scene: Scene, what: str) -> Answer:
+    """Whether all ranks of the job report that they wait in the same collective."""
     ranks, count = len(scene.occurrence.ranks), scene.log.context.nranks
-    what = f"{operations[0]}, number {numbers[0]}"
     if count > 1 and ranks >= count:
         return excluded(f"all {count} ranks wait in {what}")
     return unknown(f"{ranks} of {count or 'an unknown number of'} ranks report that they wait in {what}; the others report nothing")
@@ -437,7 +438,7 @@ CAUSES: dict[str, Cause] = {
     "gpu.nvlink": Cause(
         "an NVLink, its bridge or an NVSwitch is broken",
         not_checkable("the errors of NVLink were not read"),
-        "1. On {host}, run `nvidia-smi nvlink -s` and `nvidia-smi nvlink -e`. 2. Run `dcgmi diag -r 3`. 3. Reboot it, then replace the part.",
+        "1. On {host}, run `nvidia-smi nvlink -e` and `dcgmi diag -r 3`. 2. Reboot it. 3. If errors return, replace the part.",
     ),
     "gpu.mode": Cause(
         "the GPU is in exclusive mode, or in MIG mode",

@@ -32,7 +32,7 @@ _HOSTS = tuple(
         r"\s([A-Za-z0-9][A-Za-z0-9_.-]{0,253}) kernel: ()",  # syslog
         r"(?:^|\s)\[([A-Za-z][A-Za-z0-9_.-]{0,253}):([0-9]{1,10})\]\s",  # Open MPI
         # pdsh and clush; not the names of processes, devices and interfaces
-        r"^(?!(?:rank|gpu|cuda|mlx|bnxt|eth|ens|enp|ib|lo|step|epoch|iter|worker|task)[_-]?\d)([a-z][a-z0-9.-]{0,60}\d[a-z0-9.-]{0,60}):() ",
+        r"^(?!(?:rank|gpu|cuda|mlx|bnxt|eth|ens|enp|ib|step|epoch|iter|worker)[_-]?\d)([a-z][a-z0-9.-]{0,60}\d[a-z0-9.-]{0,60}):() ",
     )
 )
 #: Of NCCL's warnings, and of PyTorch's own log ("[E1218 20:27:21.426415540 …"), which has no year, and no zero before a month: "[E810 …".
