@@ -279,7 +279,7 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
         r"Ranks? (?P<absent>\d[\d, ]{0,400}) failed to pass",
     ),
     Signature("torch.timeout", "Timeout at ", _TORCH, r"Timeout at (?:NCCL work|collective): "),
-    Signature("torch.timeout", "failure detected by watchdog at work sequence id", _TORCH),
+    Signature("torch.timeout", "detected by watchdog at work", _TORCH),
     Signature("torch.timeout", "ollective timed out on ranks", "PyTorch"),
     Signature("torch.init", "ncclCommInitRank", "PyTorch", r"(?i)NCCL communicator.{0,80}timed? ?out|ncclCommInitRank.{0,80}timed? ?out"),
     Signature("torch.aborted", "Some NCCL operations have failed or timed out", _TORCH),
@@ -293,6 +293,7 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
     Signature("torch.stuck", "watchdog got stuck", _TORCH),
     Signature("torch.init", "NCCL timeout in communicator initialization", _TORCH),
     Signature("torch.remote", "Observed flight recorder dump signal", _TORCH),
+    Signature("torch.remote", "Received a dump signal due to a collective timeout", _TORCH),
     Signature("torch.child", "ChildFailedError", "PyTorch torchrun"),
     Signature(
         "store.clients",

@@ -13,7 +13,7 @@ _OMPI, _UCX, _OPENIB = "Open MPI", "UCX", "Open MPI opal/mca/btl/openib"
 #: "[[1,1],0][btl_openib_component.c:3645:handle_wc] from node1 to: node2 error polling LP CQ with status RETRY EXCEEDED ERROR status
 #: number 12 for wr_id 1 opcode 1 vendor error 129 qp_idx 0".
 _POLLING = r"(?:from (?P<host>\S{{1,253}}) to: (?P<peer>\S{{1,253}}) )?error polling .{{0,60}}status number (?P<status>{})\b"
-_ERROR = "UCX  ERROR"
+_ERROR = r"UCX +ERROR .{0,300}"
 
 MPI_SIGNATURES: tuple[Signature, ...] = (
     Signature("mpi.slots", "There are not enough slots available", _OMPI),
@@ -67,6 +67,7 @@ MPI_SIGNATURES: tuple[Signature, ...] = (
     Signature("mpi.aborted", "process returned a non-zero exit code", _OMPI),
     Signature("mpi.aborted", "MPI_ABORT was invoked", _OMPI),
     Signature("mpi.aborted", "MPI_ERRORS_ARE_FATAL", _OMPI),
+    Signature("mpi.aborted", "Fatal error in ", "MPICH", r"Fatal error in (?:P?MPI_|internal_)"),
     Signature("mpi.aborted", "It looks like MPI_INIT failed for some reason", _OMPI),
     Signature("mpi.aborted", "exited normally, but with a non-zero status", _OMPI),
     # UCX: memory and queues
@@ -82,7 +83,14 @@ MPI_SIGNATURES: tuple[Signature, ...] = (
     Signature("memory.gpu", "Couldn't enable GPUDirect RDMA", _UCX),
     Signature("memory.refused", "reg_", _UCX, r"UCX +ERROR .{0,200}reg_\w*mr.{0,300}failed: (?P<error>[A-Za-z ]{1,60})"),
     Signature("ib.create", "ibv_create_", _UCX, r"UCX +ERROR .{0,200}ibv_create_\w+\(?.{0,300}failed: (?P<error>[A-Za-z ]{1,60})"),
-    Signature("qp.connect", _ERROR, _UCX, r"(?:modify|modifying|modify_qp).{0,60}\b(?P<state>INIT|RTR|RTS)\b.{0,40}"),
+    Signature("qp.connect", "UCX ", _UCX, _ERROR + r"(?:modify|modifying|modify_qp).{0,60}\b(?P<state>INIT|RTR|RTS)\b"),
+    Signature(
+        "memory.refused",
+        "failed to register ",
+        _UCX,
+        _ERROR + r"failed to register (?:address|user buffer).{0,200}: "
+        "(?P<error>[A-Za-z/ ]{1,60})",
+    ),
     Signature("host.files", "maximal number of files that could be opened", _UCX),
     Signature("shm.failed", "please check shared memory limits", _UCX),
     Signature("shm.space", "Not enough memory to write total of", _UCX),
@@ -104,7 +112,13 @@ MPI_SIGNATURES: tuple[Signature, ...] = (
     Signature("ib.port_down", "port is not active", _UCX),
     Signature("ucx.device", "is not available, please use one or more of", _UCX, r"'(?P<device>[A-Za-z]\w*)(?::\d+)?' is not available"),
     Signature("ucx.device", "are not available, please use one or more of", _UCX),
-    Signature("ucx.transport", _ERROR, _UCX, r"no (?:usable|active|supported|auxiliary)?.{0,40}transport"),
+    Signature(
+        "ucx.transport",
+        "transport",
+        _UCX,
+        _ERROR + r"no (?:usable|active|supported|auxiliary)?.{0,40}transport|UCX +ERROR +no "
+        ".{0,60}transport",
+    ),
     Signature("ucx.transport", "Destination is unreachable", _UCX, r"UCX +ERROR|pml_ucx|ucp_ep_create|NET/UCX"),
     Signature("ucx.transport", "Failed to resolve UCX endpoint for rank", "Open MPI ompi/mca/pml/ucx", r"for rank (?P<unreachable>\d+)"),
     Signature("ucx.transport", "Failed to create UCP worker", "Open MPI ompi/mca/pml/ucx"),

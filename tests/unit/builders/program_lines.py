@@ -161,6 +161,7 @@ OPEN_MPI: tuple[tuple[str, str], ...] = (
     ("socket.no_interface", "[node1:7] unable to find any relevant network interfaces"),
     ("ofi.open", "Open MPI failed an OFI Libfabric library call (fi_endpoint).  This is highly"),
     ("mpi.aborted", "*** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,"),
+    ("mpi.aborted", "Abort(672797967) (rank 1534 in comm 0): Fatal error in PMPI_Isend: Other MPI error, error stack:"),
     ("mpi.aborted", "It looks like MPI_INIT failed for some reason; your parallel process is"),
     ("mpi.aborted", "mpirun detected that one or more processes exited normally, but with a non-zero status"),
 )
@@ -180,6 +181,8 @@ UCX: tuple[tuple[str, str], ...] = (
     ("memory.refused", f"{_UCX}ibv_reg_mr(address=0x7f, length=64) failed: Operation not permitted"),
     ("ib.create", f"{_UCX}mlx5_0: ibv_create_qp() failed: Operation not permitted"),
     ("qp.connect", f"{_UCX}error modifying QP to RTR: Connection timed out"),
+    ("memory.refused", f"{_UCX}failed to register address 0xabc mem_type bit 0x1 length 26400 on md[4]=mlx5_0: Input/output error"),
+    ("ucx.transport", "[1681107537.413956] [node1:146204:0] select.c:722 UCX ERROR no active messages transport to node2: mlx5_0:1 - x"),
     ("host.files", f"{_UCX}the maximal number of files that could be opened simultaneously was reached"),
     ("shm.failed", f"{_UCX}shmget(size=4194304) failed: No space left on device, please check shared memory limits by 'ipcs -l'"),
     ("shm.space", f"{_UCX}Not enough memory to write total of 4292720 bytes. Please check that /dev/shm or the directory you specified"),
@@ -379,6 +382,11 @@ NCCL: tuple[tuple[str, str], ...] = (
         "[PG ID 0 PG GUID 0(default_pg) Rank 118]  failure detected by watchdog at work sequence id: 2398459 PG status: last enqueued "
         "work: 2398578",
     ),
+    (
+        "torch.timeout",
+        "[PG ID 0 Rank 7] Exception (either an error or timeout) detected by watchdog at work: 18590, last enqueued NCCL work",
+    ),
+    ("torch.remote", "[PG ID 0 Rank 0] Received a dump signal due to a collective timeout from  rank 4 and we will try our best to dump"),
     ("torch.timeout", "RuntimeError: Collective timed out on ranks 3"),
     ("torch.init", "RuntimeError: NCCL communicator setup by ncclCommInitRank timed out"),
 )
