@@ -93,7 +93,7 @@ def gid_indexes_differ(scene: Scene) -> Answer:
     set_to = next(iter(values.values()))
     if not set_to or not _number(set_to[0]):
         return excluded("NCCL_IB_GID_INDEX is set on no host")
-    bad = {name: words for name, each in hosts.items() if (words := _bad_gids(each, int(set_to[0])))}
+    bad = {name: found for name, each in hosts.items() if (found := _bad_gids(each, int(set_to[0])))}
     if bad and len(bad) < len(hosts):
         return confirmed(f"index {set_to[0]} fits on {listed([name for name in hosts if name not in bad])}; {'; '.join(bad.values())}")
     return excluded(f"NCCL_IB_GID_INDEX={set_to[0]} on all hosts, and it has the same meaning there")
