@@ -35,9 +35,11 @@ description:
   - If a task takes longer than ten seconds, prints the hosts for which it waits. While pairs are measured, prints how many are done, failed
     and slow so far, and the remaining time.
   - Prints the text of M(rdma.cluster.explain), M(rdma.cluster.roce_plan), M(rdma.cluster.routing_plan), M(rdma.cluster.switch_plan),
-    M(rdma.cluster.scheduler_plan), M(rdma.cluster.mesh_plan), M(rdma.cluster.topology_plan) and M(rdma.cluster.plan_numbers) unchanged.
+    M(rdma.cluster.scheduler_plan), M(rdma.cluster.ring_plan), M(rdma.cluster.mesh_plan), M(rdma.cluster.topology_plan),
+    M(rdma.cluster.plan_numbers) and M(rdma.cluster.report) unchanged.
   - After the last play, even if it stopped at a gate, prints a table of hosts and stages and the results of the pairs. The faults with
     their remedies and the path of the evidence follow.
+  - Writes C(report.html), the run as one page. If that fails, a warning names the reason, and the run is unaffected.
   - In check mode, writes every difference as a line of C(drift.jsonl).
   - Prints nothing if a program reads the output (a JSON callback). It still writes the evidence.
 author: the rdma.cluster authors (@rdma-cluster)
@@ -169,6 +171,15 @@ class CallbackModule(CallbackBase):
             end.write()
         except RunFolderError as error:
             self._say(str(error), color=constants.COLOR_ERROR)
+            return
+        # networkx and jinja2 are loaded only now.
+        from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.report import write_safely
+
+        report, why_not = write_safely(self._folder)
+        if report is not None:
+            self._say(f"Report: {report}")
+        else:
+            self._display.warning(f"report.html could not be written: {why_not}. The run is unaffected.")
 
 
 def _own_action(result: Any) -> str:

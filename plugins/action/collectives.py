@@ -137,7 +137,8 @@ class ActionModule(RunAction):
         """One run, or why nothing was run."""
         allowed = self._load_allowed(launcher)
         try:
-            answer = self.module(MODULE, load_allowed=allowed, **plan.arguments(hosts, launcher, operation))
+            arguments = plan.arguments(hosts, launcher, operation)
+            answer = self.module(MODULE, load_allowed=allowed, **arguments)
         except AnsibleError as error:
             return f"{launcher}: {clean(str(error))}"
         if answer.get("failed") or answer.get("unreachable"):
@@ -147,7 +148,7 @@ class ActionModule(RunAction):
             self._refuse(launcher, words)
             return InUse(f"{launcher} is in use: {words}")
         try:
-            run = record(hosts, operation, answer)
+            run = record(hosts, operation, answer, (arguments.get("expected") or {}).get("gbytes_per_s"))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             return f"{launcher}: its answer is refused: {place_of(error)}"
         display.display(f"  … {_words(run)}")

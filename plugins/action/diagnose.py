@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, ClassVar, TextIO
 
 from ansible.errors import AnsibleError
@@ -65,12 +64,9 @@ class ActionModule(RunAction):
         }
 
     def _read(self, name: str) -> JobLog | str:
-        """The log, or why it cannot be read. A relative path is searched in the working directory, then in the playbook's files/."""
+        """The log, or why it cannot be read."""
         try:
-            path = Path(name).expanduser()
-            if not path.is_file():
-                path = Path(self._find_needle("files", name))  # type: ignore[no-untyped-call]
-            with path.open(encoding="utf-8", errors="replace") as handle:
+            with self.given_file(name).open(encoding="utf-8", errors="replace") as handle:
                 return read_job_log(_lines(handle))
         except (AnsibleError, OSError) as error:
             return " ".join(str(error).split())[:300]

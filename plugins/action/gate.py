@@ -39,6 +39,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.fabric i
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.isolation import check_isolation
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.spines import check_spines
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.path_mtu import check_path_mtu
+from ansible_collections.rdma.cluster.plugins.plugin_utils._plugin_transfer.judge import judge_transfers
+from ansible_collections.rdma.cluster.plugins.plugin_utils._plugin_transfer.plan import BLOCKED, HOSTS, Transfers, read_proofs
+from ansible_collections.rdma.cluster.plugins.plugin_utils._plugin_transfer.plan import PROOFS as TRANSFER_PROOFS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.cost import FILE as COST_FILE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import PLANE, is_plane, run_id
@@ -75,6 +78,9 @@ class ActionModule(RunAction):
             return {"msg": f"{stage} gate: nothing to compare between hosts."}
         known = (known_hosts if stage in FLEET_CHECKS else measurable_hosts)(self.folder, self.folder.hosts_of(stage))
         by_host = judges[stage](known) if stage in judges else compared(stage, known, self.folder, self.plan_text)
+        if stage == "nccl":
+            for host, findings in self._judge_transfers(known).items():
+                by_host[host] = [*by_host.get(host, ()), *findings]
         for host, each in known.items():
             if each.problem:
                 by_host[host] = [*by_host.get(host, ()), facts_finding(stage, host, each.problem)]
@@ -144,6 +150,18 @@ class ActionModule(RunAction):
         found = CollectiveGate(self.folder, plan, bool(self._task.check_mode), planned).judge()
         self._write_lost("collectives", found)
         return found
+
+    def _judge_transfers(self, known: Mapping[str, Known]) -> dict[str, list[Finding]]:
+        """Judge the data that hosts have moved through the network plugin, and record the proofs."""
+        planned = self.folder.read_if_there(HOSTS)
+        known = known if planned is None else {host: each for host, each in known.items() if host in planned}
+        before = read_proofs(self.folder.read_if_there(TRANSFER_PROOFS))
+        transfers = Transfers.of(known, before, time.time(), self.proof_max_age_hours)
+        blocked = self.folder.read_if_there(BLOCKED) or {}
+        found = judge_transfers(self.folder, known, transfers, blocked, check_mode=bool(self._task.check_mode))
+        if found.proofs != before:
+            self.folder.write_json(TRANSFER_PROOFS, found.proofs)
+        return found.findings
 
     def _write_lost(self, stage: str, found: Mapping[str, list[Finding]]) -> None:
         """Write the findings of hosts that are no longer in the play, because their own gate will not run."""

@@ -61,9 +61,11 @@ class ActionModule(RunAction):
 def named_files(part: Any) -> Iterator[tuple[str, str]]:
     """The files of the control node that an intent names as a source, as (name, SHA-256 in hex)."""
     if isinstance(part, Mapping):
-        source, checksum = part.get("source"), part.get("checksum")
-        if isinstance(source, Mapping) and isinstance(source.get("file"), str) and isinstance(checksum, str):
-            yield source["file"], checksum.removeprefix("sha256:")
+        checksum = part.get("checksum")
+        # A network plugin of NCCL has its source, or in `file` a built library.
+        for place in (part.get("source"), part.get("file")):
+            if isinstance(place, Mapping) and isinstance(place.get("file"), str) and isinstance(checksum, str):
+                yield place["file"], checksum.removeprefix("sha256:")
         for each in part.values():
             yield from named_files(each)
     elif isinstance(part, list):

@@ -16,8 +16,14 @@ description:
     ring. Chooses the cheapest one that holds all bounds, by price if the switch has one, else by switches and then cables.
   - Reports switches, cables, free ports, oversubscription, the exact bisection without and with failures, and the cost of one failure.
   - If no fabric holds the request, it fails with what is short, by how much, and the nearest plans that work.
-  - Writes C(plan/topology.json), C(plan/topology.txt), and the cables of each plane as C(plan/cabling/PLANE.yml) to the folder of this
-    run. The fabric stage reads these cable plans. Contacts no host. Call it once.
+  - Writes to C(plan/) of the folder of this run the plan (C(topology.json), C(topology.txt)), a summary (C(summary.md), C(summary.html)),
+    the cabling list (C(cables.csv), C(cables.html)), the cables of each plane for the fabric stage (C(cabling/PLANE.yml)), the ports of
+    each switch (C(ports/SWITCH.csv)), drawings (C(drawings/)), the bill of materials (C(bom.csv)) and an inventory (C(inventory.yml)).
+  - With C(rdma_plan.existing), keeps all cables of an earlier plan, and writes the added ones to C(growth.csv). If that is not possible, it
+    fails with the number of hosts that the existing fabric holds, and with what a new plan would move.
+  - With C(rdma_plan.from_fabric), compares the fabrics that the fabric stage has stored with the best plan for their hardware. It writes
+    C(found.txt), C(found.md) and C(found.html).
+  - Contacts no host. Call it once.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -42,6 +48,23 @@ EXAMPLES = r"""
       nic_gbps: 400
       switch:
         model: qm9700
+
+- name: Plan its growth
+  rdma.cluster.topology_plan:
+  run_once: true
+  vars:
+    rdma_plan:
+      hosts: 64
+      switch:
+        model: qm9700
+      existing: latest
+
+- name: Compare the fabric that exists with the best plan for its hardware
+  rdma.cluster.topology_plan:
+  run_once: true
+  vars:
+    rdma_plan:
+      from_fabric: true
 """
 
 RETURN = r"""

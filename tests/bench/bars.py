@@ -89,6 +89,7 @@ TABLE: dict[str, tuple[str, Bar | None]] = {
     "plan_s_4096x8": ("s", at_most(10.0)),
     "plan_peak_mib_4096x8": ("MiB", at_most(1024.0)),
     "plan_s_32768x1": ("s", at_most(60.0)),
+    "plan_files_s_512x8": ("s", at_most(15.0)),
     "plan_peak_mib_32768x1": ("MiB", at_most(1024.0)),
     "nccl_log_parse_s": ("s", at_most(10.0)),
     "nccl_log_peak_mib": ("MiB", at_most(500.0)),

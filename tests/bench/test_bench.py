@@ -110,7 +110,7 @@ def test_the_bars_of_pairs_are_those_that_were_promised() -> None:
 @pytest.mark.parametrize(
     ("words", "groups"),
     [
-        ([], ["facts", "gate", "controller", "rerun", "pairs", "hostile", "verdicts", "fabric", "nccl"]),
+        ([], ["facts", "gate", "controller", "rerun", "pairs", "hostile", "verdicts", "fabric", "plan", "nccl"]),
         (["pairs"], ["pairs"]),
         (["verdicts", "gate", "gate"], ["gate", "verdicts"]),
     ],
@@ -220,9 +220,11 @@ def test_a_fabric_is_read_whole_and_within_its_bars(tmp_path: Path) -> None:
 def test_a_large_fabric_is_planned_within_its_bars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fabric_plan, "SIZES", {"4096x8": (512, 1)})
     monkeypatch.setattr(fabric_plan, "CABLES", 1024)
-    seconds, peak = fabric_plan.plans(tmp_path)
+    seconds, peak, files = fabric_plan.plans(tmp_path)
     assert (seconds["metric"], seconds["baseline"]) == ("plan_s_4096x8", 10.0)
     assert (peak["metric"], peak["baseline"]) == ("plan_peak_mib_4096x8", 1024)
+    assert files["metric"] == "plan_files_s_512x8"
+    assert not bars.missed(files)
     assert not bars.missed(seconds)
     assert not bars.missed(peak)
 

@@ -196,3 +196,22 @@ def test_what_it_prints_gives_no_orders_to_a_terminal(monkeypatch: pytest.Monkey
     monkeypatch.setattr(callback._display, "display", lambda text, **_more: printed.append(text))
     callback._say("pairs: rail\x1b[2K\x9b1m 1 of 2\nsecond\tline\u2028third")
     assert printed == ["pairs: rail?[2K?1m 1 of 2\nsecond\tline\nthird"]
+
+
+def test_a_run_ends_with_its_page(tmp_path: Path) -> None:
+    write_inventory(tmp_path, STOP, ERROR)
+    done = run(tmp_path, [stage("link", [FACTS, GATE])])
+    page = (tmp_path / "artifacts/latest").resolve() / "report.html"
+    assert f"Report: {page}" in done.stdout
+    assert "Not good: 1 error on 1 host or plane" in page.read_text(encoding="utf-8")
+    assert len((tmp_path / "artifacts/history.jsonl").read_text().splitlines()) == 1
+
+
+def test_a_page_that_cannot_be_written_changes_nothing(tmp_path: Path) -> None:
+    write_inventory(tmp_path, REPORT, "nothing")
+    (tmp_path / "artifacts/history.jsonl").mkdir(parents=True)
+    done = run(tmp_path, [stage("link", [FACTS, GATE])])
+    assert done.returncode == 0, done.stdout
+    words = " ".join(f"{done.stdout} {done.stderr}".split())
+    assert words.count("report.html could not be written: IsADirectoryError") == 1
+    assert summary(tmp_path)["outcome"] == "clean"

@@ -174,7 +174,7 @@ def test_every_module_counts_queue_pairs_as_use() -> None:
         if re.search(r"\b(idle_refusal|refusal|in_use_now)\(", line)
     }
     assert len(calls) >= len({"cpu_power", "nic_rings", "roce_qos", "soft_links", "sysctl_settings"})
-    measuring = ("nccl_test.py", "perftest_rounds.py")
+    measuring = ("nccl_test.py", "perftest_rounds.py", "plugin_transfer.py")
     assert {call for call in calls if "unner" not in call and not call.startswith(measuring)} == set()
 
 
@@ -192,7 +192,7 @@ def test_load_on_hosts_in_use_is_off_by_default(effect: Effect) -> None:
 
 def test_a_role_that_loads_the_fabric_has_a_row() -> None:
     """Also one whose load is a task of another role."""
-    loads = {"rdma.cluster.pair_start", "rdma.cluster.collectives"}
+    loads = {"rdma.cluster.pair_start", "rdma.cluster.collectives", "rdma.cluster.plugin_transfer"}
     assert {role for role in ROLES if loads & modules(role)} == {each.role for each in EFFECTS if each.guard == LOAD}
 
 

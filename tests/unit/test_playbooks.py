@@ -124,7 +124,7 @@ def test_switches_are_in_plays_for_switches_alone(tmp_path: Path) -> None:
 def test_the_hosts_of_every_play_are_hosts_switches_or_the_control_node() -> None:
     hosts = "{{ rdma_hosts | default('all' ~ (':!rdma_switches' if 'rdma_switches' in groups else '')) }}"
     made = "{{ groups['rdma_%s'] | default([]) }}"
-    kinds = {hosts, "localhost", *(made % name for name in ("switches", "driver_restart", "network_live", "qos_live"))}
+    kinds = {hosts, "localhost", *(made % name for name in ("switches", "driver_restart", "network_live", "qos_live", "drill_members"))}
     for file in (ROOT / "playbooks").glob("*.yml"):
         for entry in yaml.safe_load(file.read_text()):
             assert "import_playbook" in entry or entry["hosts"] in kinds, f"{file.name}: {entry['hosts']}"
@@ -182,6 +182,7 @@ def roles_of(tasks: Any) -> set[str]:
         included = task.get("ansible.builtin.include_role") or task.get("ansible.builtin.import_role") or {}
         found |= {included["name"]} if included else set()
         file = task.get("ansible.builtin.import_tasks") or task.get("ansible.builtin.include_tasks")
+        file = file["file"] if isinstance(file, dict) else file
         for place in (ROOT / "playbooks", ROOT / "playbooks/tasks"):
             if file and (place / file).is_file():
                 found |= roles_of(yaml.safe_load((place / file).read_text()))
@@ -226,6 +227,7 @@ def test_a_host_is_read_right_before_it_is_reloaded_or_rebooted() -> None:
 
 #: Names that begin as our variables do: a group, a kernel module, tools, modules of the collection, keys of its files.
 NO_VARIABLES = {
+    "rdma_drill_members",
     "rdma_driver_restart",
     "rdma_network_live",
     "rdma_qos_live",

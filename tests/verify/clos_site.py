@@ -61,4 +61,6 @@ def environment(**more: str) -> dict[str, str]:
 def run_playbook(folder: Path, name: str, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run a playbook to its end. more: variables of its environment."""
     argv = playbook_argv(name, *words)
-    return subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=300, check=False, env=environment(**more))
+    return subprocess.run(
+        argv, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False, env=environment(**more)
+    )

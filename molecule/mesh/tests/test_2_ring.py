@@ -90,8 +90,8 @@ def test_exchanged_plugs_are_named_with_both_ends_and_the_fix(lab: Lab, ring: Si
     (line,) = found(ring, "mesh.cable", "error", "unknown", "warning")
     print(line)
     assert line["host"] == "node1"
-    ports = [lab.plan.rail("node1", port).pci for port in (1, 2)]
-    far = [f"{name} .*{lab.plan.rail(name, port).pci}.*" for name, port in (("node2", 2), ("node4", 1))]
+    ports = [lab.plan.rail("node1", port).pci for port in (2, 1)]
+    far = [f"{name} .*{lab.plan.rail(name, port).pci}.*" for name, port in (("node4", 1), ("node2", 2))]
     leads = "; ".join(f".*{port}.* leads to {there}planned .*" for port, there in zip(ports, far, strict=True))
     assert re.match(f"the cables of .*{ports[0]}.* and .*{ports[1]}.* are exchanged on node1: {leads}", line["observed"]), line
     assert re.match(r"1\. Exchange the two plugs in .* of node1\.", line["remedy"]), line

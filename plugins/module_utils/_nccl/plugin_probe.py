@@ -21,14 +21,24 @@ from typing import Any
 #: The versions of ncclNetPlugin_vN that the program knows.
 OLDEST, NEWEST = 6, 12
 MAX_DEVICES, MAX_LINES, MAX_TEXT = 64, 40, 300
+#: ncclResult_t (nccl.h).
+RESULTS = {
+    1: "CUDA error",
+    2: "system error",
+    3: "internal error",
+    4: "invalid argument",
+    5: "invalid usage",
+    6: "remote error",
+    7: "in progress",
+}
 #: Bits of ptrSupport.
 MEMORY = {1: "host", 2: "cuda", 4: "dmabuf"}
 _SECONDS_OF_CPU = 10
 #: Space behind each structure, for a plugin that was built with a larger one.
 _SPARE_BYTES = 512
-_LOGGER = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_ulong, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p)
-_PROFILER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
-_BY_CONTEXT, _WITH_PROFILER, _WITH_FLUSH, _WITH_GLOBAL = 11, 10, 9, 8
+LOGGER = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_ulong, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p)
+PROFILER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
+BY_CONTEXT, WITH_PROFILER, _WITH_FLUSH, _WITH_GLOBAL = 11, 10, 9, 8
 
 
 def properties_type(version: int) -> type[ctypes.Structure]:
@@ -40,10 +50,19 @@ def properties_type(version: int) -> type[ctypes.Structure]:
     return type(f"Properties{version}", (ctypes.Structure,), {"_fields_": [*head, *flags, *tail]})
 
 
-class _Table(ctypes.Structure):
-    """The start of ncclNet_vN, which is the same in all versions but for the arguments of init."""
+class PluginTable(ctypes.Structure):
+    """The start of ncclNet_vN: the same functions in all versions, with other arguments."""
 
-    _fields_ = [("name", ctypes.c_char_p), ("init", ctypes.c_void_p), ("devices", ctypes.c_void_p), ("properties", ctypes.c_void_p)]
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        *(
+            (name, ctypes.c_void_p)
+            for name in (
+                *("init", "devices", "properties", "listen", "connect", "accept", "register", "register_dmabuf", "deregister"),
+                *("send", "receive", "flush", "test", "close_send", "close_receive", "close_listen"),
+            )
+        ),
+    ]
 
 
 def probe(path: str, version: int) -> dict[str, Any]:
@@ -58,28 +77,38 @@ def probe(path: str, version: int) -> dict[str, Any]:
         if len(log) < MAX_LINES:
             log.append(f"{level}: {_text(text)}")
 
-    logger, profiler = _LOGGER(write), _PROFILER(lambda *_arguments: 0)
-    table = _Table.in_dll(ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL), f"ncclNetPlugin_v{version}")
-    result: dict[str, Any] = {"name": _text(table.name), "init": _init(table, version, logger, profiler), "devices": None, "log": log}
+    logger, profiler = LOGGER(write), PROFILER(lambda *_arguments: 0)
+    table = load_table(path, version)
+    code, _context = init_plugin(table, version, logger, profiler)
+    devices = plugin_devices(table, version) if code == 0 else None
+    return {"name": _text(table.name), "init": code, "devices": devices, "log": log}
+
+
+def load_table(path: str, version: int) -> PluginTable:
+    """Return the table of a library. Raises OSError if it cannot be loaded, ValueError if it has no such table."""
+    return PluginTable.in_dll(ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL), f"ncclNetPlugin_v{version}")
+
+
+def init_plugin(table: PluginTable, version: int, logger: Any, profiler: Any) -> tuple[int, ctypes.c_void_p]:
+    """Call init. Return NCCL's code, 0 is success, and the context that later functions take since v11."""
+    context, config = ctypes.c_void_p(), ctypes.c_int(-1)
+    if version >= BY_CONTEXT:
+        kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, LOGGER, PROFILER)
+        return int(kind(table.init)(ctypes.byref(context), 1, ctypes.byref(config), logger, profiler)), context
+    if version >= WITH_PROFILER:
+        return int(ctypes.CFUNCTYPE(ctypes.c_int, LOGGER, PROFILER)(table.init)(logger, profiler)), context
+    return int(ctypes.CFUNCTYPE(ctypes.c_int, LOGGER)(table.init)(logger)), context
+
+
+def plugin_devices(table: PluginTable, version: int) -> list[dict[str, Any]] | None:
+    """Return the devices that a plugin offers after init; None if the function fails."""
     count = ctypes.c_int(-1)
-    if result["init"] == 0:
-        done = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int))(table.devices)(ctypes.byref(count))
-        if done == 0:
-            result["devices"] = [_device(table, version, number) for number in range(min(max(count.value, 0), MAX_DEVICES))]
-    return result
+    if ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int))(table.devices)(ctypes.byref(count)):
+        return None
+    return [_device(table, version, number) for number in range(min(max(count.value, 0), MAX_DEVICES))]
 
 
-def _init(table: _Table, version: int, logger: Any, profiler: Any) -> int:
-    if version >= _BY_CONTEXT:
-        kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, _LOGGER, _PROFILER)
-        context, config = ctypes.c_void_p(), ctypes.c_int(-1)
-        return int(kind(table.init)(ctypes.byref(context), 1, ctypes.byref(config), logger, profiler))
-    if version >= _WITH_PROFILER:
-        return int(ctypes.CFUNCTYPE(ctypes.c_int, _LOGGER, _PROFILER)(table.init)(logger, profiler))
-    return int(ctypes.CFUNCTYPE(ctypes.c_int, _LOGGER)(table.init)(logger))
-
-
-def _device(table: _Table, version: int, number: int) -> dict[str, Any]:
+def _device(table: PluginTable, version: int, number: int) -> dict[str, Any]:
     layout = properties_type(version)
     buffer = ctypes.create_string_buffer(ctypes.sizeof(layout) + _SPARE_BYTES)
     result = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p)(table.properties)(number, ctypes.addressof(buffer))

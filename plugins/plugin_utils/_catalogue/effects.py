@@ -123,6 +123,14 @@ EFFECTS = (
         "nccl_install_allowed",
     ),
     Effect(
+        "nccl",
+        "moves 4 MiB between pairs of hosts through the network plugin of `rdma_nccl.plugin`, which it loads as `nobody`",
+        ("rdma.cluster.plugin_transfer",),
+        LOAD,
+        "rdma_load_allowed",
+        IN_USE,
+    ),
+    Effect(
         "collectives",
         "runs nccl-tests, which loads GPUs, hosts and fabric",
         ("rdma.cluster.collectives",),

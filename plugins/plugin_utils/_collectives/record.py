@@ -29,12 +29,15 @@ MOST = 1e9
 #: The beginnings of CommandError if there is nothing to run; no other set of hosts avoids that.
 _NOTHING_TO_RUN = ("command not found", "cannot run")
 
-#: One run: {"operation", "hosts", "status", "gbytes_per_s", "seconds", "argv", "log", "findings"}.
+#: Sizes of a run that are stored at most.
+MOST_SIZES = 64
+#: One run: {"operation", "hosts", "status", "gbytes_per_s", "expected_gbytes_per_s", "sizes", "seconds", "argv", "log", "findings"}.
+#: sizes: [bytes, GB/s] of each size, out of place. expected_gbytes_per_s: null if there is no expectation.
 Record = dict[str, Any]
 
 
-def record(hosts: Sequence[str], operation: str, answer: Mapping[str, Any]) -> Record:
-    """Return a run from the result of rdma.cluster.nccl_test.
+def record(hosts: Sequence[str], operation: str, answer: Mapping[str, Any], expected: float | None = None) -> Record:
+    """Return a run from the result of rdma.cluster.nccl_test. expected: the expected busbw in GB/s, None if there is none.
 
     Raises KeyError, TypeError or ValueError for an invalid result.
     """
@@ -45,11 +48,20 @@ def record(hosts: Sequence[str], operation: str, answer: Mapping[str, Any]) -> R
         "hosts": list(hosts),
         "status": status_of(findings),
         "gbytes_per_s": None if busbw is None else _amount(busbw),
+        "expected_gbytes_per_s": expected,
+        "sizes": _sizes(answer.get("result")),
         "seconds": round(_amount(answer["seconds"]), 3),
         "argv": [clean(str(each)) for each in answer["argv"]],
         "log": None if log is None else clean(str(log)),
         "findings": [each.to_dict() for each in findings],
     }
+
+
+def _sizes(result: Any) -> list[list[float]]:
+    """Return [bytes, busbw in GB/s] of each size; empty without a parsed output."""
+    rows = result.get("rows", ()) if isinstance(result, Mapping) else ()
+    pairs = [(row["size_bytes"], (row["out_of_place"] or row["in_place"] or {}).get("busbw_gbytes_per_s")) for row in rows[:MOST_SIZES]]
+    return [[int(size), _amount(rate)] for size, rate in pairs if rate is not None and not isinstance(size, bool)]
 
 
 def _amount(value: Any) -> float:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +16,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import CONFIRMED, VERDICTS, Answer, Known, Scene, addresses
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import CONSEQUENCE, ERROR, REMARK, SYMPTOM, UNKNOWN
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import listed
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.hostnames import names_in_logs, short
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
 
 SCHEMA = 1
@@ -120,16 +120,8 @@ class Fleet:
         self.hosts = tuple(briefs)
         self.refused, self.without_intent = refused or {}, tuple(without_intent)
         self.unread = tuple(host for host, facts in briefs.items() if facts is None)
-        self._names = {**self._hostnames(briefs), **{_short(host): host for host in briefs}, **{host: host for host in briefs}, **names}
+        self._names = names_in_logs(briefs, names)
         self._owners = self._addresses(briefs)
-
-    @staticmethod
-    def _hostnames(briefs: Mapping[str, RunFacts | None]) -> dict[str, str]:
-        """The kernels' host names, with and without domain; a name that several hosts have is omitted."""
-        reported = [(facts.boot.hostname, host) for host, facts in briefs.items() if facts and facts.boot.hostname]
-        names = [(each, host) for name, host in reported for each in sorted({name, _short(name)})]
-        uses = Counter(name for name, _host in names)
-        return {name: host for name, host in names if uses[name] == 1}
 
     @staticmethod
     def _addresses(briefs: Mapping[str, RunFacts | None]) -> dict[str, list[str]]:
@@ -147,17 +139,13 @@ class Fleet:
 
     def find_all(self, name: str) -> list[str]:
         """The host of the play with this name in a log, or all hosts with this address."""
-        named = self._names.get(name) or self._names.get(_short(name))
+        named = self._names.get(name) or self._names.get(short(name))
         return [named] if named else self._owners.get(name.removeprefix("::ffff:"), [])
 
     def known(self, host: str) -> Known:
         if host not in self._known:
             self._known[host] = self._load(host)
         return self._known[host]
-
-
-def _short(name: str) -> str:
-    return name if name.replace(".", "").isdigit() else name.partition(".")[0]
 
 
 def diagnose(log: JobLog, fleet: Fleet) -> Diagnosis:

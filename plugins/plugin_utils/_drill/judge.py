@@ -35,7 +35,7 @@ class Received:
     pause_ms: float
 
 
-def parse_result(answer: Mapping[str, Any]) -> Received:
+def parse_result(answer: Any) -> Received:
     """Return a stream's result. Raises ParseError for another form, and for numbers that it cannot have."""
     try:
         holes = answer["holes"]
@@ -53,7 +53,7 @@ def parse_result(answer: Mapping[str, Any]) -> Received:
             _ms(answer["pause_ms"]),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise ParseError(f"not the result of a stream ({error!r}): {str(dict(answer))[:200]}") from error
+        raise ParseError(f"not the result of a stream ({error!r}): {str(answer)[:200]}") from error
 
 
 def _count(value: Any) -> int:

@@ -149,8 +149,11 @@ def _most_gbps(host: Host, rail: ResolvedRail) -> float | None:
 
 
 def names(host: Host) -> Iterator[Claimed]:
+    """The names of each rail's device and interface. In a mesh, the name of a Soft-RoCE device is that of the cable."""
+    mesh = host.intent["fabric"]["topology"] == "mesh"
     for rail, _device in host.devices:
-        yield host.place(rail), rail.subject, ", ".join(filter(None, (rail.device, rail.netdev)))
+        device = None if mesh and rail.rail["soft"] else rail.device
+        yield host.place(rail), rail.subject, ", ".join(filter(None, (device, rail.netdev)))
 
 
 def pcie(host: Host) -> Iterator[Claimed]:

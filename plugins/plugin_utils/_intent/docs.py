@@ -41,7 +41,7 @@ it as a request. Pass it with `-e @FILE`.
 TABLE = "| key | type | default | meaning |\n|---|---|---|---|"
 WORDS = {str: "text", int: "integer", float: "number", bool: "boolean", dict: "dictionary", list: "list", date: "date"}
 #: The stages of a section that no stage reads, but a plan.
-PLANNED = ("plan",)
+PLAN_STAGE = ("plan",)
 UNREAD = "No stage reads it yet."
 
 
@@ -67,7 +67,7 @@ def _section(name: str, section: Section) -> str:
 def _readers(stages: tuple[str, ...]) -> str:
     if not stages:
         return UNREAD
-    if stages == PLANNED:
+    if stages == PLAN_STAGE:
         return "The playbook `plan` reads it."
     if stages == ("every",):
         return "Every stage reads it."

@@ -21,6 +21,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._report.summary impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder, if_sound, is_plane
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.withheld import WithheldGroup, grouped
 
+#: The schema of summary.json.
+SCHEMA = 1
 CLEAN, DRIFTED, FAILED, UNREACHABLE = "clean", "drifted", "failed", "unreachable"
 
 
@@ -79,6 +81,7 @@ class RunEnd:
         for finding in self.findings:
             hosts.setdefault(finding.host, {}).setdefault(finding.stage, []).append(finding)
         return {
+            "schema": SCHEMA,
             "run": self.folder.path.name,
             "outcome": self.outcome,
             "check_mode": self.check_mode,

@@ -105,7 +105,7 @@ def offender_lines(bad: Sequence[Finding], gpu_hour: GpuHour | None = None) -> l
             f"  {_place(names([finding.host for finding in found]), subject)}: {check} is {status} ({found[0].stage} stage)",
             f"    seen:     {indented(observed)}",
             f"    expected: {indented(expected)}",
-            f"    do:       {indented(_remedy(found))}",
+            f"    do:       {indented(shared_remedy(found))}",
             *([f"    costs:    {costs}"] if costs else []),
             *([f"    also:     {also}, which follow from it"] if also else []),
         ]
@@ -125,7 +125,7 @@ def indented(text: str) -> str:
     return text.replace("\n", "\n" + " " * LABEL_WIDTH)
 
 
-def _remedy(found: Sequence[Finding]) -> str:
+def shared_remedy(found: Sequence[Finding]) -> str:
     """The remedy of findings that share a block; if the remedies differ by more than the host's name, with that host."""
     first = found[0]
     if len({finding.remedy.replace(finding.host, "HOST") for finding in found}) == 1:
@@ -190,7 +190,7 @@ def _warning_line(group: Sequence[Finding]) -> str:
 
 def _below_warning(group: Sequence[Finding], gpu_hour: GpuHour | None) -> list[str]:
     costs = cost_words(group, gpu_hour)
-    remedy = [f"    do:       {indented(_remedy(group))}"] if group[0].remedy else []
+    remedy = [f"    do:       {indented(shared_remedy(group))}"] if group[0].remedy else []
     return [*remedy, *([f"    costs:    {costs}"] if costs else [])]
 
 

@@ -156,6 +156,14 @@ class RunAction(CleanAnswers):
         beside = Path(inventory, name) if inventory else None
         return beside if beside and beside.is_file() else Path(self._find_needle("files", name))  # type: ignore[no-untyped-call]
 
+    def given_file(self, name: str) -> Path:
+        """A file that the user names on the command line. Raises AnsibleError if there is none.
+
+        A relative path is searched in the working directory, then in the playbook's folder and its files/.
+        """
+        path = Path(name).expanduser()
+        return path if path.is_file() else Path(self._find_needle("files", name))  # type: ignore[no-untyped-call]
+
     def allowed_on(self, host: str) -> dict[str, bool]:
         """The same as `allowed` for any host of the play."""
         return {effect: self._is_allowed(host, f"{effect}_allowed") for effect in CHECKED_EFFECTS}

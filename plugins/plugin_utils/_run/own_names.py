@@ -34,6 +34,7 @@ ROLE_VARIABLES = (
     "gpudirect_rebuild_allowed",
     "nccl_conf_replace_allowed",
     "nccl_install_allowed",
+    "nccl_transfer_measure",
     "network_change_allowed",
     "nic_rings_reset_allowed",
     "pairs_measure",
@@ -69,6 +70,7 @@ NOTED = (
     "pairs_measure",
     "pairs_path_mtu",
     "collectives_measure",
+    "nccl_transfer_measure",
     "pairs_qos_load_sources",
 )
 SHOWN = 5

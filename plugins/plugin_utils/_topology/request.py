@@ -15,7 +15,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import read_variable
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.topology import PLAN
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.catalogue import CATALOGUE
-from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import CablePrices, PlanRequest, Survive, SwitchModel
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import CablePrices, PlanRequest, Room, Survive, SwitchModel
 
 NAME = "rdma_plan"
 #: More than this slows collective operations of all hosts by the same factor.
@@ -24,7 +24,7 @@ MOST_OVERSUBSCRIPTION = 2.0
 MOST_PORT_NUMBER = 1024
 #: The name of a switch that is given by ports and rate.
 OWN_MODEL = "switch"
-_KNOWN = frozenset(PLAN.keys or ()) - {"models", "existing"}
+_KNOWN = frozenset(PLAN.keys or ()) - {"models", "existing", "from_fabric"}
 _READ_HERE = frozenset(
     (
         "hosts",
@@ -40,6 +40,7 @@ _READ_HERE = frozenset(
         "survive",
         "hosts_per_rack",
         "cables",
+        "room",
     )
 )
 
@@ -72,9 +73,9 @@ def read_request(variables: Mapping[str, Any]) -> tuple[PlanRequest, str | None]
         given["oversubscription"],
         given["spare_ports"],
         Survive(survive["spines"], survive["links"], survive["min_bisection"]),
-        given["hosts_per_rack"],
-        CablePrices(cables["dac_max_m"], **cables["prices"]),
+        CablePrices(cables["dac_max_m"], **cables["prices"], aoc_max_m=given["prices"]["aoc_max_m"]),
         {name: given[name] for name in sorted(_KNOWN - _READ_HERE)},
+        Room(given["hosts_per_rack"], **given["room"]),
     )
     return request, given["existing"]
 

@@ -41,12 +41,27 @@ class Survive:
 
 @dataclass(frozen=True)
 class CablePrices:
-    """dac_max_m: the longest copper cable in m. Prices of one cable (dac, aoc) and of one transceiver (optic); None if not given."""
+    """dac_max_m, aoc_max_m: the longest copper and active optical cable, in m.
+
+    Prices of one cable (dac, aoc) and of one transceiver (optic); None if not given.
+    """
 
     dac_max_m: float = 3.0
     dac: float | None = None
     aoc: float | None = None
     optic: float | None = None
+    aoc_max_m: float = 30.0
+
+
+@dataclass(frozen=True)
+class Room:
+    """Sizes of the room. Lengths in m. slack_m: of a cable, both ends together."""
+
+    hosts_per_rack: int = 4
+    racks_per_row: int = 8
+    rack_width_m: float = 0.6
+    row_pitch_m: float = 3.0
+    slack_m: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -70,9 +85,9 @@ class PlanRequest:
     oversubscription: float = 1.0
     spare_ports: int = 0
     survive: Survive = Survive()
-    hosts_per_rack: int = 4
     cables: CablePrices = CablePrices()
     sections: Mapping[str, object] = field(default_factory=dict)
+    room: Room = Room()
 
     @property
     def rails(self) -> tuple[str, ...]:

@@ -73,7 +73,7 @@ _GLUED = re.compile(r"(?<=\s)-?[0-9]+(?=[A-Za-z][A-Za-z0-9_.-]*:[0-9]+:[0-9]+ \[
 
 @dataclass(frozen=True)
 class Origin:
-    """host: without its domain. file, line, function: where in NCCL's source, of a warning. Unknown values are None."""
+    """host: without its domain. file, line, function: where in NCCL's source, of a warning; thread: its ID. Unknown values are None."""
 
     host: str | None
     pid: int | None
@@ -81,6 +81,7 @@ class Origin:
     file: str | None = None
     line: int | None = None
     function: str | None = None
+    thread: int | None = None
 
 
 def origin(head: str) -> Origin:
@@ -88,9 +89,9 @@ def origin(head: str) -> Origin:
     found = _ORIGIN.search(_GLUED.sub(" ", head) if " " in head[:40] else head)
     if found is None:
         return Origin(None, None)
-    host, pid, _thread, device, file, line, function = found.groups()
+    host, pid, thread, device, file, line, function = found.groups()
     place = None if line is None else int(line)
-    return Origin(host, int(pid), None if device is None else int(device), file, place, function)
+    return Origin(host, int(pid), None if device is None else int(device), file, place, function, int(thread))
 
 
 def before_log(line: str) -> str | None:

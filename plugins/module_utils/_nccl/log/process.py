@@ -63,15 +63,15 @@ class Process:
     def named_channels(self, of_host: dict[str, dict[int, Adapter]]) -> Iterator[Channel]:
         """Yield its channels, each with the adapter of its number. of_host: those of the host, for a process that lists none."""
         for way, counted in self.ways.items():
-            listed = _listed(way.kind, self.adapters) or _listed(way.kind, of_host)
-            adapter = None if way.device is None else listed.get(way.device)
+            adapters = listed_adapters(way.kind, self.adapters) or listed_adapters(way.kind, of_host)
+            adapter = None if way.device is None else adapters.get(way.device)
             name = None if adapter is None else adapter.name
             yield Channel(
                 self.host, way.transport, way.kind, way.direction, way.device, name, way.proxied, way.gdr, counted.count, counted.example
             )
 
 
-def _listed(kind: str, lists: Mapping[str, Mapping[int, Adapter]]) -> dict[int, Adapter]:
+def listed_adapters(kind: str, lists: Mapping[str, Mapping[int, Adapter]]) -> dict[int, Adapter]:
     """Return the adapters of a channel's network.
 
     NVIDIA's plugin (HPC-X) lists its own as "NET/IB", and channels go "via NET/IBext_v8/0", or "via COLLNET/SHARP/0", by the same numbers.

@@ -228,8 +228,12 @@ class Change(ABC):
         return bool(users)
 
     def _target(self, rail: NetworkRail) -> Target:
-        """Return the target with the interface's other addresses: those from our files are removed, those of others stay."""
-        former = frozenset(recorded_addresses(self.former_text.get(rail.name, "")))
+        """Return the target with the interface's other addresses: those from our files are removed, those of others stay.
+
+        If it has planned addresses, the file of any rail counts: this rail may have had another name, or another interface.
+        """
+        texts = self.former_text.values() if rail.planned else [self.former_text.get(rail.name, "")]
+        former = frozenset(address for text in texts for address in recorded_addresses(text))
         target = Target(rail.netdev, rail.mtu_bytes, rail.address, former=former, further=rail.addresses)
         there = read_interface(target, self.runner, rail=rail.name, is_made=rail.link.is_made)[1]
         if rail.netdev in self._session_netdevs or _has_address(there, self.session):
@@ -281,7 +285,8 @@ class Change(ABC):
         recorded = self._recorded.get(rail.name, Recorded(rail.name, [], []))
         seen = known_routing(self.runner, (4, 6) if target.has_ipv6 else (4,), [recorded])
         left = left_over(recorded, seen, [each.routing for each in self.rails], rail.netdev)
-        return rail_steps(rail.routing, seen, former=target.former, live=rail.address in there, left=left)
+        former = recorded_addresses(self.former_text.get(rail.name, ""))
+        return rail_steps(rail.routing, seen, former=former, live=rail.address in there, left=left)
 
     def _keeps_routes(self, rail: NetworkRail) -> bool:
         """Return whether a rail keeps all its former routes. The others come first: the main table has one route to a network."""

@@ -24,6 +24,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.plugin import (
     preferred_interface,
     request_id,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.plugin_probe import RESULTS
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.mesh import DISABLE_RDMA, GID_INDEX
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.table import PLUGIN_VARIABLES
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, rocev2_gid_index
@@ -49,8 +50,6 @@ declare(
         )
     }
 )
-#: ncclResult_t (nccl.h).
-_RESULTS = {1: "CUDA error", 2: "system error", 3: "internal error", 4: "invalid argument", 5: "invalid usage", 6: "remote error"}
 #: A device whose speed is less than this fraction of the rail's rate describes itself with another layout than NCCL's.
 _IMPOSSIBLE, _CLOSE = 0.1, 0.9
 Verdict = tuple[str, str, str]
@@ -205,7 +204,7 @@ def _listed(numbers: Sequence[int]) -> str:
 
 def _started(probe: PluginProbe) -> str:
     if probe.init:
-        return f"init failed with {probe.init} ({_RESULTS.get(probe.init, 'unknown')})"
+        return f"init failed with {probe.init} ({RESULTS.get(probe.init, 'unknown')})"
     return "it offers no device" if probe.devices is not None else "devices failed"
 
 

@@ -240,7 +240,7 @@ def _must_pass(rails: Sequence[Rail]) -> Iterator[str]:
     """The traffic that a firewall must allow. RoCE of a NIC bypasses the kernel, and InfiniBand does not use IP."""
     if any(rail["soft"] for rail in rails):
         yield "UDP 4791 (Soft-RoCE; RoCE of a NIC is not filtered)"
-    yield "TCP 18600 and up (pairs), 18515 and up (perftest)"
+    yield "TCP 18600 and up (pairs), 18515 and up (perftest), 18590 (NCCL's network plugins)"
     yield "TCP ports of net.ipv4.ip_local_port_range (NCCL; default 32768-60999)"
 
 

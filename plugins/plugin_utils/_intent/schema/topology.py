@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import FILE, NAME, Key, choice, integer, keys, named, number, text
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
+    FILE,
+    NAME,
+    Key,
+    choice,
+    flag,
+    integer,
+    keys,
+    named,
+    number,
+    text,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.topology_numbers import NUMBERS
 
 FABRICS = ("infiniband", "ethernet")
@@ -68,6 +79,13 @@ PLAN = keys(
         min_bisection=number("Share of the requested bisection that then remains in each plane.", 0, 1, default=0.5),
     ),
     hosts_per_rack=integer("Hosts of a rack.", 1, 256, default=4),
+    room=keys(
+        "The room, for the lengths of the cables ([the model](plan.md#racks-and-cable-lengths)).",
+        racks_per_row=integer("Racks with hosts in a row.", 1, 1000, default=8),
+        rack_width_m=number("Width of a rack, in m.", 0.1, 5, default=0.6),
+        row_pitch_m=number("Distance from a row to the next one, in m.", 0.5, 100, default=3.0),
+        slack_m=number("Slack of a cable, both ends together, in m.", 0, 20, default=1.0),
+    ),
     cables=keys(
         "Cables.",
         dac_max_m=number("Longest copper cable, in m.", 0, 100, default=3),
@@ -79,5 +97,14 @@ PLAN = keys(
         ),
     ),
     **NUMBERS,
-    existing=text("`plan/topology.json` of a fabric that exists: the plan keeps all its cables.", FILE),
+    existing=text(
+        "`plan/topology.json` of a fabric that exists: the plan keeps all its cables. `latest`: of the newest earlier run that has planned "
+        "a fabric.",
+        FILE,
+    ),
+    from_fabric=flag(
+        "Compare the fabrics that the fabric stage has stored with the best plan for their hosts and switches. `hosts`, `nics_per_host`, "
+        "`nic_gbps`, `fabric` and `switch` are those found, unless they are given.",
+        False,
+    ),
 )

@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.design import FABRIC, Cable, Design, Plug, Switch
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.families.layout import CORE, DIRECT, Layout
@@ -20,15 +21,34 @@ def host_names(hosts: int) -> tuple[str, ...]:
 
 def build(request: PlanRequest, family: str, layout: Layout, planes: int) -> Design:
     """Return the design of a layout. planes: 1 for one fabric, else the number of rails, each of which is a plane of this layout."""
-    names = (FABRIC,) if planes == 1 else request.rails
-    built = [_Plane(request, layout, name, "" if planes == 1 else f"{name}-", rail) for rail, name in enumerate(names)]
+    built = _planes(request, layout, planes)
     return Design(
         family,
         host_names(layout.hosts),
-        names,
+        tuple(plane.name for plane in built),
         tuple(switch for plane in built for switch in plane.switches()),
         tuple(cable for plane in built for cable in plane.cables()),
     )
+
+
+def keeps_all(request: PlanRequest, layout: Layout, planes: int, at: Mapping[Plug, Cable], count: int) -> bool:
+    """Return whether a layout has all cables of an existing design. at: each end of them → its cable. count: their number.
+
+    It stops at the first cable that moves. Cables between switches come first, because few layouts agree in them.
+    """
+    found = 0
+    for plane in _planes(request, layout, planes):
+        for cable in chain(plane.upper_cables(), plane.host_cables()):
+            for end in (cable.a, cable.b):
+                if at.get(end, cable) != cable:
+                    return False
+            found += cable.a in at
+    return found == count
+
+
+def _planes(request: PlanRequest, layout: Layout, planes: int) -> list[_Plane]:
+    names = (FABRIC,) if planes == 1 else request.rails
+    return [_Plane(request, layout, name, "" if planes == 1 else f"{name}-", rail) for rail, name in enumerate(names)]
 
 
 class _Plane:
@@ -50,7 +70,10 @@ class _Plane:
                 yield Switch(f"{self.prefix}{tier}{number}", tier, self.name, number, self.request.switch.name)
 
     def cables(self) -> Iterator[Cable]:
-        yield from self._host_cables()
+        yield from self.host_cables()
+        yield from self.upper_cables()
+
+    def upper_cables(self) -> Iterator[Cable]:
         if self.layout.spines:
             yield from self._leaf_cables()
             yield from self._core_cables() if self.layout.reach == CORE else self._direct_cables()
@@ -62,7 +85,7 @@ class _Plane:
     def _up(self, switch: str, index: int, first: int = 0) -> Plug:
         return Plug(f"{self.prefix}{switch}", self._port(index, self.request.uplink_parts, first))
 
-    def _host_cables(self) -> Iterator[Cable]:
+    def host_cables(self) -> Iterator[Cable]:
         layout = self.layout
         for host in range(layout.hosts):
             group, slot = divmod(host, layout.per_leaf)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.design import Candidate, Design, Measures
-from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.families.build import build
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.families.build import build, keeps_all
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.families.direct import (
     MESH,
     RING,
@@ -91,7 +91,7 @@ def _evaluate(request: PlanRequest, family: str, existing: Design | None = None)
     if family in (RAIL, PLANES) and request.nics_per_host == 1:
         return _Short("a host has one NIC, so there is one rail")
     planes = request.nics_per_host if family == PLANES else 1
-    searches = _searches(request, family, planes, _keeper(request, family, planes, existing))
+    searches = _searches(request, family, planes, _keeper(request, planes, existing))
     found = [layout for search in searches if (layout := search()) is not None]
     if not found:
         return _why_short(request, family, existing)
@@ -117,11 +117,12 @@ def _searches(request: PlanRequest, family: str, planes: int, keeps: Keeps | Non
     }[family]
 
 
-def _keeper(request: PlanRequest, family: str, planes: int, existing: Design | None) -> Keeps | None:
+def _keeper(request: PlanRequest, planes: int, existing: Design | None) -> Keeps | None:
     """Return the test whether a layout keeps all cables of an existing design; None without one."""
     if existing is None:
         return None
     kept = frozenset(existing.cables)
+    at = {end: cable for cable in kept for end in (cable.a, cable.b)}
     tiers = Counter(switch.tier for switch in existing.switches)
 
     def keeps(layout: Layout) -> bool:
@@ -131,7 +132,7 @@ def _keeper(request: PlanRequest, family: str, planes: int, existing: Design | N
             return False
         if planes * (part.nics + part.leaf_spine_cables + part.upper_cables) < len(kept):
             return False
-        return kept <= frozenset(build(request, family, part, planes).cables)
+        return keeps_all(request, part, planes, at, len(kept))
 
     return keeps
 

@@ -17,13 +17,18 @@ HEAD = """\
 """
 
 
+def cables_of_planes(design: Design) -> dict[str, list[Cable]]:
+    """Return plane → its cables, in the order of the design."""
+    planes = {switch.name: switch.plane for switch in design.switches}
+    found: dict[str, list[Cable]] = {plane: [] for plane in design.planes}
+    for cable in design.cables:
+        found[planes.get(cable.b.node, FABRIC)].append(cable)
+    return found
+
+
 def cable_plans(design: Design) -> dict[str, str]:
     """Return plane → text of its cable plan."""
-    planes = {switch.name: switch.plane for switch in design.switches}
-    cables: dict[str, list[Cable]] = {plane: [] for plane in design.planes}
-    for cable in design.cables:
-        cables[planes.get(cable.b.node, FABRIC)].append(cable)
-    return {plane: "".join(_lines(design, plane, cables[plane])) for plane in design.planes}
+    return {plane: "".join(_lines(design, plane, cables)) for plane, cables in cables_of_planes(design).items()}
 
 
 def _lines(design: Design, plane: str, cables: list[Cable]) -> Iterator[str]:

@@ -18,10 +18,11 @@ TIERS = ("leaf", "spine", "core")
 def plan_text(request: PlanRequest, candidates: Sequence[Candidate]) -> str:
     """Return the text of a plan."""
     chosen = next(candidate for candidate in candidates if candidate.chosen)
-    return "\n".join([*_head(request), "", *comparison(candidates), "", *_chosen(request, chosen)])
+    return "\n".join([*head_lines(request), "", *comparison(candidates), "", *_chosen(request, chosen)])
 
 
-def _head(request: PlanRequest) -> Iterator[str]:
+def head_lines(request: PlanRequest) -> Iterator[str]:
+    """Yield the request in words."""
     nics = request.hosts * request.nics_per_host
     yield f"Plan for {request.hosts} hosts with {request.nics_per_host} NICs of {request.nic_gbps:g} Gb/s each: {nics} NICs"
     if request.hosts_later != request.hosts:
@@ -35,10 +36,14 @@ def _head(request: PlanRequest) -> Iterator[str]:
 
 def comparison(candidates: Sequence[Candidate]) -> list[str]:
     """Return the table of all compared families, as lines."""
+    return table(comparison_rows(candidates))
+
+
+def comparison_rows(candidates: Sequence[Candidate]) -> list[list[str]]:
+    """Return the cells of the same table, the head first."""
     has_prices = any(candidate.cost is not None for candidate in candidates)
     head = ["", "family", "switches", *TIERS, "cables", "bisection Gb/s", "after failures", *(["price"] if has_prices else []), "why not"]
-    rows = [head, *(_row(candidate, has_prices) for candidate in candidates)]
-    return table(rows)
+    return [head, *(_row(candidate, has_prices) for candidate in candidates)]
 
 
 def _row(candidate: Candidate, has_prices: bool) -> list[str]:
@@ -69,12 +74,17 @@ def _chosen(request: PlanRequest, chosen: Candidate) -> Iterator[str]:
     if measures is None:
         return
     yield f"Chosen: {chosen.family}"
-    yield from (f"  {line}" for line in _figures(request, measures))
+    yield from (f"  {line}" for line in figure_lines(request, measures))
     later = chosen.measures_later
     if later is not None and request.hosts_later != request.hosts:
         yield f"  With {request.hosts_later} hosts: {_counts(later.switches)}; {later.cable_count} cables"
     yield ""
     yield "One failure costs (NICs cut: NICs without a link; left: bisection of all planes, and as a share of the plane of the failure):"
+    yield from table(failure_rows(measures))
+
+
+def failure_rows(measures: Measures) -> list[list[str]]:
+    """Return the cells of the N-1 table, the head first."""
     head = ["", "part", "count", "hosts cut", "NICs cut", "left Gb/s", "left", "example"]
     rows = [
         [
@@ -89,10 +99,11 @@ def _chosen(request: PlanRequest, chosen: Candidate) -> Iterator[str]:
         ]
         for each in measures.failures
     ]
-    yield from table([head, *rows])
+    return [head, *rows]
 
 
-def _figures(request: PlanRequest, measures: Measures) -> Iterator[str]:
+def figure_lines(request: PlanRequest, measures: Measures) -> Iterator[str]:
+    """Yield the figures of a design in words."""
     if measures.switches:
         yield f"switches: {_counts(measures.switches)}"
     yield f"cables: {_counts(measures.cables)}"

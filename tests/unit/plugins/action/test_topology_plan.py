@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.plan import parse_plan
+from tests.unit.builders.fabrics import leafspine
 
 ROOT = Path(__file__).parents[4]
 
@@ -35,18 +36,30 @@ def test_a_fabric_is_planned_and_its_files_are_read(tmp_path: Path) -> None:
     assert "Plan for 32 hosts with 8 NICs of 400 Gb/s each: 256 NICs" in done.stdout
     assert "changed=0" in done.stdout
     folder = tmp_path / "artifacts/latest/plan"
-    assert sorted(path.name for path in folder.iterdir()) == ["cabling", "topology.json", "topology.txt"]
+    names = [
+        "bom.csv", "cables.csv", "cables.html", "cabling", "drawings", "inventory.yml", "ports", "summary.html", "summary.md",
+        "topology.json", "topology.txt",
+    ]  # fmt: skip
+    assert sorted(path.name for path in folder.iterdir()) == names
     assert f"\n{(folder / 'topology.txt').read_text()}" in done.stdout
     read = parse_plan((folder / "cabling/fabric.yml").read_text())
     stored = json.loads((folder / "topology.json").read_text())
     assert len(read.links) == len(stored["design"]["cables"])
-    # The same fabric with the later hosts keeps all cables.
+    # The same fabric with the later hosts keeps all cables. The plan is that of the run before, or in a file.
     (tmp_path / "before.json").write_text(json.dumps(stored))
-    request = {"hosts": 64, "switch": {"model": "qm9700"}, "topology": "rail", "existing": str(tmp_path / "before.json")}
-    later = plan(tmp_path, request)
-    assert later.returncode == 0, later.stdout + later.stderr
-    after = json.loads((tmp_path / "artifacts/latest/plan/topology.json").read_text())
-    assert set(stored["design"]["cables"]) < set(after["design"]["cables"])
+    for existing in ("latest", str(tmp_path / "before.json")):
+        request = {"hosts": 64, "switch": {"model": "qm9700"}, "topology": "rail", "existing": existing}
+        later = plan(tmp_path, request)
+        assert later.returncode == 0, later.stdout + later.stderr
+        after = json.loads((tmp_path / "artifacts/latest/plan/topology.json").read_text())
+        assert set(stored["design"]["cables"]) < set(after["design"]["cables"])
+        added = len(after["design"]["cables"]) - len(stored["design"]["cables"])
+        assert "  must move: none" in later.stdout
+        assert (tmp_path / "artifacts/latest/plan/growth.csv").read_text().count("\nadd,") == added
+    # It cannot grow further than its switches allow.
+    refused = plan(tmp_path, {"hosts": 600, "switch": {"model": "qm9700"}, "topology": "rail", "existing": "latest"})
+    assert refused.returncode == 2
+    assert "hosts without moving a cable; 600 are planned:" in refused.stdout + refused.stderr
 
 
 def test_a_wrong_key_is_named_with_its_line(tmp_path: Path) -> None:
@@ -74,3 +87,29 @@ def test_without_a_request_nothing_is_planned(tmp_path: Path) -> None:
     done = plan(tmp_path, None)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "rdma_plan is not set: there is no request for a plan." in done.stdout
+
+
+def test_without_a_stored_graph_there_is_nothing_to_compare(tmp_path: Path) -> None:
+    done = plan(tmp_path, {"from_fabric": True})
+    assert done.returncode == 2
+    assert "No run has stored a complete graph of a fabric. 1. Run `ansible-playbook rdma.cluster.fabric`." in done.stdout + done.stderr
+
+
+def test_a_stored_fabric_is_compared_with_the_best_plan(tmp_path: Path) -> None:
+    run = tmp_path / "artifacts/20261122T120000Z-1/fabric/default"
+    run.mkdir(parents=True)
+    (run / "graph.json").write_text(json.dumps(leafspine(leaves=2, spines=2).graph().to_dict()))
+    done = plan(tmp_path, {"from_fabric": True})
+    assert done.returncode == 0, done.stdout + done.stderr
+    for words in (
+        "Plane default, graph of run 20261122T120000Z-1",
+        "oversubscription of the leaves: 2:1",
+        "links between leaves and spines: imbalance 1 (largest / smallest number)",
+        "single points of failure, which cut hosts or halves: leaf1, leaf2",
+        "one more spine: not possible, because a leaf has no free port",
+        "best plan for this hardware: leaf_spine with",
+        "differs: oversubscription of a leaf 2:1, planned 1:1",
+    ):
+        assert words in done.stdout
+    folder = tmp_path / "artifacts/latest/plan"
+    assert sorted(path.name for path in folder.iterdir()) == ["found.html", "found.md", "found.txt"]

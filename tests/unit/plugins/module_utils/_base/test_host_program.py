@@ -26,6 +26,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host import cpu_ensu
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl import plugin_probe
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs import folder as pairs_folder
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import service as pcie_service
+from ansible_collections.rdma.cluster.plugins.module_utils._plugin_transfer import unit as plugin_transfer
 from ansible_collections.rdma.cluster.plugins.module_utils._qos import service as qos_service
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma import soft_links
 
@@ -55,18 +56,26 @@ MAINS = [
     stream_unit.stream_program,
     pairs_folder.pair_runner,
     plugin_probe.main,
+    plugin_transfer.transfer_program,
     *(each.BOOT.main for each in (cpu_ensure, pcie_service, qos_service, soft_links)),
 ]
 PROGRAMS = [
-    *("_drill.stream", "_host.cpu_runner", "_nccl.plugin_probe", "_pairs.runner.main", "_pcie_tuning.runner", "_qos.runner"),
-    "_rdma.soft_links_runner",
+    *("_drill.stream", "_host.cpu_runner", "_nccl.plugin_probe", "_pairs.runner.main", "_pcie_tuning.runner"),
+    *("_plugin_transfer.main", "_qos.runner", "_rdma.soft_links_runner"),
 ]
 
 
 def test_every_program_is_listed_here() -> None:
     packed = re.compile(r"program_of\((?!self|main)|BootProgram\(")
     places = {path.relative_to(HOUSE).as_posix() for path in HOUSE.rglob("*.py") if packed.search(path.read_text(encoding="utf-8"))}
-    units = {"_host/cpu_ensure.py", "_pairs/folder.py", "_pcie_tuning/service.py", "_qos/service.py", "_rdma/soft_links.py"}
+    units = {
+        "_host/cpu_ensure.py",
+        "_pairs/folder.py",
+        "_pcie_tuning/service.py",
+        "_plugin_transfer/unit.py",
+        "_qos/service.py",
+        "_rdma/soft_links.py",
+    }
     assert places == {*units, "_drill/stream_unit.py", "_nccl/plugin.py"}
     assert sorted(main.__module__[len(PACKAGE) + 1 :] for main in MAINS) == PROGRAMS
     assert [program_of(main) for main in MAINS] == [host_program(main.__module__[len(PACKAGE) + 1 :]) for main in MAINS]
@@ -91,6 +100,7 @@ def sent_with(start: str) -> set[str]:
         ("_host.cpu_ensure", "_host.cpu_runner"),
         ("_pairs.folder", "_pairs.runner.main"),
         ("_pcie_tuning.service", "_pcie_tuning.runner"),
+        ("_plugin_transfer.unit", "_plugin_transfer.main"),
         ("_qos.service", "_qos.runner"),
         ("_rdma.soft_links", "_rdma.soft_links_runner"),
     ],

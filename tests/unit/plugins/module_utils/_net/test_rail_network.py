@@ -280,10 +280,11 @@ def test_a_job_on_the_host_uses_every_rail(folder: Path, tmp_path: Path) -> None
     assert ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=False).withheld[0].users == "job process 812 (slurmstepd)"
 
 
+@pytest.mark.parametrize("name", ["rail0", "another"])
 @pytest.mark.parametrize("error", ["", "RTNETLINK answers: Cannot assign requested address\n"], ids=["ours", "the manager was faster"])
-def test_an_address_that_our_file_gave_before_goes_and_others_stay(folder: Path, tmp_path: Path, error: str) -> None:
-    """The kernel may take secondary addresses along with the primary one: they come back."""
-    install(folder, RAIL, render(NetworkRail(**{**vars(RAIL), "address": "192.168.100.9/24"})))
+def test_an_address_that_our_file_gave_before_goes_and_others_stay(folder: Path, tmp_path: Path, error: str, name: str) -> None:
+    """The kernel may take secondary addresses along with the primary one: they come back. name: of the rail, before."""
+    install(folder, NetworkRail(**{**vars(RAIL), "name": name, "address": "192.168.100.9/24"}))
     former, foreign, planned = "192.168.100.9/24", "192.168.100.77/24", "192.168.100.1/24"
     before = with_addresses(former, foreign)
     delete = (["ip", "address", "del", former, "dev", "ens1"], 2 if error else 0, "", error)

@@ -37,6 +37,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.qos_proof
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.path_mtu import FOLDER as PATH_MTU
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.path_mtu import check_path_mtu
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import planned_meetings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._plugin_transfer.plan import FOLDER as TRANSFERS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from lab.clos_plan import ClosShape, cabling
 from tests.unit.builders.blind_hosts import FAILING, GARBAGE, GARBLED, MISSING, TIMEOUT, Damage, TableRunner
@@ -48,6 +49,7 @@ from tests.unit.builders.fabrics import rail as rail_fabric
 from tests.unit.builders.known import known_of
 from tests.unit.builders.mesh import asked
 from tests.unit.builders.nccl_texts import H200, Job
+from tests.unit.builders.transfer_runs import moved, users, verdicts
 from tests.unit.plugins.plugin_utils._collectives.test_gate import climbed, judged
 from tests.unit.plugins.plugin_utils._fabric.test_gate import RUNS, known, no_plan
 from tests.unit.plugins.plugin_utils._mesh.test_judge import WELL as RING_NEIGHBORS
@@ -188,6 +190,14 @@ def path_mtu(source: str, way: str, folder: Path) -> list[Finding]:
     return [each.finding for each in check_path_mtu(run, lab_fleet(4))]
 
 
+def plugin_transfer(source: str, way: str, folder: Path) -> list[Finding]:
+    known = users(2)
+    run = moved(folder, known)
+    if source:
+        hurt(run.path / run.host_file(TRANSFERS, "node1"), way)
+    return [each for of in verdicts(run, known).findings.values() for each in of]
+
+
 def neighbors(source: str, way: str, folder: Path) -> list[Finding]:
     run = RunFolder(folder / "R1")
     for host, answer in asked(**RING_NEIGHBORS).items():
@@ -310,6 +320,7 @@ SCENES = (
     Brief(sweep_from_gpus, {"sweep from GPUs": FILE_WAYS}),
     Brief(isolation, {"attempts between partitions": FILE_WAYS}),
     Brief(path_mtu, {"path MTU": FILE_WAYS}),
+    Brief(plugin_transfer, {"plugin transfer": FILE_WAYS}),
     Brief(neighbors, {"neighbors of a mesh": FILE_WAYS}),
     Brief(spines, {"load across spines": FILE_WAYS}),
     Brief(across_rails, {"pairs across rails": FILE_WAYS}),

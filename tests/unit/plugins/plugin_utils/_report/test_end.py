@@ -112,6 +112,7 @@ def test_the_files_say_the_same_as_the_run(tmp_path: Path) -> None:
     assert [Finding.from_dict(json.loads(line)) for line in lines] == end.findings
     assert set(end.findings) == set(findings)
     assert end.folder.read_json("summary.json") == {
+        "schema": 1,
         "run": "R1",
         "outcome": "failed",
         "check_mode": False,

@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.lines import Origin, before_log, origin
 
-VM = Origin("vm", 1355, 0)
+VM = Origin("vm", 1355, 0, thread=1370)
 
 
 @pytest.mark.parametrize(
@@ -23,10 +23,10 @@ VM = Origin("vm", 1355, 0)
         ("[2026-11-20 09:29:41] vm:1355:1370 [0] ", VM),
         ("2026-11-20T09:29:41.123Z vm:1355:1370 [0] ", VM),
         ("[rank0]:vm:1355:1370 [0] ", VM),
-        ("gpu-001.example-1:1:2 [-1] ", Origin("gpu-001.example-1", 1, -1)),
-        ("10-0-0-1:1:2 [7] ", Origin("10-0-0-1", 1, 7)),
-        ("vm:1355:1370 [0] plugin/net.cc:379 ", Origin("vm", 1355, 0, "plugin/net.cc", 379)),
-        ("[2026-11-20 09:29:41] vm:1:2 [1] init.cc:9 (ncclInit) ", Origin("vm", 1, 1, "init.cc", 9, "ncclInit")),
+        ("gpu-001.example-1:1:2 [-1] ", Origin("gpu-001.example-1", 1, -1, thread=2)),
+        ("10-0-0-1:1:2 [7] ", Origin("10-0-0-1", 1, 7, thread=2)),
+        ("vm:1355:1370 [0] plugin/net.cc:379 ", Origin("vm", 1355, 0, "plugin/net.cc", 379, thread=1370)),
+        ("[2026-11-20 09:29:41] vm:1:2 [1] init.cc:9 (ncclInit) ", Origin("vm", 1, 1, "init.cc", 9, "ncclInit", thread=2)),
         ("         1024           256     float     sum      -1vm:1355:1370 [0] ", VM),
         ("", Origin(None, None)),
         ("vm [0] ", Origin(None, None)),

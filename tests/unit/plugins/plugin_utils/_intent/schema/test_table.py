@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.docs import PLANNED
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.docs import PLAN_STAGE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import Form, Key
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema import fabric, nccl, table
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import RUN, SECTIONS
@@ -128,4 +128,4 @@ def test_a_default_is_what_its_key_allows(key: Key) -> None:
 
 
 def test_stages_that_read_are_stages() -> None:
-    assert {stage for section in SECTIONS.values() for stage in section.stages} <= {*STAGES, "every", "drill", *PLANNED}
+    assert {stage for section in SECTIONS.values() for stage in section.stages} <= {*STAGES, "every", "drill", *PLAN_STAGE}

@@ -16,6 +16,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.plan 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.design import Candidate, Plug
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.families.choose import plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.cabling import cable_plans
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.places import places
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.stored import read_design, to_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.table import comparison, plan_text
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import PlanRequest, Survive, SwitchModel
@@ -63,7 +64,7 @@ def test_the_fabric_stage_reads_the_same_cables(shape: tuple[Any, ...]) -> None:
 def test_a_stored_design_is_read_back(shape: tuple[Any, ...]) -> None:
     request, candidates = planned(*shape)
     (design,) = [candidate.design for candidate in candidates if candidate.design is not None]
-    stored = json.loads(json.dumps(to_dict(request, candidates)))
+    stored = json.loads(json.dumps(to_dict(request, candidates, places(design, request.room))))
     assert read_design(stored) == design
     assert stored["request"]["hosts"] == shape[1]
     assert [row["family"] for row in stored["candidates"] if row["chosen"]] == [shape[0]]
