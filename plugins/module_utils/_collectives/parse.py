@@ -116,7 +116,7 @@ _SETTINGS = re.compile(
 )
 _RANK = re.compile(
     r"#\s+Rank\s+([0-9]{1,9})(?:\s+Group\s+(-?[0-9]{1,9}))?\s+Pid\s+([0-9]{1,10}) on\s+(\S{1,1024})"
-    r" device\s+([0-9]{1,5}) \[([^][]{1,60})\] (.+)"
+    r" device\s+([0-9]{1,5}) \[([^][]{1,60})\](?: (.+)|[ \t]*$)"
 )
 _COLUMNS = re.compile(r"#\s+size\s+count\s+type\s.*\b(?:cpu)?time\s+algbw\s+busbw\s+(#wrong|error)")
 _OUT_OF_BOUNDS = re.compile(rf"# Out of bounds values\s*: {_INTEGER} (OK|FAILED)")
@@ -244,7 +244,7 @@ def _settings(reading: _Reading, found: re.Match[str]) -> None:
 def _rank(reading: _Reading, found: re.Match[str]) -> None:
     rank, group, pid, host, device, bus_id, name = found.groups()
     number = None if group is None else int(group)
-    reading.ranks.append(Rank(int(rank), number, int(pid), host, int(device), bus_id, name.strip()))
+    reading.ranks.append(Rank(int(rank), number, int(pid), host, int(device), bus_id, (name or "").strip()))
 
 
 def _columns(reading: _Reading, found: re.Match[str]) -> None:

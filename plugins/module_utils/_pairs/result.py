@@ -30,11 +30,13 @@ ROLES = ("client", "server")
 RUNNER_KINDS = ("dead", "refused", "token", "plan", "timeout", "listen", "start", "signal")
 PERFTEST_KINDS = (
     "no_device",
+    "port_down",
     "refused",
     "port_taken",
     "qp",
     "mtu",
     "retry_exceeded",
+    "completion",
     "memory_registration",
     "gpu_memory",
     "version",

@@ -9,6 +9,8 @@ A remedy contains the host ({host}) and fields of the line ({device}, {file}, {p
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes_gpu import (
@@ -32,14 +34,18 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes_host
     shared_memory,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes_network import (
+    device_named,
     firewall,
     gid_index,
+    gid_indexes_differ,
+    hca_lists_differ,
     mtus_of_job_differ,
     no_ip_gid,
     socket_interface,
     subnets_differ,
     wrong_address,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_context import Context
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import (
     Answer,
     Scene,
@@ -53,6 +59,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import ERROR
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import listed
 
+_RANKS = re.compile(r"([0-9]{1,7})(?: ?- ?([0-9]{1,7}))?")
+#: The maximum number of ranks in one range.
+_MOST_RANKS = 65_536
+
 
 def earlier_error(scene: Scene) -> Answer:
     """Whether the log has an error before this one, of any rank."""
@@ -65,32 +75,60 @@ def earlier_error(scene: Scene) -> Answer:
 
 
 def different_collectives(scene: Scene) -> Answer:
-    """Whether ranks wait in different collectives of the program."""
+    """Whether ranks wait in different collectives of the program. That all ranks wait in the same one is known only from all of them."""
     operations, numbers = scene.field_values("operation"), scene.field_values("sequence")
     groups = dict.fromkeys(group for each in scene.log.occurrences for group in each.fields.get("group", ()))
+    mismatch = next((each for each in scene.log.occurrences if each.name == "torch.mismatch"), None)
+    if mismatch is not None:
+        return confirmed(f"line {mismatch.line}: {mismatch.says}")
     if len(groups) > 1 and max(len(operations), len(numbers)) > 1:
         return unknown(f"ranks wait in process groups {listed(list(groups))}, each of which counts its own collectives")
-    if len(operations) > 1:
-        return confirmed(f"ranks wait in {', '.join(operations)}")
-    if len(numbers) > 1:
-        return confirmed(f"ranks wait in collectives number {listed(numbers)}")
-    if numbers:
-        return excluded(f"all ranks with this line wait in {operations[0]}, number {numbers[0]}")
-    return unknown("the lines do not contain the collective")
+    if max(len(operations), len(numbers)) > 1:
+        where = ", ".join(operations) if len(operations) > 1 else f"collectives number {listed(numbers)}"
+        return confirmed(f"ranks wait in {where}")
+    return _agreement(scene, f"{operations[0]}, number {numbers[0]}") if numbers else unknown("the lines do not contain the collective")
+
+
+def _agreement(scene: Scene, what: str) -> Answer:
+    """Whether all ranks of the job report that they wait in the same collective."""
+    ranks, count = len(scene.occurrence.ranks), scene.log.context.nranks
+    if count > 1 and ranks >= count:
+        return excluded(f"all {count} ranks wait in {what}")
+    return unknown(f"{ranks} of {count or 'an unknown number of'} ranks report that they wait in {what}; the others report nothing")
+
+
+def _ranks_of(texts: Iterable[str]) -> list[int]:
+    """The ranks in lists as PyTorch writes them: "3", "0, 2" and "0-3"."""
+    ranks: dict[int, None] = {}
+    for first, last in (found for text in texts for found in _RANKS.findall(text)):
+        for rank in range(int(first), min(int(last or first), int(first) + _MOST_RANKS) + 1):
+            ranks[rank] = None
+    return sorted(ranks)
 
 
 def silent_ranks(scene: Scene) -> Answer:
-    """Whether a few ranks did not write the line that all others wrote: they were missing, or hang elsewhere."""
-    ranks, count = set(scene.occurrence.ranks), scene.log.context.nranks
+    """Whether a few ranks were missing, or hang elsewhere: those that PyTorch names, else those without the line that all others wrote."""
+    context = scene.log.context
+    absent = _ranks_of(text for each in scene.log.occurrences for text in each.fields.get("absent", ()))
+    if absent:
+        return confirmed(f"PyTorch names rank {listed([str(rank) for rank in absent])}{_on(context, absent)}")
+    ranks, count = set(scene.occurrence.ranks), context.nranks
+    joined = _ranks_of(text for each in scene.log.occurrences for text in each.fields.get("joined", ()))
+    if count > 1 and len(joined) >= count:
+        return excluded(f"all {count} ranks joined the collective, according to PyTorch")
     if count < 2 or not ranks:
         return unknown("the log does not contain the number of ranks, or the ranks of this line")
-    silent = [str(rank) for rank in range(count) if rank not in ranks]
+    silent = [rank for rank in range(count) if rank not in ranks]
     if not silent:
         return excluded(f"all {count} ranks report it")
     if len(silent) > max(8, count // 8):
         return unknown(f"{len(ranks)} of {count} ranks report it")
-    places = list(dict.fromkeys(host for rank in silent for host in [scene.log.context.host_of(int(rank))] if host))
-    return confirmed(f"rank {listed(silent)} of {count} did not report it{f', on {listed(places)}' if places else ''}")
+    return confirmed(f"rank {listed([str(rank) for rank in silent])} of {count} did not report it{_on(context, silent)}")
+
+
+def _on(context: Context, ranks: Iterable[int]) -> str:
+    places = list(dict.fromkeys(host for rank in ranks for host in [context.host_of(rank)] if host))
+    return f", on {listed(places)}" if places else ""
 
 
 def versions_differ(scene: Scene) -> Answer:
@@ -171,7 +209,74 @@ CAUSES: dict[str, Cause] = {
     "ib.layers": Cause(
         "RoCE and InfiniBand ports are mixed", judged("link", "link.layer"), "Use only ports of one kind in NCCL_IB_HCA on {host}."
     ),
+    "ib.sm": Cause(
+        "the subnet manager did not configure the port",
+        judged("link", "link.sm"),
+        "1. Run `sminfo` on {host}. 2. Start a subnet manager, or run the link stage.",
+    ),
+    "device.name": Cause(
+        "the named RDMA device does not exist there",
+        device_named,
+        "1. On {host}, run `rdma link` and `ibdev2netdev`. 2. Name a device that the host has.",
+    ),
+    "hca.differs": Cause(
+        "the hosts use different sets of RDMA ports",
+        hca_lists_differ,
+        "1. Compare NCCL_IB_HCA and `rdma link` on all hosts of the job. 2. Set the same rails everywhere: run the nccl stage for them.",
+    ),
+    "limits.nic": Cause(
+        "the NIC's own limit of queues or memory is reached",
+        not_checkable("the resources in use were not read"),
+        "1. On {host}, run `rdma resource show`, and end processes of earlier jobs. 2. Run fewer processes or queues on each NIC.",
+    ),
+    "driver.fit": Cause(
+        "driver, kernel and firmware do not fit each other",
+        judged("driver", "driver.loaded", "driver.stack", "driver.module"),
+        "1. Run the driver stage for {host}. 2. Reboot it, so that only modules of one driver stack are loaded.",
+    ),
+    "pcie.link": Cause(
+        "a PCIe link is slower or narrower than planned",
+        judged("preflight", "pcie.link"),
+        "1. On {host}, run `lspci -vv` for the card, and compare LnkCap with LnkSta. 2. Reseat the card, or move it to another slot.",
+    ),
+    "pcie.broken": Cause(
+        "the card, its slot or a riser is broken",
+        not_checkable("errors of PCIe are only in the kernel's log"),
+        "1. On {host}, run `dmesg | grep -iE 'aer|dpc|pcie'`. 2. Power it off and on. 3. Reseat or replace the card.",
+    ),
+    "sriov": Cause(
+        "the BIOS, the firmware or the host does not allow virtual functions",
+        not_checkable("the settings of virtual functions were not read"),
+        "1. On {host}, check SR-IOV in its BIOS, and `mlxconfig -d DEVICE query SRIOV_EN NUM_OF_VFS`. 2. Check that the physical function "
+        "works: `dmesg | grep mlx5`.",
+    ),
+    "interrupts": Cause(
+        "the host has no free interrupts",
+        not_checkable("the free interrupts were not read"),
+        "1. On {host}, count the lines of /proc/interrupts. 2. Configure fewer queues or virtual functions. 3. Reboot it.",
+    ),
+    "power": Cause(
+        "the slot offers too little power",
+        not_checkable("the power of slots was not read"),
+        "Put the card of {host} into a slot with 75 W, or set the power of the slot in its BIOS.",
+    ),
+    "cooling": Cause(
+        "the cooling of the card fails",
+        not_checkable("temperatures were not read"),
+        "1. On {host}, run `mget_temp -d DEVICE` and `ipmitool sensor`. 2. Check its fans and the airflow at the card.",
+    ),
+    "cable": Cause(
+        "a cable or transceiver is broken, unplugged or not supported",
+        judged("link", "link.optic", "link.errors", must_apply=True),
+        "1. On {host}, run `mlxlink -d DEVICE -m -c -e`. 2. Reseat the cable. 3. Replace it.",
+    ),
     # addresses
+    "gid.differs": Cause(
+        "the hosts use different GID indexes",
+        gid_indexes_differ,
+        "1. Compare `show_gids` and NCCL_IB_GID_INDEX on all hosts of the job. 2. Unset it (NCCL 2.21 or newer finds it), or run the nccl "
+        "stage for them.",
+    ),
     "gid.index": Cause(
         "the GID index does not belong to a RoCE v2 address",
         gid_index,
@@ -222,7 +327,76 @@ CAUSES: dict[str, Cause] = {
         not_checkable("listening processes were not read"),
         "Run `ss -ltnp` on {host}, and end the processes of earlier jobs.",
     ),
+    "socket.job": Cause(
+        "two jobs use the same address and port, or a port scanner connects",
+        not_checkable("processes of other jobs are not in this log"),
+        "1. On {host}, run `ss -tnp`, and end processes of earlier jobs. 2. Give each job its own MASTER_PORT and NCCL_COMM_ID. "
+        "3. Exclude the hosts from port scans.",
+    ),
+    "test.server": Cause(
+        "the other end was not started, has ended, or listens elsewhere",
+        not_checkable("the processes of a test have ended"),
+        "1. Start the test without an address on the server first. 2. On the client, use the server's address and the same `-p` port. "
+        "3. Check it with `nc -vz PEER 18515` on {host}.",
+    ),
+    "test.version": Cause(
+        "the two ends have different versions or options",
+        not_checkable("the options of the other end are not in this log"),
+        "1. Compare `ib_write_bw --version` on both hosts. 2. Give both ends the same options.",
+    ),
+    "test.build": Cause(
+        "the test is not installed, or was built without GPU support",
+        not_checkable("the facts do not contain how it was built"),
+        "1. On {host}, run `ldd $(command -v ib_write_bw)`. 2. Install perftest, for GPUs with CUDA and DMA-BUF.",
+    ),
+    "mpi.interface": Cause(
+        "MPI uses an interface that does not lead to the other host",
+        not_checkable("the options of mpirun are not in the facts"),
+        "Give mpirun `--mca btl_tcp_if_include SUBNET --mca oob_tcp_if_include SUBNET` with the management network of {host}.",
+    ),
+    "files": Cause(
+        "the limit of open files is too low",
+        judged("host", "host.files"),
+        "1. Run the host stage for {host} (rdma_host.open_files). 2. Log in again, or restart the service that starts jobs.",
+    ),
+    "host.settings": Cause(
+        "the kernel moves memory between NUMA nodes",
+        judged("host", "host.sysctl"),
+        "On {host}, set `kernel.numa_balancing=0` by the host stage.",
+    ),
     # versions and programs
+    "plugin.version": Cause(
+        "the plugin is of another version than NCCL needs",
+        not_checkable("the facts do not contain a job's libraries"),
+        "1. On {host} and in the image, find the plugin: `ldconfig -p | grep nccl-net`. 2. Install HPC-X or aws-ofi-nccl of the release of "
+        "the job's NCCL. 3. For a test without it, set NCCL_NET_PLUGIN=none.",
+    ),
+    "ofi.efa": Cause(
+        "EFA is not installed or not attached to the instance",
+        not_checkable("the interfaces of the instance were not read"),
+        "1. On {host}, run `fi_info -p efa`. 2. Install the EFA software, and attach EFA interfaces to the instance.",
+    ),
+    "ofi.group": Cause(
+        "a security group blocks traffic, or the peer is gone",
+        not_checkable("security groups were not read"),
+        "1. Allow all traffic of the security group from itself, in both directions. 2. Check the log of the peer. "
+        "3. Measure with `fi_pingpong -p efa` on {host}.",
+    ),
+    "ucx.choice": Cause(
+        "UCX_TLS, UCX_NET_DEVICES or options of mpirun exclude the transports",
+        not_checkable("the environment of ranks was not read"),
+        "1. On {host}, run `ucx_info -d`. 2. Unset UCX_TLS and UCX_NET_DEVICES, and check `--mca pml` and `--mca btl`.",
+    ),
+    "sharp": Cause(
+        "no aggregation manager runs, or the fabric does not support SHARP",
+        not_checkable("the aggregation manager was not read"),
+        "1. On the host of the subnet manager, check sharp_am. 2. Set NCCL_COLLNET_ENABLE=0 if SHARP is not wanted.",
+    ),
+    "gdrcopy": Cause(
+        "the module gdrdrv is missing or does not fit",
+        not_checkable("the version of gdrdrv was not read"),
+        "1. On {host}, run `lsmod | grep gdrdrv`. 2. Install gdrcopy of one version, or set NCCL_GDRCOPY_ENABLE=0.",
+    ),
     "version": Cause(
         "images or installations differ",
         versions_differ,
@@ -260,6 +434,21 @@ CAUSES: dict[str, Cause] = {
         "Fabric Manager does not run",
         fabric_manager,
         "Run `systemctl enable --now nvidia-fabricmanager` on {host}. Its version must match the driver's.",
+    ),
+    "gpu.nvlink": Cause(
+        "an NVLink, its bridge or an NVSwitch is broken",
+        not_checkable("the errors of NVLink were not read"),
+        "1. On {host}, run `nvidia-smi nvlink -e` and `dcgmi diag -r 3`. 2. Reboot it. 3. If errors return, replace the part.",
+    ),
+    "gpu.mode": Cause(
+        "the GPU is in exclusive mode, or in MIG mode",
+        not_checkable("the modes of GPUs were not read"),
+        "On {host}, run `nvidia-smi -q | grep -iE 'compute mode|mig mode'`, and set the compute mode to Default.",
+    ),
+    "gpu.container": Cause(
+        "the job's container lacks the GPUs or the driver's libraries",
+        _CONTAINER,
+        "1. Start the container on {host} with `--gpus all`. 2. Run `nvidia-smi` in it.",
     ),
     "gpu.lost": Cause("a GPU fell off the bus", gpu_lost, "1. On {host}, run `dmesg | grep -i xid`. 2. Reboot it."),
     "gpu.broken": Cause(
@@ -337,6 +526,13 @@ CAUSES: dict[str, Cause] = {
         "1. Read the lines before its first occurrence in the log: the first failed call there is the reason. "
         "2. Run `dmesg -T | grep -iE 'xid|nvrm|mlx5|oom'` on {host} for the time of the job. "
         "3. Run the job again with `NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET`, and search for the text in the source of NCCL.",
+    ),
+    "unknown.line": Cause(
+        "this collection does not know the text, so its meaning is unknown",
+        not_checkable("no check of the facts exists for it"),
+        "1. Read the lines before its first occurrence in the log: the first failed call there is the reason. "
+        "2. Run `dmesg -T | grep -iE 'xid|nvrm|mlx5|oom'` on {host} for the time of the job. "
+        "3. Search for the text in the source of the program that writes it.",
     ),
     "oom.host": Cause(
         "the host's memory or the job's memory limit",

@@ -81,6 +81,58 @@ def gid_index(scene: Scene) -> Answer:
     )
 
 
+def gid_indexes_differ(scene: Scene) -> Answer:
+    """Whether hosts of the job use different GID indexes, or an index that fits only some of them."""
+    hosts = {name: replace(scene, host=known) for name, known in scene.job.items() if known.facts is not None}
+    if len(hosts) < 2:
+        return unknown("the GID indexes of two hosts were not read")
+    values = {name: sorted({value for value, _where in each.variable("NCCL_IB_GID_INDEX")}) for name, each in hosts.items()}
+    if len({tuple(each) for each in values.values()}) > 1 or any(len(each) > 1 for each in values.values()):
+        words = [f"{name}: {', '.join(each) or 'not set'}" for name, each in values.items()]
+        return confirmed(f"NCCL_IB_GID_INDEX differs: {listed(words)}")
+    set_to = next(iter(values.values()))
+    if not set_to or not _number(set_to[0]):
+        return excluded("NCCL_IB_GID_INDEX is set on no host")
+    bad = {name: found for name, each in hosts.items() if (found := _bad_gids(each, int(set_to[0])))}
+    if bad and len(bad) < len(hosts):
+        return confirmed(f"index {set_to[0]} fits on {listed([name for name in hosts if name not in bad])}; {'; '.join(bad.values())}")
+    return excluded(f"NCCL_IB_GID_INDEX={set_to[0]} on all hosts, and it has the same meaning there")
+
+
+def _bad_gids(scene: Scene, index: int) -> str:
+    ipv6 = _uses_ipv6(scene)
+    ports = [(name, port) for name, port in _usable(scene) if port.link_layer == "Ethernet"]
+    wrong = [f"{scene.host.name} {name} has {words}" for name, port in ports if (words := _bad_gid(port, index, ipv6=ipv6))]
+    return listed(wrong) if wrong else ""
+
+
+def hca_lists_differ(scene: Scene) -> Answer:
+    """Whether hosts of the job select different numbers of ports, by NCCL_IB_HCA and by what is ACTIVE."""
+    logged = list(scene.log.context.variables.get("NCCL_IB_HCA", {}))
+    if len(logged) > 1:
+        return confirmed(f"NCCL_IB_HCA has several values in the log: {listed(logged)}")
+    hosts = {name: replace(scene, host=known) for name, known in scene.job.items() if known.facts is not None}
+    if len(hosts) < 2:
+        return unknown("the RDMA devices of two hosts were not read")
+    ports = {name: [port for port, _facts in _usable(each)] for name, each in hosts.items()}
+    if len({len(each) for each in ports.values()}) > 1:
+        return confirmed("; ".join(f"{name} uses {len(each)}: {listed(each, 4)}" for name, each in list(ports.items())[:4]))
+    count = len(next(iter(ports.values())))
+    return excluded(f"each host uses {count} ports that are ACTIVE now")
+
+
+def device_named(scene: Scene) -> Answer:
+    """Whether the line names a device that the host does not have."""
+    named = list(dict.fromkeys(device.removesuffix("_dma") for device in scene.field_values("device")))
+    if not named:
+        return unknown("the line does not name a device")
+    if scene.devices is None:
+        return unknown("the RDMA devices were not read")
+    missing = [name for name in named if name not in scene.devices]
+    there = listed(sorted(scene.devices)) if scene.devices else "none"
+    return confirmed(f"no RDMA device {listed(missing)}; the host has {there}") if missing else excluded(f"the host has {listed(named)}")
+
+
 def _version(scene: Scene) -> tuple[int, int] | None:
     """The oldest NCCL in the log, else the one that the intent names."""
     planned = scene.host.intent["nccl"]["version"] if scene.host.intent else None

@@ -150,16 +150,24 @@ class Fleet:
 
 def diagnose(log: JobLog, fleet: Fleet) -> Diagnosis:
     """The diagnosis of a log, with the findings in the order in which to check them."""
-    findings = [_finding(each, log, fleet) for each in log.occurrences]
+    job = _of_job(log, fleet)
+    findings = [_finding(each, log, fleet, job) for each in log.occurrences]
     ordered = sorted(findings, key=lambda each: (not each.first, _ORDER.index(each.occurrence.kind), each.occurrence.line))
     named = dict.fromkeys([*log.context.hosts, *(host for each in log.occurrences for host in each.hosts)])
     strangers = [name for name in named if fleet.find(name) is None]
     return Diagnosis(log, ordered, strangers, fleet.refused, fleet.without_intent, fleet.unread)
 
 
-def _finding(occurrence: Occurrence, log: JobLog, fleet: Fleet) -> Finding:
+def _of_job(log: JobLog, fleet: Fleet) -> dict[str, Known]:
+    """The hosts of the job, by which hosts are compared with each other; those of the play if the log names none."""
+    named = [*log.context.hosts, *(host for each in log.occurrences for host in each.hosts)]
+    hosts = list(dict.fromkeys(host for host in map(fleet.find, named) if host is not None)) or list(fleet.hosts)
+    return {host: fleet.known(host) for host in hosts[:MOST_CHECKED]}
+
+
+def _finding(occurrence: Occurrence, log: JobLog, fleet: Fleet, job: Mapping[str, Known]) -> Finding:
     hosts = _concerned(occurrence, log, fleet)
-    causes = [_checked(name, hosts, occurrence, log) for name in LIKELY.get(occurrence.name, ())]
+    causes = [_checked(name, hosts, occurrence, log, job) for name in LIKELY.get(occurrence.name, ())]
     return Finding(occurrence, occurrence.name == log.cause, sorted(causes, key=lambda each: VERDICTS.index(each.verdict)))
 
 
@@ -171,12 +179,12 @@ def _concerned(occurrence: Occurrence, log: JobLog, fleet: Fleet) -> dict[str, K
     return {host: fleet.known(host) if host in fleet.hosts else Known(host) for host in hosts[:MOST_CHECKED]}
 
 
-def _checked(name: str, hosts: Mapping[str, Known], occurrence: Occurrence, log: JobLog) -> Checked:
+def _checked(name: str, hosts: Mapping[str, Known], occurrence: Occurrence, log: JobLog, job: Mapping[str, Known]) -> Checked:
     cause = CAUSES[name]
     if cause.of_log or not hosts:
-        answers = {"": cause.test(Scene(Known(""), occurrence, log))}
+        answers = {"": cause.test(Scene(Known(""), occurrence, log, {}, job))}
     else:
-        answers = {host: cause.test(Scene(known, occurrence, log, _without(hosts, host))) for host, known in hosts.items()}
+        answers = {host: cause.test(Scene(known, occurrence, log, _without(hosts, host), job)) for host, known in hosts.items()}
     verdict = min((answer.verdict for answer in answers.values()), key=VERDICTS.index)
     there = [host for host, answer in answers.items() if answer.verdict == verdict and host] or list(hosts)
     remedy = "" if verdict == VERDICTS[-1] else _remedy(cause.remedy, there, occurrence)

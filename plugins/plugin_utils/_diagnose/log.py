@@ -18,28 +18,52 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.lines impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_context import Context
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_line import LONGEST_LINE, LocatedLine, fields, read
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.meanings import MEANINGS
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import ERROR, REMARK, SYMPTOM, Signature
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import ERROR, REMARK, SYMPTOM, Finder, Signature
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures import CUDA_SIGNATURES, JOB_SIGNATURES, NCCL_SIGNATURES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_kernel import KERNEL_SIGNATURES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_mpi import MPI_SIGNATURES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_perftest import PERFTEST_SIGNATURES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_plugin import PLUGIN_SIGNATURES
 
 #: The first match of a line counts.
-SIGNATURES: tuple[Signature, ...] = (*CUDA_SIGNATURES, *NCCL_SIGNATURES, *JOB_SIGNATURES)
+SIGNATURES: tuple[Signature, ...] = (
+    *CUDA_SIGNATURES,
+    *PLUGIN_SIGNATURES,
+    *NCCL_SIGNATURES,
+    *JOB_SIGNATURES,
+    *MPI_SIGNATURES,
+    *KERNEL_SIGNATURES,
+    *PERFTEST_SIGNATURES,
+)
 #: The maximum number of stored hosts and ranks for each kind of line, and of values for each field.
 MOST_PLACES = 4096
 MOST_VALUES = 16
 #: The maximum number of separate kinds of unknown warnings; the rest counts as one kind.
 MOST_UNKNOWN = 64
-UNKNOWN_WARNING = "nccl.unknown"
+UNKNOWN_WARNING, UNKNOWN_LINE = "nccl.unknown", "log.unknown"
 _SOURCE = "NCCL"
+#: The marks of an error in a line of any other program. The quick ones are part of every such line.
+_QUICK_MARKS = ("rror", "RROR", "FATAL", "CRITICAL", "ail", "nable", "ouldn't", "ould not", "ception", "bort", "imed out", "imeout")
+_OTHER = re.compile(
+    r"\b(?:ERROR|FATAL|CRITICAL)\b|(?:^|[\s:>\]])(?:\w+\.){0,8}\w{0,60}(?:Error|Exception): |(?:^|[\s:>])(?:fatal )?[Ee]rror: "
+    r"|(?:^|[\s:>])(?:Couldn't|Could not|Failed to|Unable to) |cannot open shared object"
+    r"|\b(?:mlx[45]_\w+|infiniband|bnxt_\w+|irdma|efa|hfi1|pcieport|nvidia\S*) .{0,200}(?:[Ff]ail|[Ee]rror|[Aa]bort|time(?:d )?out)"
+)
 #: The marks before a warning or error of NCCL in a line: NCCL's own level, and PyTorch's exceptions that quote NCCL.
 _UNKNOWN_MARKS = (WARN, "DistBackendError: ", "NCCL error: ")
 #: The parts that vary between warnings of one kind: addresses, numbers, and names of files in shared memory.
 _VARYING = re.compile(r"nccl-\w{4,}|0x[0-9a-fA-F]+|[0-9a-fA-F]*(?::[0-9a-fA-F]*){2,}|[0-9]+(?:\.[0-9]+)*")
+#: The lines below a text of Open MPI's help that name its host, and how many lines of the help are read.
+_HELP_HOST = re.compile(r"(?:Local host|Hostname|Host): +(?P<host>[A-Za-z0-9][A-Za-z0-9_.-]{0,253})")
+_HELP_LINES = 24
+#: NCCL searches for each version of a plugin, the newest first. Only a plugin of which no version is loaded is too old.
+_NO_PLUGIN, _PLUGIN = "Failed to find ncclNetPlugin_v", re.compile(r"(?:Loaded|Successfully loaded external) net(?:work)? plugin")
 #: The maximum number of lines of a kind whose fields are read.
 _MOST_READ = 1000
 #: The lines on channels in NCCL's log, which are not failures. Nearly all lines of a large job's log are of this kind.
 _CHANNEL = "NCCL INFO Channel "
-_OF_ANY = tuple((signature.needle, signature) for signature in SIGNATURES)
-_OF_INFO = tuple((signature.needle, signature) for signature in SIGNATURES if signature.info)
+_OF_ANY = Finder(SIGNATURES)
+_OF_INFO = Finder(signature for signature in SIGNATURES if signature.info)
 
 
 @dataclass(frozen=True)
@@ -109,9 +133,13 @@ class _Reader:
     def __init__(self) -> None:
         self.kept: dict[str, _Kept] = {}
         self.unknown: dict[str, _Kept] = {}
+        self.others: dict[str, _Kept] = {}
         self.context = Context()
         self.lines = 0
         self.last = "\n"
+        self.no_plugin: tuple[int, LocatedLine] | None = None
+        self.has_plugin = False
+        self._help: tuple[_Kept, int] | None = None
 
     def line(self, line: str) -> None:
         self.lines += 1
@@ -123,23 +151,59 @@ class _Reader:
         found = find_signature(line, info=info)
         if found is None:
             self.context.line(self.lines, line, info=info)
-            mark = next((mark for mark in _UNKNOWN_MARKS if mark in line), None)
-            if not info and mark is not None:
-                self._add_unknown(line, mark)
+            if info:
+                self._plugin(line)
+            elif not self._of_help(line):
+                self._unknown(line)
         else:
             self._add(line, *found)
+
+    def _plugin(self, line: str) -> None:
+        """Read whether NCCL finds a version of a network plugin that it can use."""
+        if "plugin" not in line and "Plugin" not in line:
+            return
+        if _NO_PLUGIN in line:
+            self.no_plugin = self.no_plugin or (self.lines, self.context.placed(read(line)))
+        elif _PLUGIN.search(line):
+            self.has_plugin = True
+
+    def _of_help(self, line: str) -> bool:
+        """Whether a line belongs to a help text of Open MPI; its host is that of the error."""
+        if self._help is None:
+            return False
+        kept, until = self._help
+        if self.lines > until or "-----" in line:
+            self._help = None
+            return False
+        found = _HELP_HOST.search(line) if "ost" in line else None
+        if found is not None and len(kept.hosts) < MOST_PLACES:
+            kept.hosts[found["host"]] = None
+        return found is not None
+
+    def _unknown(self, line: str) -> None:
+        mark = next((mark for mark in _UNKNOWN_MARKS if mark in line), None)
+        if mark is not None:
+            self._add_unknown(line, mark)
+        elif any(part in line for part in _QUICK_MARKS) and _OTHER.search(line):
+            located = read(line)
+            self._keep(self.others, self._key(self.others, located.text), line, Signature(UNKNOWN_LINE, "", "an unknown program"), {})
+
+    @staticmethod
+    def _key(where: Mapping[str, _Kept], text: str) -> str:
+        key = _VARYING.sub("#", text.strip())
+        return "" if key not in where and len(where) >= MOST_UNKNOWN else key
 
     def _add_unknown(self, line: str, mark: str) -> None:
         """Keep a warning without signature, by its text without the varying parts. mark: of _UNKNOWN_MARKS, before the text."""
         head, _mark, text = line.partition(mark)
-        key = _VARYING.sub("#", text.strip())
-        if key not in self.unknown and len(self.unknown) >= MOST_UNKNOWN:
-            key = ""
+        key = self._key(self.unknown, text)
         place = origin(head).file
         self._keep(self.unknown, key, line, Signature(UNKNOWN_WARNING, mark, f"{_SOURCE} {place}" if place else _SOURCE), {})
 
     def _add(self, line: str, signature: Signature, values: Mapping[str, str]) -> None:
         self._keep(self.kept, signature.name, line, signature, values)
+        if "help-" in signature.source or signature.source.startswith("Open MPI"):
+            self._help = self.kept[signature.name], self.lines + _HELP_LINES
 
     def _keep(self, where: dict[str, _Kept], key: str, line: str, signature: Signature, values: Mapping[str, str]) -> None:
         located = self.context.placed(read(line))
@@ -152,13 +216,7 @@ class _Reader:
 
 def find_signature(line: str, *, info: bool) -> tuple[Signature, dict[str, str]] | None:
     """The first of SIGNATURES that a line matches, and its named groups. info: whether NCCL wrote the line at level INFO."""
-    for needle, signature in _OF_INFO if info else _OF_ANY:
-        if needle in line:
-            found = signature.regex.search(line) if signature.regex is not None else None
-            if found is not None or signature.regex is None:
-                groups = found.groupdict() if found is not None else {}
-                return signature, {name: value for name, value in groups.items() if value is not None}
-    return None
+    return (_OF_INFO if info else _OF_ANY).find(line)
 
 
 def read_job_log(lines: Iterable[str]) -> JobLog:
@@ -166,7 +224,7 @@ def read_job_log(lines: Iterable[str]) -> JobLog:
     reader = _Reader()
     for line in whole_sentences(lines):
         reader.line(line)
-    found = [_occurrence(kept, reader.context) for kept in (*reader.kept.values(), *reader.unknown.values())]
+    found = [_occurrence(kept, reader.context) for kept in (*reader.kept.values(), *reader.unknown.values(), *reader.others.values())]
     occurrences = tuple(sorted([*found, *_made(reader, {each.name for each in found})], key=lambda each: each.line))
     cut = reader.lines > 0 and not reader.last.endswith(("\n", "\r"))
     return JobLog(reader.lines, cut, occurrences, first_cause(occurrences), reader.context)
@@ -194,6 +252,9 @@ def _made(reader: _Reader, there: set[str]) -> list[Occurrence]:
         text = f"{len(context.singles)} processes at once, each a separate job"
         hosts = tuple(dict.fromkeys(host for host, _pid in context.singles if host is not None))
         made.append(Occurrence("mpi.absent", len(context.singles), context.single_line, "NCCL, nccl-tests", LocatedLine(text), hosts))
+    if reader.no_plugin is not None and not reader.has_plugin and "net.plugin_old" not in there:
+        line, located = reader.no_plugin
+        made.append(Occurrence("net.plugin_old", 1, line, "NCCL src/plugin/net", located, (located.host,) if located.host else ()))
     return made
 
 

@@ -15,7 +15,9 @@ _RANK = re.compile(r"\brank ([0-9]{1,7}) nranks ([0-9]{1,7}) cudaDev ([0-9]{1,3}
 #: NCCL's own line. PyTorch appends it to an error in its own format: ", NCCL version 2.18.1", and for 2.10.3 ", NCCL version 21.0.3".
 _VERSION = re.compile(r"(?<!, )\bNCCL version ([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}[\w.+-]{0,40})")
 _VARIABLE = re.compile(r"\b(NCCL_[A-Z0-9_]{1,60}) set (?:by environment )?to (.{1,1024}?)\.?\s*$")
-_TESTS_RANK = re.compile(r"#\s{1,9}Rank\s{1,9}([0-9]{1,7})\s.{0,60}?\bPid\s{1,9}([0-9]{1,10}) on\s{1,60}(\S{1,253})\s{1,60}device")
+_TESTS_RANK = re.compile(
+    r"#\s{1,9}Rank\s{1,9}([0-9]{1,7})\s.{0,60}?\bPid\s{1,9}([0-9]{1,10}) on\s{1,60}(\S{1,253})\s{1,60}device(?:\s{1,9}([0-9]{1,3})\b)?"
+)
 _TESTS_END = "# Avg bus bandwidth"
 _MOST = 65_536
 _MOST_VALUES = 8
@@ -125,6 +127,8 @@ class Context:
             return
         rank, process = int(found[1]), (found[3], int(found[2]))
         self._place(rank, found[3], 1)
+        if found[4] is not None and len(self._ranks) < _MOST:
+            self._ranks.setdefault((found[3], int(found[2]), int(found[4])), (rank, 1))
         if rank == 0 and len(self._firsts) < _MOST:
             self._firsts[process] = None
             if len(self._firsts) > 1:

@@ -31,6 +31,8 @@ _HOSTS = tuple(
         r"^\s{0,3}(?:\.\. )?([A-Za-z0-9][A-Za-z0-9_.-]{0,253})(?: pid ([0-9]{1,10}))?: Test (?:NCCL |CUDA |timeout )?",  # nccl-tests
         r"\s([A-Za-z0-9][A-Za-z0-9_.-]{0,253}) kernel: ()",  # syslog
         r"(?:^|\s)\[([A-Za-z][A-Za-z0-9_.-]{0,253}):([0-9]{1,10})\]\s",  # Open MPI
+        # pdsh and clush; not the names of processes, devices and interfaces
+        r"^(?!(?:rank|gpu|cuda|mlx|bnxt|eth|ens|enp|ib|step|epoch|iter|worker)[_-]?\d)([a-z][a-z0-9.-]{0,60}\d[a-z0-9.-]{0,60}):() ",
     )
 )
 #: Of NCCL's warnings, and of PyTorch's own log ("[E1218 20:27:21.426415540 …"), which has no year, and no zero before a month: "[E810 …".
@@ -46,10 +48,11 @@ _FIELDS = tuple(
         r"(?:\bon dev |\bhca |\bopen device |Local (?:device|adapter): +)(?P<device>[A-Za-z]\w{0,63})(?::(?P<port>[0-9]{1,3}))?",
         r"NET/IB ?: (?P<device>[a-z]\w{0,63}):(?P<port>[0-9]{1,3}) ",
         r" on (?P<device>[a-z]\w{0,63}):(?P<port>[0-9]{1,3})/(?:RoCE|IB|InfiniBand)",  # UCX
+        r"\binfiniband (?P<device>[a-z]\w{0,63}): ",  # the kernel
         r"local GID index (?P<gid_index>[0-9]{1,5})",
         r"local ?G[iI][dD] " + _ADDRESS.format("gid"),
         r"remote ?G[iI][dD]s? ?" + _ADDRESS.format("remote_gid"),
-        r"vendor[ _]err[ =](?P<vendor_error>[0-9]{1,5})",
+        r"vendor[ _]err(?:or)?[ =](?P<vendor_error>[0-9]{1,5})",
         r"\[PG (?:ID [0-9]{1,7} PG GUID )?(?P<group>[^\s(\]]{1,100})[^\]]{0,200} Rank [0-9]{1,7}\]",  # PyTorch since 2.3
         r"(?:peer|connect to|from|send to) (?P<peer>[0-9A-Za-z:._-]{2,253})<[0-9]{1,5}>",
         r"connect to \[?\(?(?P<peer>[0-9A-Za-z:._-]{2,253}?)(?:, |\]:|:)[0-9]{2,5}\b",  # TCPStore

@@ -39,12 +39,13 @@ class Known:
 
 @dataclass(frozen=True)
 class Scene:
-    """One host of an occurrence. others: the other hosts of the play, by name."""
+    """One host of an occurrence. others: the other hosts that the line concerns, by name; job: all hosts of the job, by name."""
 
     host: Known
     occurrence: Occurrence
     log: JobLog
     others: Mapping[str, Known] = field(default_factory=dict)
+    job: Mapping[str, Known] = field(default_factory=dict)
 
     @property
     def facts(self) -> RunFacts:

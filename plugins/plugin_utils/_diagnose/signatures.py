@@ -2,28 +2,17 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The texts by which errors are recognized, and their programs: NCCL, CUDA, PyTorch, launchers and the kernel."""
+"""The texts by which errors are recognized, and their programs: NCCL, CUDA, PyTorch, nccl-tests and Slurm."""
 
 from __future__ import annotations
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import Signature
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.statuses import STATUS_KINDS
 
 _IB, _WRAP, _SOCKET, _SHM = "NCCL src/transport/net_ib", "NCCL src/misc/ibvwrap.cc", "NCCL src/misc/socket.cc", "NCCL src/misc/shmutils.cc"
 #: "with error 12," up to 2.19. Later versions also have the name of the status: "status=IBV_WC_RETRY_EXC_ERR(12)" in 2.28.
 _COMPLETION = r"Got completion (?:from peer \S+ )?with (?:error |status=(?:\w+\()?)(?P<status>{})\b"
 _MODIFY = r"Call to ibv_modify_qp failed with (?:error )?(?:{0}\b|.{{0,60}}{1}(?: errno (?P<errno>[0-9]+))?)"
-#: By the numbers of enum ibv_wc_status; the pattern for all others comes last.
-_COMPLETIONS = (
-    ("ib.retry", "12"),
-    ("ib.receiver_not_ready", "13"),
-    ("ib.remote_access", "10"),
-    ("ib.remote_operation", "11"),
-    ("ib.remote_request", "9"),
-    ("ib.local_protection", "4"),
-    ("ib.local_length", "1"),
-    ("ib.flushed", "5"),
-    ("ib.completion", "[0-9]+"),
-)
 _EVENT = r"Got (?:non-fatal )?async event ?: (?P<event>{})"
 #: By the words of ibv_event_type_str. Every port has the second kind when a subnet manager starts, and continues unchanged.
 _EVENTS = (
@@ -64,7 +53,7 @@ NCCL_SIGNATURES: tuple[Signature, ...] = (
     Signature("memory.refused", "Call to ibv_reg_mr", _WRAP, r"failed with error (?P<error>[A-Za-z ]+)"),
     Signature("memory.gin", "Peermem is not supported", "NCCL src/transport/net_ib/gin.cc"),
     Signature("gdr.disabled", "GPU Direct RDMA Disabled", "NCCL src/graph/paths.cc", info=True),
-    *(Signature(name, "Got completion", f"{_IB} (p2p.cc)", _COMPLETION.format(status)) for name, status in _COMPLETIONS),
+    *(Signature(name, "Got completion", f"{_IB} (p2p.cc)", _COMPLETION.format(status)) for name, status in STATUS_KINDS),
     Signature("qp.retrying", "Call to ibv_modify_qp failed", _WRAP, r", retrying (?P<attempt>[0-9]+)/", info=True),
     Signature("qp.timeout", "ibv_modify_qp failed", _WRAP, _MODIFY.format(110, "Connection timed out")),
     Signature("qp.invalid", "ibv_modify_qp failed", _WRAP, _MODIFY.format(22, "Invalid argument")),
@@ -138,6 +127,80 @@ NCCL_SIGNATURES: tuple[Signature, ...] = (
     Signature("topo.version", "has wrong version", "NCCL src/graph/xml.cc", r"NCCL WARN XML \w+ has wrong"),
     Signature("topo.broken", "XML ", "NCCL src/graph/xml.cc", r"NCCL WARN XML (?:Parse|Mismatch|Import)"),
     Signature("p2p.refused", "Could not enable P2P", "NCCL src/transport/p2p.cc", info=True),
+    Signature("p2p.failed", "failed to peer with device", "NCCL src/transport/p2p.cc"),
+    Signature("p2p.failed", "cudaIpc", "NCCL src/transport/p2p.cc", r"cudaIpc\w+ failed"),
+    Signature("gpu.nvls", "Failed to bind NVLink SHARP (NVLS) Multicast memory", "NCCL src/transport/nvls.cc"),
+    Signature("gpu.nvls", "error in the Fabric Manager or NVSwitches", "NCCL src/transport/nvls.cc"),
+    Signature(
+        "gpu.nvml", "nvml", "NCCL src/misc/nvmlwrap.cc", r"NCCL WARN .{0,20}nvml\w+(?:\([^)]*\))?(?:\(\))? failed: (?P<error>.{1,80})"
+    ),
+    Signature("gpu.nvml", "libnvidia-ml.so.1", "NCCL src/misc/nvmlwrap.cc", r"Failed to open libnvidia-ml"),
+    Signature(
+        "cuda.symbol", "Retrieve ", "NCCL src/misc/cudawrap.cc", r"NCCL WARN .{0,20}Retrieve (?P<symbol>\w+)(?: version \d+)? failed with"
+    ),
+    Signature("memory.gdrcopy", "gdr_", "NCCL src/misc/gdrwrap.cc", r"NCCL WARN .{0,20}gdr_\w+\(.{0,200}\) failed: (?P<code>-?\d+)"),
+    # what ranks do not agree on, and calls of the program
+    Signature(
+        "nccl.truncated",
+        "Message truncated : received",
+        "NCCL src/bootstrap.cc",
+        r"received (?P<received>[\d,]+) bytes instead of (?P<wanted>[\d,]+)",
+    ),
+    Signature(
+        "nccl.truncated",
+        "message truncated : receiving",
+        "NCCL src/transport/net_socket.cc",
+        r"receiving (?P<received>\d+) bytes instead of (?P<wanted>\d+)",
+    ),
+    Signature("nccl.truncated", "posted incorrect receive info", f"{_IB} (p2p.cc)"),
+    Signature("nccl.truncated", "symmetric registration check failed", "NCCL src/misc/argcheck.cc"),
+    Signature(
+        "nccl.truncated",
+        "ismatch",
+        "NCCL src/enqueue.cc",
+        r"(?i)NCCL WARN .{0,200}(?:mismatched collective|collective mismatch|mismatch in collective)",
+    ),
+    Signature("nccl.ranks", "Bootstrap Root : mismatch in ", "NCCL src/bootstrap.cc"),
+    Signature("nccl.ranks", "Bootstrap Root : rank ", "NCCL src/bootstrap.cc", r"already checked in"),
+    Signature("net.counts", "Detected mixed local Net device counts across ranks", "NCCL src/init.cc"),
+    Signature("net.counts", "has a different number of devices", _IB),
+    Signature(
+        "socket.stranger",
+        "socketFinalize",
+        _SOCKET,
+        r"NCCL WARN .{0,20}socketFinalize(?:Accept|Connect).{0,100}: wrong (?:magic|type|socket type)",
+    ),
+    Signature("socket.stranger", "socket magic mismatch", _SOCKET),
+    Signature(
+        "socket.local", "UDS: ", "NCCL src/misc/ipcsocket.cc", r"NCCL WARN .{0,20}UDS: (?:Binding|Receiving|Sending|Socket creation|Cannot)"
+    ),
+    Signature(
+        "nccl.call",
+        "NCCL WARN",
+        "NCCL src/misc/argcheck.cc",
+        r"NCCL WARN .{0,80}: (?:\w+ (?:0x[0-9a-f]+|\(nil\)) is not a valid pointer|\w+ argument is NULL|invalid (?:reduction operation|"
+        r"root|type) |\w+ allocated on device \d+ mismatchs)|Invalid (?:rank|device count) requested|Invalid config \w+ attribute",
+    ),
+    Signature("nccl.call", "corrupted comm object detected", "NCCL src/misc/argcheck.cc"),
+    Signature("nccl.proxy", "Proxy Call to rank", "NCCL src/proxy.cc", r"Proxy Call to rank (?P<of_rank>\d+) failed \((?P<call>\w+)\)"),
+    Signature("nccl.proxy", "[Proxy Service", "NCCL src/proxy.cc", r"NCCL WARN .{0,20}\[Proxy Service[^]]{0,20}\]"),
+    Signature(
+        "nccl.proxy", "[Service thread] ", "NCCL src/proxy.cc", r"NCCL WARN .{0,20}\[Service thread\] (?:Error|Accept|Could not|Initialize)"
+    ),
+    Signature("nccl.proxy", "ncclProxy", "NCCL src/proxy.cc", r"NCCL WARN .{0,20}ncclProxy\w+ call to tpRank \d+.{0,60} failed"),
+    Signature(
+        "ib.failover",
+        "NET/IB: ",
+        f"{_IB} (p2p_resiliency.cc)",
+        r"NET/IB: (?:Got CQE with error|Device \d+ marked as failed|Fatal error\. Detected|The error is fatal|Could not find a "
+        r"replacement QP|mlx5dv_create_qp failed)",
+    ),
+    Signature("ib.create", "unable to allocate requests", _IB, r"NET/(?:IB|Socket) ?: unable to allocate requests"),
+    Signature("host.files", "Too many open files", "Linux", r"(?i)too many open files"),
+    # RCCL
+    Signature("iommu.setting", 'Missing "iommu=pt"', "RCCL src/init.cc"),
+    Signature("host.numa", "NUMA auto balancing enabled", "RCCL src/init.cc"),
+    Signature("host.numa", "HSA_FORCE_FINE_GRAIN_PCIE=1", "RCCL src/init.cc"),
     # what NCCL returns
     Signature("nccl.remote", "remote process exited or there was a network error", "NCCL src/init.cc"),
     Signature("nccl.system", "unhandled system error", "NCCL src/init.cc"),
@@ -148,8 +211,8 @@ NCCL_SIGNATURES: tuple[Signature, ...] = (
     *(Signature(name, f"{words}, NCCL version", "NCCL src/init.cc, in a line of PyTorch") for name, words in _OLD_RESULTS),
 )
 
-_TORCH, _STORE = "PyTorch ProcessGroupNCCL.cpp", "PyTorch TCPStore.cpp"
-_OMPI, _UCX, _SLURM, _CUDA, _KERNEL = "Open MPI", "UCX", "Slurm", "CUDA", "Linux"
+_TORCH, _STORE, _RECORDER = "PyTorch ProcessGroupNCCL.cpp", "PyTorch TCPStore.cpp", "PyTorch torch/distributed/flight_recorder"
+_SLURM, _CUDA = "Slurm", "CUDA"
 
 #: CUDA's texts appear in the lines of every program that uses it, so they come before those of NCCL.
 CUDA_SIGNATURES: tuple[Signature, ...] = (
@@ -160,6 +223,19 @@ CUDA_SIGNATURES: tuple[Signature, ...] = (
     Signature("cuda.ordinal", "invalid device ordinal", _CUDA),
     Signature("cuda.architecture", "no kernel image is available", _CUDA),
     Signature("cuda.ecc", "uncorrectable ECC error", _CUDA),
+    Signature("cuda.nvlink", "uncorrectable NVLink error", _CUDA),
+    Signature("cuda.nvlink", "cudaErrorNvlinkUncorrectable", _CUDA),
+    Signature("cuda.not_ready", "cudaErrorSystemNotReady", _CUDA),
+    Signature("cuda.not_ready", "uda failure 802", _CUDA),
+    Signature("cuda.busy", "busy or unavailable", _CUDA, r"CUDA-capable device\(s\) is/are busy"),
+    Signature("cuda.busy", "all CUDA-capable devices are busy", _CUDA),
+    Signature("cuda.old_driver", "CUDA Driver version found is", "NCCL src/misc/cudawrap.cc"),
+    Signature("cuda.old_driver", "provided PTX was compiled with an unsupported toolchain", _CUDA),
+    Signature("cuda.no_device", "no ROCm-capable device is detected", "ROCm"),
+    Signature("cuda.no_device", "Driver Not Loaded", "NVML"),
+    Signature("cuda.no_device", "Found no NVIDIA driver on your system", "PyTorch"),
+    Signature("cuda.access", "device-side assert triggered", _CUDA),
+    Signature("cuda.memory", "HIP out of memory", "PyTorch"),
     Signature("cuda.memory", "CUDA out of memory", "PyTorch"),
     Signature("cuda.memory", "out of memory", _CUDA, r"(?:Cuda failure|CUDA (?:error|failure)).{0,200}out of memory"),
     Signature("cuda.access", "illegal memory access", _CUDA),
@@ -168,7 +244,44 @@ CUDA_SIGNATURES: tuple[Signature, ...] = (
 
 JOB_SIGNATURES: tuple[Signature, ...] = (
     Signature("cuda.failed", "Cuda failure", "NCCL src/include/checks.h", r"Cuda failure (?P<error>.{1,100})"),
+    Signature("cuda.failed", "HIP failure", "RCCL src/include/checks.h", r"HIP failure:? (?P<error>.{1,100})"),
+    Signature("cuda.failed", "CUDA error: ", "PyTorch", r"CUDA error: (?P<error>.{1,100})"),
+    Signature("cuda.failed", "HIP error: ", "PyTorch", r"HIP error: (?P<error>.{1,100})"),
     # PyTorch
+    Signature("torch.mismatch", "Detected mismatch between collectives on ranks", "PyTorch ProcessGroupWrapper.cpp"),
+    Signature("torch.mismatch", "_MISMATCH", _RECORDER, r"(?:COLLECTIVE_TYPE|COLLECTIVE_DTYPE|SIZE_OR_SYNTAX)_MISMATCH"),
+    Signature("torch.desync", "_MISMATCH", _RECORDER, r"COLLECTIVE_STATE_MISMATCH"),
+    Signature("torch.desync", "lagging/dead/mismatched ranks", "PyTorch TraceUtils.h"),
+    Signature(
+        "torch.desync", "joined but didn't finish", "PyTorch TraceUtils.h", r"\[(?P<joined>[\d, -]{1,400})\] joined but didn't finish"
+    ),
+    Signature(
+        "torch.desync",
+        "but didn't join collective",
+        "PyTorch TraceUtils.h",
+        r"\[(?P<absent>[\d, -]{1,400})\] finished collective #\d+, but didn't join",
+    ),
+    Signature(
+        "torch.desync",
+        "are the lagging ranks that caused this timeout",
+        "PyTorch TraceUtils.h",
+        r"\[(?P<absent>[\d, -]{1,400})\] are the lagging",
+    ),
+    Signature(
+        "torch.desync", "joined", "PyTorch", r"(?i)ranks? \[?(?P<absent>[\d, -]{1,400})\]? (?:haven't|have not|hasn't|has not) joined"
+    ),
+    Signature("torch.desync", "Not all ranks joining collective", _RECORDER),
+    Signature("torch.desync", "issing ranks", _RECORDER, r"[Mm]issing ranks(?: are|:) \{(?P<absent>[\d, ]{1,400})\}"),
+    Signature(
+        "torch.desync",
+        "failed to pass monitoredBarrier",
+        "PyTorch ProcessGroupGloo.cpp",
+        r"Ranks? (?P<absent>\d[\d, ]{0,400}) failed to pass",
+    ),
+    Signature("torch.timeout", "Timeout at ", _TORCH, r"Timeout at (?:NCCL work|collective): "),
+    Signature("torch.timeout", "detected by watchdog at work", _TORCH),
+    Signature("torch.timeout", "ollective timed out on ranks", "PyTorch"),
+    Signature("torch.init", "ncclCommInitRank", "PyTorch", r"(?i)NCCL communicator.{0,80}timed? ?out|ncclCommInitRank.{0,80}timed? ?out"),
     Signature("torch.aborted", "Some NCCL operations have failed or timed out", _TORCH),
     Signature("torch.aborted", "NCCL communicator was aborted", _TORCH),
     Signature("torch.aborted", "taking the entire process down", _TORCH),
@@ -180,6 +293,7 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
     Signature("torch.stuck", "watchdog got stuck", _TORCH),
     Signature("torch.init", "NCCL timeout in communicator initialization", _TORCH),
     Signature("torch.remote", "Observed flight recorder dump signal", _TORCH),
+    Signature("torch.remote", "Received a dump signal due to a collective timeout", _TORCH),
     Signature("torch.child", "ChildFailedError", "PyTorch torchrun"),
     Signature(
         "store.clients",
@@ -198,27 +312,6 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
     Signature("store.lost", "sendBytes failed", _STORE),
     Signature("shm.loader", "out of shared memory", "PyTorch DataLoader"),
     Signature("shm.loader", "insufficient shared memory (shm)", "PyTorch DataLoader"),
-    # Open MPI and UCX
-    Signature("mpi.slots", "There are not enough slots available", _OMPI),
-    Signature("mpi.daemon", "was unable to reliably start one or more daemons", _OMPI),
-    Signature("mpi.lost", "ORTE has lost communication with a remote daemon", _OMPI),
-    Signature("mpi.lost", "PRTE has lost communication with a remote daemon", _OMPI),
-    Signature("mpi.daemon", "Host key verification failed", _OMPI),
-    Signature("mpi.openib", "There was an error initializing an OpenFabrics device", _OMPI),
-    Signature(
-        "mpi.signal",
-        "noticed that process rank",
-        _OMPI,
-        r"rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal (?P<signal>\d+)",
-    ),
-    Signature("mpi.aborted", "process returned a non-zero exit code", _OMPI),
-    Signature("mpi.aborted", "MPI_ABORT was invoked", _OMPI),
-    Signature("memory.locked", "Please set max locked memory", _UCX, r"\(current: (?P<limit>[^)]{1,40})\)"),
-    Signature("memory.gpu", "failed: Bad address", _UCX, r"UCX +ERROR .{0,200}reg_\w*mr"),
-    Signature("ib.retry", "Transport retry count exceeded", _UCX),
-    Signature("ib.remote_access", "Remote access error", _UCX, r"UCX +ERROR"),
-    Signature("ib.local_protection", "Local protection", _UCX, r"UCX +ERROR"),
-    Signature("ucx.transport", "UCX  ERROR", _UCX, r"no (?:usable|active|supported|auxiliary)?.{0,40}transport"),
     # nccl-tests
     Signature("tests.timeout", ": Test timeout (", "nccl-tests"),
     Signature("tests.failed", ": Test failure", "nccl-tests"),
@@ -234,12 +327,4 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature("slurm.aborted", "srun: error:", _SLURM, r"error: \S+: tasks? [0-9,-]+: (?:Exited|Terminated)"),
     Signature("slurm.aborted", "Job step aborted", _SLURM),
-    # the kernel
-    Signature("gpu.xid", "NVRM: Xid", _KERNEL, r"Xid \((?P<gpu>[^)]{1,40})\): (?P<code>\d+)"),
-    Signature("host.memory", "Out of memory: Kill", _KERNEL),
-    Signature("kernel.health", "health compromised", _KERNEL, r"mlx5_core (?P<pci>[0-9a-f:.]+)"),
-    Signature("kernel.completion", "dump error cqe", _KERNEL),
-    Signature("kernel.link", ": Link down", _KERNEL, r"mlx5_core \S+ (?P<netdev>\S+): Link down"),
-    Signature("iommu.fault", "IO_PAGE_FAULT", _KERNEL),
-    Signature("iommu.fault", "DMAR: [DMA ", _KERNEL),
 )

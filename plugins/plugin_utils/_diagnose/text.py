@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.diagnose import Diagnosis, Finding
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import JobLog
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import UNKNOWN_LINE, UNKNOWN_WARNING, JobLog
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import CONFIRMED, EXCLUDED, NOT_CHECKABLE, VERDICTS, Answer
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import CONSEQUENCE, ERROR, REMARK, SYMPTOM, UNKNOWN
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import Item, items, listed, section, text_lines
@@ -25,7 +25,7 @@ _STEP = re.compile(r" (?=[1-9]\. )")
 _TITLES = {
     ERROR: "FURTHER ERRORS, WHICH MAY FOLLOW FROM IT",
     SYMPTOM: "FAILURES WHOSE CAUSE IS ELSEWHERE",
-    UNKNOWN: "UNKNOWN WARNINGS OF NCCL, WHICH MAY BE THE CAUSE",
+    UNKNOWN: "UNKNOWN WARNINGS AND ERRORS, WHICH MAY BE THE CAUSE",
     REMARK: "REMARKS: NOT FAILURES BY THEMSELVES",
     CONSEQUENCE: "CONSEQUENCES",
 }
@@ -68,9 +68,12 @@ def _head(diagnosis: Diagnosis, name: str) -> Iterator[str]:
 
 def _without_cause(log: JobLog) -> list[str]:
     """The sentence about a log without a known failure that could be the cause."""
-    warned = sum(each.count for each in log.occurrences if each.kind == UNKNOWN)
+    warned = sum(each.count for each in log.occurrences if each.name == UNKNOWN_WARNING)
     if warned:
         return text_lines(f"No line is a known failure, but NCCL warned {warned} times: see the unknown warnings.", marked=True)
+    others = sum(each.count for each in log.occurrences if each.name == UNKNOWN_LINE)
+    if others:
+        return text_lines(f"No line is a known failure, but {others} lines have errors: see the unknown errors.", marked=True)
     if any(each.kind == CONSEQUENCE for each in log.occurrences):
         words = "This log has only consequences of a failure. The first failure is in the log of another rank or host: diagnose that log."
         return text_lines(words, marked=True)
@@ -108,8 +111,8 @@ def _lines(finding: Finding) -> Iterator[str]:
 
 
 def _unknown(findings: Sequence[Finding]) -> Iterator[str]:
-    """The first kinds of unknown warnings in the log, followed by one common remedy."""
-    ordered = sorted(findings, key=lambda finding: finding.occurrence.line)
+    """The first kinds of unknown lines in the log, those of NCCL before others, followed by one common remedy."""
+    ordered = sorted(findings, key=lambda finding: (finding.occurrence.name != UNKNOWN_WARNING, finding.occurrence.line))
     for finding in ordered[:MOST_UNKNOWN]:
         each = finding.occurrence
         yield from text_lines(each.first.text, marked=True)

@@ -9,6 +9,8 @@ CAPTURED: as people have posted them, with the thread. DERIVED: made by the form
 
 from __future__ import annotations
 
+from tests.unit.builders.program_lines import NUMBERS
+
 #: (name of the kind, whether NCCL writes it at level INFO, line)
 CAPTURED: tuple[tuple[str, bool, str], ...] = (
     # NVIDIA/nccl#1405
@@ -87,11 +89,6 @@ _IB = _WARN.format("transport/net_ib.cc:2543")
 _COMPLETION = "{}NET/IB : Got completion from peer 10.0.0.2<4791> with status={} opcode=0 len=0 vendor err 129 (Send)"
 _MODIFY = _WARN.format("misc/ibvwrap.cc:307") + "Call to ibv_modify_qp failed with {}, on dev mlx5_0:1, curr state INIT, next state RTR, "
 _GIDS = "local GID index 3, local GID ::ffff:10.0.0.1, remote GID ::ffff:10.0.1.2"
-_STATUSES = {
-    "ib.receiver_not_ready": 13, "ib.remote_access": 10, "ib.remote_operation": 11, "ib.remote_request": 9, "ib.local_protection": 4,
-    "ib.local_length": 1, "ib.flushed": 5, "ib.completion": 8,
-}  # fmt: skip
-
 DERIVED: tuple[tuple[str, bool, str], ...] = (
     # NCCL v2.30.7, but for those with a version of their own
     ("ib.no_device", True, f"{_INFO}NET/IB : No device found."),
@@ -120,7 +117,7 @@ DERIVED: tuple[tuple[str, bool, str], ...] = (
     ("memory.refused", False, f"{_IB}Call to ibv_reg_mr failed with error Operation not permitted"),
     ("memory.gin", False, f"{_IB}Unable to use GIN: Peermem is not supported, and device 0 does not support DMA-BUF."),
     ("gdr.disabled", True, f"{_INFO}GPU Direct RDMA Disabled for GPU 0 / HCA 0 (distance 9 > 5)"),
-    *((name, False, _COMPLETION.format(_IB, status)) for name, status in _STATUSES.items()),
+    *((name, False, _COMPLETION.format(_IB, status)) for status, name in NUMBERS.items()),
     (
         "ib.retry", False,
         f"{_IB}NET/IB: Got completion from peer 10.0.0.2<4791> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) vendor_err=129  "
@@ -322,7 +319,7 @@ DERIVED: tuple[tuple[str, bool, str], ...] = (
     ("slurm.task", False, "srun: error: node2: task 12: Killed"),
     ("slurm.aborted", False, "srun: error: node2: tasks 8-15: Exited with exit code 1"),
     ("slurm.aborted", False, "srun: Job step aborted: Waiting up to 32 seconds for job step to finish."),
-    ("gpu.xid", False, "Nov 22 18:00:00 node1 kernel: NVRM: Xid (PCI:0000:41:00): 79, pid=4711, GPU has fallen off the bus."),
+    ("gpu.xid", False, "Nov 22 18:00:00 node1 kernel: NVRM: Xid (PCI:0000:41:00): 32, pid=4711, Invalid or corrupted push buffer stream"),
     (
         "kernel.health", False,
         "Nov 22 18:00:00 node1 kernel: mlx5_core 0000:41:00.0: poll_health:829:(pid 0): device's health compromised - reached miss "

@@ -106,7 +106,8 @@ NOT_FOUND_EXIT_CODE = 127
 class Failure:
     """Why a perftest run has no result, and the line of its output that shows it ("" if no line does).
 
-    kind: no_device, refused, port_taken, qp, mtu, retry_exceeded, memory_registration, gpu_memory, version (the two ends
+    kind: no_device, port_down, refused, port_taken, qp, mtu, retry_exceeded, completion (the NIC reports another status than exceeded
+    retries), memory_registration, gpu_memory, version (the two ends
     have versions or options that do not match), no_perftest (it is not installed, or cannot be loaded), timeout, signal
     (something other than the caller killed it; SIGKILL: most likely for lack of memory), clock (it could not measure how fast
     its CPU counts, so it has no rate), zero (it ended well and measured nothing) or unknown.
@@ -121,6 +122,7 @@ _LOST_CLOCK = re.compile(r"^Correlation coefficient r\^2: .*", re.MULTILINE)
 _MR_REFUSED = ("Couldn't allocate MR", "failed to create mr", "Failed to create mr", "Failed to create MR")
 _SIGNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("retry_exceeded", ("Failed status",), r"Failed status(?: 12\b|-.{0,99}\(12\))"),
+    ("port_down", ("Port number ",), r"Port number \d+ state is "),
     ("no_device", ("IB device ",), r"IB device .{1,99} not found"),
     ("no_device", ("Unable to find the Infiniband/RoCE device", "No IB devices found"), ""),
     ("no_device", ("Did not detect devices", "Couldn't get context for the device"), ""),
@@ -150,6 +152,7 @@ _SIGNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("no_perftest", ("error while loading shared libraries",), ""),
     ("timeout", ("Did not get Message for ",), ""),
     ("mtu", ("Couldn't set Eth MTU",), ""),
+    ("completion", ("Failed status",), r"Failed status(?: \d+\b|-.{0,99}\(\d+\))"),
 )
 """Kind, a substring of the text, and a pattern if the substring is not enough. The more specific ones come first."""
 _CHANGED_MTU = re.compile(r"Invalid MTU - |Requested mtu is higher than active mtu")
@@ -187,7 +190,7 @@ def find_sign(stdout: str, stderr: str, *, argv: Sequence[str] = ()) -> Failure 
     """
     text = f"{stderr}\n{stdout}\n"
     found = _first_sign(text)
-    if found is not None and found.kind != "memory_registration":
+    if found is not None and found.kind not in ("memory_registration", "completion"):
         return found
     on_gpu = any(word.startswith(("--use_cuda", "--use_rocm")) for word in argv) or any(sign in stdout for sign in _GPU_BUFFERS)
     witness = _GPU_WITNESS.search(text) if on_gpu else None

@@ -100,6 +100,7 @@ FAILED: dict[str, tuple[str, ...]] = {
     "start": ("On {host}: `ib_write_bw --version`. Install perftest if it does not start",),
     "signal": ("On {host}: `dmesg | grep -i 'out of memory'` shows whether the kernel ended perftest",),
     "no_device": ("On {host}: `ibv_devices`. Check driver and link of the RDMA device of {rail}",),
+    "port_down": ("On {host}: `rdma link`. The port of {rail} must be ACTIVE: check cable and switch port, and run the link stage",),
     "port_taken": (LISTENING,),
     "qp": ("On {host} and {partner}: `show_gids`, or `ibv_devinfo -v`. Compare GID index and type, and check the route between them",),
     "mtu": ("On {host} and {partner}: `ip link show`. The MTU must be the same at both ends and in every switch between",),
@@ -107,6 +108,10 @@ FAILED: dict[str, tuple[str, ...]] = {
         MTU,
         "If ping gets a reply, a firewall may drop the data. " + FIREWALL_UDP,
         "On {host}: `ip -s link` and `ethtool -S INTERFACE`. Packets are lost: check drops, PFC, and the cable or optic of {rail}",
+    ),
+    "completion": (
+        "On {host} and {partner}: `ib_write_bw --version`. Both need the same version, because the NIC rejected an operation of the test",
+        "On {host} and {partner}: `dmesg | grep -iE 'mlx5|iommu|dmar'`. Look for errors of the NIC and of the IOMMU",
     ),
     "memory_registration": ("On {host}: `ulimit -l`. It must be `unlimited`, also for services (`LimitMEMLOCK`)",),
     "gpu_memory": ("On {host}: `lsmod | grep nvidia_peermem`, or check that the driver offers DMA-BUF. perftest must be built with CUDA",),

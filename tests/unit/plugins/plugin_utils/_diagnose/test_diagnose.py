@@ -25,6 +25,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.hosts import lab_facts, lab_intent
 from tests.unit.builders.job_lines import CAPTURED, DERIVED
+from tests.unit.builders.program_lines import KERNEL, NCCL, OPEN_MPI, PERFTEST, PLUGINS, UCX
 
 Facts = dict[str, Any]
 Change = Callable[[Facts], None]
@@ -99,7 +100,8 @@ def test_the_tables_fit_each_other() -> None:
 
 
 def test_every_line_is_diagnosed_whatever_is_known() -> None:
-    log = "".join(f"{line}\n" for _name, _info, line in (*CAPTURED, *DERIVED))
+    more = (line for _name, line in (*PERFTEST, *OPEN_MPI, *UCX, *NCCL, *KERNEL))
+    log = "".join(f"{line}\n" for line in (*(line for _name, _info, line in (*CAPTURED, *DERIVED, *PLUGINS)), *more))
     nobody = Fleet({}, Known, {})
     for hosts in (nobody, fleet(as_it_is), fleet(as_it_is, as_it_is, intent=False), fleet(lambda facts: facts.clear())):
         diagnosis = found(log, hosts)
@@ -432,8 +434,66 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
             WATCHDOG.format(0, 0, 7, "ALLREDUCE") * 2,
             as_it_is,
             "hang.program",
+            NOT_CHECKABLE,
+            "1 of an unknown number of ranks report that they wait in ALLREDUCE, number 7",
+        ),
+        (
+            RANKS + WATCHDOG.format(0, 0, 7, "ALLREDUCE") + WATCHDOG.format(2, 2, 7, "ALLREDUCE"),
+            as_it_is,
+            "hang.program",
+            NOT_CHECKABLE,
+            "2 of 3 ranks report that they wait in ALLREDUCE, number 7; the others report nothing",
+        ),
+        (
+            RANKS + "".join(WATCHDOG.format(rank, rank, 7, "ALLREDUCE") for rank in range(3)),
+            as_it_is,
+            "hang.program",
             EXCLUDED,
-            "all ranks with this line wait in ALLREDUCE, number 7",
+            "all 3 ranks wait in ALLREDUCE, number 7",
+        ),
+        (
+            WATCHDOG.format(0, 0, 7, "ALLREDUCE") + "RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is running\n",
+            as_it_is,
+            "hang.program",
+            CONFIRMED,
+            "line 2: ranks call different collectives, or the same with different data",
+        ),
+        (
+            RANKS + WATCHDOG.format(0, 0, 7, "ALLREDUCE") + "missing ranks: {2, 1}\n",
+            as_it_is,
+            "hang.rank",
+            CONFIRMED,
+            "PyTorch names rank 1, 2, on node2, node3",
+        ),
+        (
+            RANKS + WATCHDOG.format(0, 0, 7, "ALLREDUCE") + "\t - [0-2] joined but didn't finish collective #7 (count from 1)\n",
+            as_it_is,
+            "hang.rank",
+            EXCLUDED,
+            "all 3 ranks joined the collective, according to PyTorch",
+        ),
+        (
+            "node1: IB device mlx5_9 not found\n",
+            as_it_is,
+            "device.name",
+            CONFIRMED,
+            "no RDMA device mlx5_9; the host has rxe_rail0, rxe_rail1",
+        ),
+        ("node1: IB device rxe_rail0 not found\n", as_it_is, "device.name", EXCLUDED, "the host has rxe_rail0"),
+        ("node1: Couldn't create CQ\n", by_path("limits", value=None), "memlock", NOT_CHECKABLE, "the limits were not read"),
+        (
+            "node1: Couldn't create CQ\n",
+            by_path("limits", "service_memlock", value={"unlimited": False, "bytes": 65536}),
+            "memlock",
+            CONFIRMED,
+            "services may lock 65536 bytes",
+        ),
+        (
+            WARN.format("node1", "Cuda failure 1 'invalid argument'"),
+            with_gpus(),
+            "gpu.fabric_manager",
+            CONFIRMED,
+            "nvidia-fabricmanager.service is not active, with 4 NVSwitches",
         ),
         (
             RANKS + WATCHDOG.format(0, 0, 7, "ALLREDUCE") + WATCHDOG.format(2, 2, 7, "ALLREDUCE"),
@@ -458,6 +518,64 @@ def test_a_cause(log: str, change: Change, name: str, verdict: str, seen: str) -
     assert checked.verdict == verdict
     answer = next(iter(checked.answers.values()))
     assert answer.seen.startswith(seen) or seen in answer.seen
+
+
+REFUSED = WARN.format("node1", INVALID.format(1).replace("22 Invalid argument", "12 Cannot allocate memory"))
+BOTH = INFO.format("node2", "NET/IB : Using [0]rxe_rail0:1/RoCE") + WARN.format("node2", RETRY)
+
+
+def gid_index_of(value: str) -> Change:
+    return by_path("nccl_files", "/etc/nccl.conf", "NCCL_IB_GID_INDEX", value=value)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict", "seen"),
+    [
+        (gid_index_of("1"), gid_index_of("0"), CONFIRMED, "NCCL_IB_GID_INDEX differs: node1: 1, node2: 0"),
+        (gid_index_of("1"), as_it_is, CONFIRMED, "NCCL_IB_GID_INDEX differs: node1: 1, node2: not set"),
+        (gid_index_of("1"), gid_index_of("1"), EXCLUDED, "NCCL_IB_GID_INDEX=1 on all hosts"),
+        (as_it_is, as_it_is, EXCLUDED, "NCCL_IB_GID_INDEX is set on no host"),
+    ],
+    ids=["differ", "one", "same", "none"],
+)
+def test_gid_indexes_are_compared_between_the_hosts_of_the_job(first: Change, second: Change, verdict: str, seen: str) -> None:
+    """Also with hosts that did not write the line."""
+    checked = cause(REFUSED + BOTH, fleet(first, second), "gid.differs", "qp.refused")
+    assert checked.verdict == verdict
+    assert checked.answers["node1"].seen.startswith(seen)
+
+
+def test_an_index_that_fits_only_one_host() -> None:
+    def moved(facts: Facts) -> None:
+        gid_index_of("1")(facts)
+        for device in facts["devices"].values():
+            device["ports"]["1"]["gids"] = [gid for gid in device["ports"]["1"]["gids"] if gid["index"] != 1]
+
+    checked = cause(REFUSED + BOTH, fleet(gid_index_of("1"), moved), "gid.differs", "qp.refused")
+    assert checked.answers["node1"].seen.startswith("index 1 fits on node1; node2 rxe_rail0/1 has no GID at index 1")
+
+
+@pytest.mark.parametrize(
+    ("second", "verdict", "seen"),
+    [
+        (as_it_is, EXCLUDED, "each host uses 2 ports that are ACTIVE now"),
+        (
+            by_path("devices", "rxe_rail1", "ports", "1", "state", value="DOWN"),
+            CONFIRMED,
+            "node1 uses 2: rxe_rail0/1, rxe_rail1/1; node2 uses 1",
+        ),
+        (
+            by_path("nccl_files", "/etc/nccl.conf", "NCCL_IB_HCA", value="=rxe_rail0:1"),
+            CONFIRMED,
+            "node1 uses 2: rxe_rail0/1, rxe_rail1/1; node2",
+        ),
+    ],
+    ids=["same", "down", "list"],
+)
+def test_lists_of_ports_are_compared_between_the_hosts_of_the_job(second: Change, verdict: str, seen: str) -> None:
+    checked = cause(REFUSED + BOTH, fleet(as_it_is, second), "hca.differs", "qp.refused")
+    assert checked.verdict == verdict
+    assert checked.answers["node1"].seen.startswith(seen)
 
 
 def with_card(**since: Any) -> Change:
@@ -713,6 +831,7 @@ CONSEQUENCES
         ("", "The log is empty."),
         ("step 1\nstep 2\n", "No line reports a failure."),
         ("n:1:2 [0] NCCL WARN odd\n" * 3, "No line is a known failure, but NCCL warned 3 times"),
+        ("FrobError: the wheel is square\n" * 2, "No line is a known failure, but 2 lines have errors: see the unknown errors."),
         ("DistBackendError: NCCL error: frob flux\n" * 2, "No line is a known failure, but NCCL warned 2 times"),
         (
             "RuntimeError: NCCL error in: a.cpp:1, remote process exited or there was a network error\n",
@@ -720,7 +839,7 @@ CONSEQUENCES
         ),
         ("step 1\nstep 2", "The last line is incomplete: the log is cut off, or the job still runs."),
     ],
-    ids=["empty", "healthy", "unknown", "unknown exception", "consequence", "cut"],
+    ids=["empty", "healthy", "unknown", "unknown error", "unknown exception", "consequence", "cut"],
 )
 def test_the_text_of_a_log_without_failures(log: str, output: str) -> None:
     assert output in text(found(log, fleet(as_it_is)), "job.log")
@@ -729,7 +848,7 @@ def test_the_text_of_a_log_without_failures(log: str, output: str) -> None:
 def test_unknown_warnings_are_shown_beside_a_known_cause() -> None:
     odd = "".join(WARN.format("node2", f"{name} went odd") for name in ("aa", "bb", "cc", "dd", "ee", "ff", "gg", "hh", "ii", "jj"))
     lines = text(found(WARN.format("node1", LOCKED) + odd, fleet(as_it_is, as_it_is)), "job.log").splitlines()
-    at = lines.index("UNKNOWN WARNINGS OF NCCL, WHICH MAY BE THE CAUSE")
+    at = lines.index("UNKNOWN WARNINGS AND ERRORS, WHICH MAY BE THE CAUSE")
     assert lines[at + 1 : at + 3] == ["! aa went odd", "    line 2, on node2 (NCCL misc/ibvwrap.cc)"]
     assert "  and 2 more kinds, all in diagnosis.json" in lines
     steps = [line for line in lines[at:] if line.startswith(("    1. ", "    2. ", "    3. "))]

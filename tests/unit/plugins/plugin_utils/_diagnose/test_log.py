@@ -20,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import 
     MOST_UNKNOWN,
     MOST_VALUES,
     SIGNATURES,
+    UNKNOWN_LINE,
     UNKNOWN_WARNING,
     find_signature,
     read_job_log,
@@ -28,10 +29,11 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.meanings im
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import UNKNOWN
 from tests.unit.builders.garbled import garbled
 from tests.unit.builders.job_lines import CAPTURED, DERIVED
+from tests.unit.builders.program_lines import KERNEL, NCCL, OPEN_MPI, PERFTEST, PLUGINS, UCX
 
 H200 = Path(__file__).parents[3] / "fixtures" / "h200"
 H100 = H200.parent / "h100"
-ALL = (*CAPTURED, *DERIVED)
+ALL = (*CAPTURED, *DERIVED, *PLUGINS, *((name, False, line) for name, line in (*PERFTEST, *OPEN_MPI, *UCX, *NCCL, *KERNEL)))
 WARN = "[2026-11-20 09:{}:41] {}:100:200 [0] misc/ibvwrap.cc:278 NCCL WARN {}\n"
 LOCKED = "Call to ibv_reg_mr failed with error Cannot allocate memory"
 CLOSED = "socketProgress: Connection closed by remote peer node2<4000>"
@@ -63,7 +65,7 @@ def test_each_signature_has_a_line() -> None:
 
 
 def test_each_kind_has_a_meaning() -> None:
-    assert {signature.name for signature in SIGNATURES} | {"mpi.absent", UNKNOWN_WARNING} == set(MEANINGS)
+    assert {signature.name for signature in SIGNATURES} | {"mpi.absent", UNKNOWN_WARNING, UNKNOWN_LINE} == set(MEANINGS)
     assert {meaning.kind for meaning in MEANINGS.values()} == {"error", "symptom", "consequence", "remark", "unknown"}
     assert {name for meaning in MEANINGS.values() for name in meaning.explains} <= set(MEANINGS)
 

@@ -201,7 +201,7 @@ def test_a_truncated_output_is_no_result_unless_only_dashes_are_missing(length: 
             "retry_exceeded",
             "Failed status-transport retry counter exceeded (12): wr_id 0 syndrom 0x81",
         ),
-        (" Failed status 10: wr_id 0 syndrom 0x88\n", "unknown", "Failed status 10: wr_id 0 syndrom 0x88"),
+        (" Failed status 10: wr_id 0 syndrom 0x88\n", "completion", "Failed status 10: wr_id 0 syndrom 0x88"),
         (
             "Couldn't allocate MR\nfailed to create mr\nFailed to create MR\n Couldn't create IB resources\n",
             "memory_registration",

@@ -151,7 +151,7 @@ def test_a_refused_registration_of_gpu_buffers_is_the_gpus(stdout: str, argv: tu
 
 def test_a_local_protection_error_on_gpu_buffers_is_the_gpus() -> None:
     stderr = " Completion with error at client\n Failed status 4: wr_id 0 syndrom 0x51\n"
-    assert classify_failure("", stderr, 1).kind == "unknown"
+    assert classify_failure("", stderr, 1).kind == "completion"
     assert classify_failure("", stderr, 1, argv=GPU_ARGV) == Failure("gpu_memory", "Failed status 4: wr_id 0 syndrom 0x51")
 
 

@@ -1,0 +1,151 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The texts of perftest, of libibverbs' examples and of librdmacm by which errors are recognized.
+
+The texts are those of perftest 4.5 to 6.29, of ibv_rc_pingpong and of qperf. A status of a completion is recognized in every program that
+prints the words of ibv_wc_status_str.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import Signature
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.statuses import STATUS_KINDS, WORDS
+
+_RESOURCES, _COMMUNICATION = "perftest src/perftest_resources.c", "perftest src/perftest_communication.c"
+_PARAMETERS, _MAIN = "perftest src/perftest_parameters.c", "perftest src/*_bw.c, *_lat.c"
+_PINGPONG, _VERBS = "rdma-core libibverbs/examples", "libibverbs ibv_wc_status_str"
+#: "Failed status 12: wr_id" up to 4.5, "Failed status-transport retry counter exceeded (12): wr_id" later.
+_FAILED = r"Failed status(?: |-[^()]{{0,99}}\()(?P<status>{})\b"
+_POLLED = r"Poll send CQ error status=(?P<status>{})\b"
+
+PERFTEST_SIGNATURES: tuple[Signature, ...] = (
+    *(Signature(name, "Failed status", "perftest src/perftest_resources.h", _FAILED.format(number)) for name, number in STATUS_KINDS),
+    *(Signature(name, "Poll send CQ error", _RESOURCES, _POLLED.format(number)) for name, number in STATUS_KINDS),
+    # devices and ports
+    Signature("ib.port_down", "Port number ", _PARAMETERS, r"Port number (?P<port>\d{1,3}) state is (?P<state>\w+)"),
+    Signature("ib.port_down", "Link layer on port", _PARAMETERS, r"Link layer on port \d+ is Unknown"),
+    Signature("test.no_device", "IB device ", _RESOURCES, r"IB device (?P<device>\S{1,99}) not found"),
+    Signature("test.no_device", "Unable to find the Infiniband/RoCE device", _MAIN),
+    Signature("test.no_device", "No IB devices found", _PINGPONG),
+    Signature("test.no_device", "Did not detect devices", _RESOURCES),
+    Signature("ib.open", "Couldn't get context for ", _RESOURCES, r"Couldn't get context for (?:the device|(?P<device>\S{1,99}))"),
+    Signature("ib.query", "Couldn't set the link layer", _PARAMETERS),
+    Signature("ib.query", "Couldn't get device attributes", _RESOURCES),
+    Signature("ib.query", "Couldn't get port info", _PINGPONG),
+    Signature("ib.query", "Failed to query device", _RESOURCES, r"Failed to query device (?:attributes|capabilities|vendor id|$)"),
+    Signature("ib.query", "Error when trying to query", _PARAMETERS, r"Error when trying to query (?:port|EFA device)"),
+    Signature("ib.query", "Unable to query port", _PARAMETERS, r"Unable to query port (?P<port>\d{1,3}) attributes"),
+    Signature("ib.query", "ibv_query_device_ex failed", _RESOURCES),
+    Signature("qp.gid_missing", "read sgid of index", _PINGPONG, r"(?:can't|could not|Failed to) read sgid of index (?P<gid_index>\d+)"),
+    Signature(
+        "qp.gid_missing",
+        "gid index",
+        _PINGPONG,
+        r"(?i)(?:can't|couldn't|could not|failed to|unable to) (?:get|find|query|read) .{0,30}gid index",
+    ),
+    Signature("qp.gid_missing", " GID", _PARAMETERS, r"(?i)(?:unable|failed) to (?:find|get|query|read)(?: \w+){0,3} GID\b"),
+    # memory and queues
+    Signature("memory.registration", "Couldn't allocate MR", _RESOURCES, r"Couldn't allocate MR(?: with error=(?P<errno>\d+))?"),
+    Signature("memory.registration", "ailed to create ", _RESOURCES, r"[Ff]ailed to create (?:mr|MR|mkey)\b"),
+    Signature("memory.registration", "Couldn't create null MR", _RESOURCES),
+    Signature("memory.registration", "Couldn't register MR", _PINGPONG),
+    Signature(
+        "ib.create",
+        "Couldn't create ",
+        _RESOURCES,
+        r"Couldn't create (?:a receiver |IB |rdma (?:new|old) |ib_)?(?:CQ|QP|SRQ|XRC|send|receive|completion|resources)",
+    ),
+    Signature("ib.create", "ailed to create ", _RESOURCES, r"[Ff]ailed to create (?:QP|CQs?|SRQ|AH|RDMA CM)\b"),
+    Signature(
+        "ib.create", "nable to create ", _RESOURCES, r"[Uu]nable to create (?:QP|CQ|rdma resources|AH|address handler|the resources)"
+    ),
+    Signature("ib.create", "Couldn't allocate ", _RESOURCES, r"Couldn't allocate (?:PA?D|TD|DMAH)\b"),
+    Signature("ib.create", "Requested QP size might be too big", _RESOURCES),
+    Signature("ib.create", "Couldn't request CQ notification", _RESOURCES),
+    Signature("ib.post", "Couldn't post ", _RESOURCES, r"Couldn't post (?:send|recv|receive|my|SRQ)"),
+    Signature("ib.post", "Function ibv_post_", _COMMUNICATION, r"Function ibv_post_(?:send|recv) failed"),
+    Signature("ib.completion", "oll ", _RESOURCES, r"[Pp]oll (?:on )?(?:Send |Receive |send )?CQ (?:to clean credit )?failed"),
+    # the connection
+    Signature(
+        "qp.connect",
+        "ailed to modify QP",
+        _RESOURCES,
+        r"[Ff]ailed to modify (?:\w+ )?QP(?: \d+)? to (?P<state>INIT|RTR|RTS)(?:: (?P<error>[A-Za-z ]{1,60}))?",
+    ),
+    Signature("qp.connect", "Unable to Connect the HCA's through the link", _MAIN),
+    Signature("qp.connect", "Couldn't connect to remote QP", _PINGPONG),
+    Signature("test.connect", "Unable to init the socket connection", _MAIN),
+    Signature("test.connect", "Unable to open file descriptor for socket connection", _COMMUNICATION),
+    Signature("test.connect", "Unable to connect (retries", _COMMUNICATION),
+    Signature("test.connect", "Couldn't connect to ", _COMMUNICATION, r"Couldn't connect to (?P<peer>[0-9A-Za-z._:-]{1,253}):\d{1,5}"),
+    Signature("store.port", "Couldn't listen to port", _COMMUNICATION, r"listen to port (?P<taken>\d+)"),
+    Signature("store.port", "Failed to bind socket", _COMMUNICATION),
+    Signature("test.peer", "Failed to exchange ", _COMMUNICATION, r"Failed to exchange .{0,60}between server and clients?"),
+    Signature("test.peer", "nable to ", _COMMUNICATION, r"Unable to (?:read|write) (?:from|to) socket/rdma_cm"),
+    Signature("test.peer", "ethernet_read_", _COMMUNICATION, r"ethernet_read_(?:data|keys): Couldn't read"),
+    Signature("test.peer", "Couldn't read/write remote address", _PINGPONG),
+    Signature("test.peer", "client read/write: ", _PINGPONG),
+    Signature("test.peer", "Couldn't parse line", _COMMUNICATION),
+    Signature("test.peer", "Couldn't send ", _COMMUNICATION, r"Couldn't send (?:local address|reports)"),
+    # RDMA CM
+    Signature("cm.address", "RDMA CM event error", _COMMUNICATION),
+    Signature(
+        "cm.address", "RDMA_CM_EVENT_", "rdma-core librdmacm", r"RDMA_CM_EVENT_(?P<event>(?:ADDR|ROUTE|CONNECT)_ERROR|UNREACHABLE|REJECTED)"
+    ),
+    Signature("cm.address", "ADDR_ERROR", _COMMUNICATION, r"Received \d+ times ADDR_ERROR"),
+    Signature(
+        "cm.address",
+        "rdma_",
+        _COMMUNICATION,
+        r"(?:rdma_(?:resolve_addr|resolve_route|bind_addr|listen|get_cm_events)|Function rdma_(?:accept|connect)) failed",
+    ),
+    Signature("cm.address", "Unable to perform rdma_", _COMMUNICATION, r"Unable to perform rdma_(?:client|server) function"),
+    # options, versions, GPUs
+    Signature("test.mtu", "tu is higher than active mtu", _PARAMETERS, r"[Mm]tu is higher"),
+    Signature("test.mtu", "nvalid MTU", _PARAMETERS, r"[Ii]nvalid MTU - (?P<mtu>\d+)"),
+    Signature("test.mtu", "Couldn't set Eth MTU", _PARAMETERS),
+    Signature(
+        "test.mtu", " mismatch: local=", _COMMUNICATION, r"(?i)\bmtu\b.{0,20} mismatch: local=(?P<local>\S+), remote=(?P<remote>\S+)"
+    ),
+    Signature(
+        "test.differs", " mismatch: local=", _COMMUNICATION, r"(?P<option>\S.{0,60}) mismatch: local=(?P<local>\S+), remote=(?P<remote>\S+)"
+    ),
+    Signature("test.differs", "not compatible with versions older than", _COMMUNICATION),
+    Signature("test.differs", "Failed to negotiate parameters", _COMMUNICATION),
+    Signature(
+        "test.gpu",
+        "DMA-BUF ",
+        "perftest src/cuda_memory.c",
+        r"DMA-BUF (?:is not supported on this GPU|cannot be used without)|does not support DMA-BUF",
+    ),
+    Signature("test.gpu", "DMABUF requested but not supported", _RESOURCES),
+    Signature("test.gpu", "support DMA-BUF", _RESOURCES, r"OFED stack does not support DMA-BUF"),
+    Signature("test.gpu", "Couldn't init", _RESOURCES, r"Couldn't init(?:ialize)? (?:GPU context|ROCm device)"),
+    Signature("test.gpu", "no available device(s) that support CUDA", "perftest src/cuda_memory.c"),
+    Signature("test.gpu", "unrecognized option", "getopt", r"unrecognized option '--use_(?:cuda|rocm)"),
+    Signature("test.gpu", "load_cuda_function: Failed", "perftest src/cuda_memory.c"),
+    Signature("test.gpu", "supports CUDA only in BW", _PARAMETERS),
+    Signature("test.gpu", "doesn't support device memory latency test", _PARAMETERS),
+    Signature("test.gpu", "No such device ID", "perftest src/cuda_memory.c", r"No such device ID \(-?\d+\) exists"),
+    Signature("test.gpu", "CUDA PCIe mapping", "perftest src/cuda_memory.c", r"requires DMA-BUF"),
+    Signature("test.gpu", "Failed to ", "perftest src/cuda_memory.c", r"Failed to (?:load|resolve) (?:required )?(?:CUDA|cuGetProc)"),
+    Signature("test.gpu", "Requested ROCm device", "perftest src/rocm_memory.c"),
+    Signature(
+        "test.missing",
+        "error while loading shared libraries",
+        "the dynamic linker",
+        r"\bib_(?:write|read|send|atomic)_(?:bw|lat): error while loading",
+    ),
+    Signature("tests.timeout", "Did not get Message for ", _RESOURCES),
+    Signature(
+        "test.missing",
+        "ib_",
+        "the shell",
+        r"\bib_(?:write|read|send|atomic)_(?:bw|lat)\W{0,3}(?: line \d+)?.{0,20}(?:command not found|No such file or directory|cannot "
+        r"open shared object)",
+    ),
+    # words of any program, so they come last
+    *(Signature(name, words, _VERBS) for name, words in WORDS),
+)
