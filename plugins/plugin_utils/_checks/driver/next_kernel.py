@@ -44,7 +44,7 @@ def check_next_kernel(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     stack, planned = stack_of(facts), planned_modules(intent)
     expected = f"the modules of {planned} installed for each newer kernel" if planned != INBOX else "no module to build for them"
     found = _not_asked(stack, planned, kept=is_kept(intent)) or _judged(host, intent, stack, next_kernels(stack))
-    return [Finding(STAGE, "driver.next_kernel", host, SUBJECT, found[0], found[1], expected, *found[2:])]
+    return [Finding(STAGE, "driver.next_kernel", host, SUBJECT, found[0], found[1], expected, "".join(found[2:]))]
 
 
 def _not_asked(stack: Stack, planned: str, *, kept: bool) -> tuple[str, ...]:

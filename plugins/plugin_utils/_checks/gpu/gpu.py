@@ -159,8 +159,8 @@ def check_nics(host: str, intent: Intent, facts: Facts) -> Finding:
     return _nics(host, OK, f"{worst} at most from each GPU to its nearest NIC; GPUs for each NIC: {served}", expected)
 
 
-def _nics(host: str, *status_and_words: str) -> Finding:
-    return Finding(STAGE, "gpu.nics", host, "GPUs and their NICs", *status_and_words)
+def _nics(host: str, status: str, observed: str, expected: str, remedy: str = "") -> Finding:
+    return Finding(STAGE, "gpu.nics", host, "GPUs and their NICs", status, observed, expected, remedy)
 
 
 def _nearest_nics(distances: Mapping[str, str | None], nics: Sequence[str]) -> tuple[str, list[str]] | None:
@@ -178,9 +178,8 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
-def _finding(check: str, host: str, *status_and_words: str) -> Finding:
-    """A finding; status_and_words: status, observed, expected, and the remedy if there is one."""
-    return Finding(STAGE, check, host, SUBJECTS[check], *status_and_words)
+def _finding(check: str, host: str, status: str, observed: str, expected: str, remedy: str = "") -> Finding:
+    return Finding(STAGE, check, host, SUBJECTS[check], status, observed, expected, remedy)
 
 
 def _path(host: str, facts: Facts, plan: Mapping[str, str | None]) -> Finding:
