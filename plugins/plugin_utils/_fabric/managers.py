@@ -273,6 +273,7 @@ def _unplanned(finding: Finding, manager: Mapping[str, Any], each: SmInfo, who: 
     return _about(finding, label, ERROR, f"{each.state}, priority {each.priority}", "no other subnet manager", remedy)
 
 
-def _about(finding: Finding, who: str, status: str, observed: str, expected: str, remedy: str = "") -> Finding:
-    """Return a finding about one subnet manager."""
+def _about(finding: Finding, who: str, status: str, *words: str) -> Finding:
+    """Return a finding about one subnet manager. words: observed, expected, remedy."""
+    observed, expected, remedy = (*words, "")[:3]
     return Finding(STAGE, CHECK, finding.host, f"{finding.subject}, {who}", status, observed, expected, remedy)

@@ -178,7 +178,9 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
-def _finding(check: str, host: str, status: str, observed: str, expected: str, remedy: str = "") -> Finding:
+def _finding(check: str, host: str, *status_and_words: str) -> Finding:
+    """Return a finding. status_and_words: status, observed, expected, and the remedy if there is one."""
+    status, observed, expected, remedy = (*status_and_words, "")[:4]
     return Finding(STAGE, check, host, SUBJECTS[check], status, observed, expected, remedy)
 
 
