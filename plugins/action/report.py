@@ -12,16 +12,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ansible.plugins.action import ActionBase
-
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.report import report_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.run import ReportError
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import CleanAnswers
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import DEFAULT_FOLDER, RunFolderError
 
 ARGUMENTS = {"folder": {"type": "str"}, "run": {"type": "str", "default": "latest"}, "compare": {"type": "str", "default": ""}}
 
 
-class ActionModule(ActionBase):
+class ActionModule(CleanAnswers):
     TRANSFERS_FILES = False
     _requires_connection = False
 

@@ -87,6 +87,7 @@ ansible_facts:
           type: dict
         scheduler:
           description: The settings of the topology files for schedulers.
+          type: dict
         drill:
           description: The faults that the playbook C(drill) may make.
           type: dict

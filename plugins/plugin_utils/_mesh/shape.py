@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import networkx as nx
-
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.networkx import nx
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
 
 NONE, ISLANDS, FULL, RING, LINE, STAR, PARTIAL = "none", "islands", "full mesh", "ring", "line", "star", "partial mesh"

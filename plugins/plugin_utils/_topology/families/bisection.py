@@ -117,7 +117,7 @@ def _least_trunks(layout: Layout, pods: _Pods, dead: int, tiers: Collection[str]
     best = {0: 0}
     # The columns are equal. At most `dead` of them have failures.
     touched = min(dead, layout.spines)
-    for _ in range(touched):
+    for _column in range(touched):
         step: dict[int, int] = {}
         for (used, value), (more, column) in product(best.items(), options.items()):
             if used + more <= dead:
@@ -143,7 +143,7 @@ def _column(layout: Layout, pods: _Pods, spines: int, cores: int) -> int:
     if layout.reach == DIRECT:
         return _direct_column(layout, pods, spines)
     if layout.reach != CORE:
-        (_count, inside, outside), *_ = pods
+        _count, inside, outside = pods[0]
         return 0 if spines else min(inside, outside) * layout.links
     up = layout.core_links * (layout.cores - cores)
     least = []

@@ -54,7 +54,7 @@ class Network:
         for name, minimum in {**least, "nvlink_latency_usec": 0}.items():
             if not getattr(self, name) >= minimum:
                 raise ValueError(f"{name} must be at least {minimum}; got {getattr(self, name)}")
-        if not self.nic_gbps > 0 or not 0 < self.efficiency <= 1:
+        if self.nic_gbps <= 0 or not 0 < self.efficiency <= 1:
             raise ValueError(f"nic_gbps must be above 0, efficiency above 0 and at most 1; got {self.nic_gbps} and {self.efficiency}")
         if self.nvlink_gbytes_per_s is not None and not self.nvlink_gbytes_per_s > 0:
             raise ValueError(f"nvlink_gbytes_per_s must be above 0; got {self.nvlink_gbytes_per_s}")

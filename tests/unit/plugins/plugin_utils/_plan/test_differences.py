@@ -55,7 +55,7 @@ def test_a_converged_host_has_no_work_for_any_role() -> None:
 
 def test_each_concern_that_a_role_or_playbook_asks_for_is_in_the_plan() -> None:
     plan = rdma_host_plan(lab_intent(), lab_facts())
-    asked = {word for file in ASKING for word in re.findall(r"\brdma_plan((?:\.\w+)+)", file.read_text())}
+    asked = {word for file in ASKING for word in re.findall(r"\brdma_host_plan((?:\.\w+)+)", file.read_text())}
     assert {path.split(".")[1] for path in asked} == {*CONCERNS, "settings"}
     for path in asked:
         value: Any = plan
