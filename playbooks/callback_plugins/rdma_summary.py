@@ -172,6 +172,9 @@ class CallbackModule(CallbackBase):
         except RunFolderError as error:
             self._say(str(error), color=constants.COLOR_ERROR)
             return
+        # A plan has nothing to report.
+        if not (self._folder.path / "findings").is_dir():
+            return
         # networkx and jinja2 are loaded only now.
         from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.report import write_safely
 

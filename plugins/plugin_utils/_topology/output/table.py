@@ -40,9 +40,11 @@ def comparison(candidates: Sequence[Candidate]) -> list[str]:
 
 
 def comparison_rows(candidates: Sequence[Candidate]) -> list[list[str]]:
-    """Return the cells of the same table, the head first."""
+    """Return the cells of the same table, the head first. The price counts the later hosts too; the other figures are those of today."""
     has_prices = any(candidate.cost is not None for candidate in candidates)
-    head = ["", "family", "switches", *TIERS, "cables", "bisection Gb/s", "after failures", *(["price"] if has_prices else []), "why not"]
+    grows = any(each.measures_later is not None and each.measures_later != each.measures for each in candidates)
+    price = ["price later" if grows else "price"] if has_prices else []
+    head = ["", "family", "switches", *TIERS, "cables", "bisection Gb/s", "after failures", *price, "why not"]
     return [head, *(_row(candidate, has_prices) for candidate in candidates)]
 
 
