@@ -26,6 +26,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.proven imp
     StoredPlane,
     compute_planes,
     known_of_runs,
+    no_graph,
     stored_planes,
 )
 
@@ -97,11 +98,7 @@ class ActionModule(RunAction):
         planes = stored_planes(self.folder, wanted, known)
         missing = [name for name in wanted if name not in planes]
         if missing or not planes:
-            of = f"of plane {', '.join(missing)}" if missing else "of a plane with a compute rail"
-            raise RefusedError(
-                f"No run has stored a complete graph {of}. 1. Run `ansible-playbook rdma.cluster.fabric`. 2. Fix its findings "
-                "`fabric.graph`: an incomplete graph is not stored. 3. Run this plan again, with the same rdma_run_dir."
-            )
+            raise RefusedError(no_graph(f"of plane {', '.join(missing)}" if missing else "of a plane with a compute rail"))
         return planes
 
     def _log(self, name: str) -> RingLog:

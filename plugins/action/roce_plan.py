@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.equal_paths import forecast_text, planned_paths
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.stored import plan_file
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.plan import RocePlan, make_plan, plan_text
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
@@ -36,7 +37,5 @@ class ActionModule(RunAction):
         """Write the profiles, the printed text, and the file of each switch. Returns the paths."""
         profiles = [{"hosts": hosts, "profile": profile} for profile, hosts in plan.profiles]
         stored = [self.folder.write_json(f"{FOLDER}/roce.json", profiles), self.folder.write(f"{FOLDER}/roce.txt", text + "\n")]
-        stored += [
-            self.folder.write(self.folder.host_file(FOLDER, f"switch-{file.name}", file.suffix), file.text) for file in plan.switches
-        ]
+        stored += [self.folder.write(plan_file(file.name, file.suffix), file.text) for file in plan.switches]
         return [str(path) for path in stored]

@@ -16,7 +16,7 @@ from ansible.errors import AnsibleError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import IntentError
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.proven import StoredPlane, stored_planes
+from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.proven import StoredPlane, no_graph, stored_planes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.design import Candidate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.families.choose import NoPlanError, plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.files import files_of
@@ -44,10 +44,6 @@ NO_REQUEST = (
     "rdma_plan is not set: there is no request for a plan. Write one, for example\n"
     "  rdma_plan: {hosts: 32, switch: {model: qm9700}}\n"
     "to a file, and pass it with `-e @FILE`."
-)
-NO_GRAPH = (
-    "No run has stored a complete graph of a fabric. 1. Run `ansible-playbook rdma.cluster.fabric`. 2. Fix its findings `fabric.graph`: an "
-    "incomplete graph is not stored. 3. Run this plan again, with the same rdma_run_dir."
 )
 
 
@@ -113,7 +109,7 @@ class ActionModule(RunAction):
         """Compare the stored fabrics with the best plan for their hardware. Raises ParseError, IntentError."""
         graphs = self._graphs()
         if not graphs:
-            return {"failed": True, "msg": NO_GRAPH}
+            return {"failed": True, "msg": no_graph("of a fabric")}
         found: dict[str, tuple[FoundPlane, list[str], str]] = {}
         for name, stored in graphs.items():
             plane = found_plane(stored.view)

@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import H
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
 from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.files import files_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.hostlist import folded
-from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.proven import StoredPlane, compute_planes
+from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.proven import StoredPlane, compute_planes, no_graph
 from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.tree import Tree, tree_of
 
 INCLUDE = "include"
@@ -63,10 +63,7 @@ def scheduler_plan(
         raise SchedulerError(f"rdma_scheduler.plane is {common['plane']}, but no compute rail is on this plane: {words}")
     missing = [name for name in wanted if name not in planes]
     if missing:
-        raise SchedulerError(
-            f"No run has stored a complete graph of plane {', '.join(missing)}. 1. Run `ansible-playbook rdma.cluster.fabric`. "
-            "2. Fix its findings `fabric.graph`: an incomplete graph is not stored. 3. Run this plan again, with the same rdma_run_dir."
-        )
+        raise SchedulerError(no_graph(f"of plane {', '.join(missing)}"))
     slurm, kubernetes = (_names(intents, key) for key in ("slurm_name", "kubernetes_name"))
     left_out = {} if common["unproven"] == INCLUDE else dict(unproven)
     chosen_hosts = [host for host in intents if host not in left_out]

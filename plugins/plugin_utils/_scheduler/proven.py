@@ -69,6 +69,14 @@ def stored_planes(folder: RunFolder, names: Iterable[str], known: Mapping[str, K
     return found
 
 
+def no_graph(of: str) -> str:
+    """Return why a plan cannot be made without a stored graph, and what to do. of: "of plane compute"."""
+    return (
+        f"No run has stored a complete graph {of}. 1. Run `ansible-playbook rdma.cluster.fabric`. 2. Fix its findings `fabric.graph`: an "
+        "incomplete graph is not stored. 3. Run this plan again, with the same rdma_run_dir."
+    )
+
+
 def unproven(folder: RunFolder, known: Mapping[str, Known], now: float, max_age_hours: float) -> dict[str, str]:
     """Return host → why it has no valid proof: each compute rail needs one of the pairs stage. now: seconds since 1970."""
     fleet = Fleet.of(known)
