@@ -113,6 +113,8 @@ class Change(ABC):
         self.frozen: set[str] = set()
         #: Owner → the text of our files for it before the change.
         self.former_text: dict[str, str] = {}
+        #: All addresses in these.
+        self._former_addresses: frozenset[str] = frozenset()
         #: Owner → the rules and routes in these.
         self._recorded: dict[str, Recorded] = {}
 
@@ -165,6 +167,7 @@ class Change(ABC):
             raise ApplyError(refusal)
         present = present_files()
         self.former_text = former_texts(present)
+        self._former_addresses = frozenset(address for text in self.former_text.values() for address in recorded_addresses(text))
         self._recorded = {owner: recorded_routing(owner, text) for owner, text in self.former_text.items()}
         self._routes = any(each.routing.planned for each in self.rails) or any(
             each.rules or each.routes for each in self._recorded.values()
@@ -232,8 +235,7 @@ class Change(ABC):
 
         If it has planned addresses, the file of any rail counts: this rail may have had another name, or another interface.
         """
-        texts = self.former_text.values() if rail.planned else [self.former_text.get(rail.name, "")]
-        former = frozenset(address for text in texts for address in recorded_addresses(text))
+        former = self._former_addresses if rail.planned else frozenset(recorded_addresses(self.former_text.get(rail.name, "")))
         target = Target(rail.netdev, rail.mtu_bytes, rail.address, former=former, further=rail.addresses)
         there = read_interface(target, self.runner, rail=rail.name, is_made=rail.link.is_made)[1]
         if rail.netdev in self._session_netdevs or _has_address(there, self.session):
