@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 SETTINGS: RoutingIntent = {
     "kind": "bgp_unnumbered", "asn_base": 4200000000, "spine_asn": "own", "loopbacks": "10.0.0.0/24", "host_subnets": "10.1.0.0/16",
     "leaf_prefix_length": 24, "port_prefix": "swp", "port_lanes": None, "syntax": "frr",
-    "switches": {}, "bfd": True, "maximum_paths": 64, "hash_policy": "l4",
+    "switches": {}, "hosts_peer": False, "bfd": True, "maximum_paths": 64, "hash_policy": "l4",
 }  # fmt: skip
 #: Inside a node: the reader as it runs on a switch.
 READ = """

@@ -225,7 +225,7 @@ def _other_asn(plan: RouterPlan, summary: BgpSummary | None) -> str:
     planned = re.search(r"^router bgp ([0-9]+)$", plan.conf, re.MULTILINE)
     if summary is None or not up or planned is None or summary.asn == int(planned.group(1)):
         return ""
-    words = f"the plan has ASN {planned.group(1)} and the switch {summary.asn}, so all its sessions would restart ({', '.join(up)} are up)"
+    words = f"the plan has ASN {planned.group(1)} and FRR {summary.asn}, so all its sessions would restart ({', '.join(up)} are up)"
     return f"{words}: was a switch added in the middle of the cabling plan?"
 
 

@@ -141,7 +141,7 @@ def test_what_is_refused(sys: SysRoot, tmp_path: Path, monkeypatch: pytest.Monke
     assert compare_router(PLAN, sys, Frr(added), replace_allowed=False, busy=["gpu01: job process 7 (python3)"]).refusal == ""
     other = Frr(DIFFERENCE, summary=SUMMARY.replace("4200000101", "4200000199"))
     assert compare_router(PLAN, sys, other, replace_allowed=True).refusal.startswith(
-        "the plan has ASN 4200000101 and the switch 4200000199, so all its sessions would restart (swp1, swp2 are up)"
+        "the plan has ASN 4200000101 and FRR 4200000199, so all its sessions would restart (swp1, swp2 are up)"
     )
     (tmp_path / "etc/frr/frr.conf").write_text("frr version 8.4\n!\nrouter bgp 65001\n")
     refused = compare_router(PLAN, sys, Frr(DIFFERENCE), replace_allowed=False).refusal
