@@ -18,6 +18,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._routing.read import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.plan import parse_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.findings import check_routers
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.frr import render
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.frr_host import render_host
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import RoutedPlane
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import make_plan
 from lab import clos_plan
@@ -48,26 +49,27 @@ def plan_of(clos: Clos, **changes: Any) -> RoutedPlane:
 
 
 def texts(plane: RoutedPlane) -> dict[str, str]:
-    """Return switch → frr.conf."""
-    return {name: render(plane, router) for name, router in plane.routers.items()}
+    """Return switch, or host that speaks BGP → frr.conf."""
+    switches = {name: render(plane, router) for name, router in plane.routers.items()}
+    return {**switches, **{name: render_host([plane], name) for name in plane.hosts}}
 
 
-def read(clos: Clos, switch: str) -> dict[str, Any]:
-    """Return the answer of a switch, read inside it."""
-    answer: dict[str, Any] = json.loads(clos.run(switch, "env", f"PYTHONPATH={ROOT}/.venv/collections", sys.executable, "-c", READ))
+def read(clos: Clos, node: str) -> dict[str, Any]:
+    """Return the answer of a switch or a host, read inside it."""
+    answer: dict[str, Any] = json.loads(clos.run(node, "env", f"PYTHONPATH={ROOT}/.venv/collections", sys.executable, "-c", READ))
     return answer
 
 
 def findings(clos: Clos, plane: RoutedPlane, mtu_bytes: int | None = 9000) -> list[tuple[str, str, str]]:
     """Return (status, subject, observed) of each finding."""
     with ThreadPoolExecutor(4) as pool:
-        states = dict(zip(plane.routers, pool.map(lambda switch: _state(clos, switch), plane.routers), strict=True))
+        states = dict(zip(plane.speakers, pool.map(lambda node: _state(clos, node), plane.speakers), strict=True))
     return [(each.status, each.subject, each.observed) for each in check_routers(plane, states, mtu_bytes, [MANAGEMENT])]
 
 
-def _state(clos: Clos, switch: str) -> RouterState | str:
+def _state(clos: Clos, node: str) -> RouterState | str:
     try:
-        return router_state(read(clos, switch))
+        return router_state(read(clos, node))
     except ParseError as error:
         return str(error)
 
@@ -91,6 +93,15 @@ def settle(clos: Clos, seconds: float = 20) -> None:
     SETTLED.add(clos.name)
 
 
+def address_hosts(clos: Clos, plane: RoutedPlane) -> None:
+    """Give each host the address of its rails. Without BGP on the hosts, they get a route to the others too."""
+    for router in plane.routers.values():
+        for port in router.host_ports:
+            clos.run(port.host, "ip", "address", "replace", port.host_address, "dev", port.device)
+            if not plane.hosts:
+                clos.run(port.host, "ip", "route", "replace", "10.1.0.0/16", "via", port.address.partition("/")[0])
+
+
 def summary(clos: Clos, switch: str) -> Mapping[str, Any]:
     """Return the peers of a switch, as vtysh prints them."""
     peers: Mapping[str, Any] = json.loads(clos.run(switch, "vtysh", "-c", "show bgp summary json")).get("ipv4Unicast", {}).get("peers", {})
@@ -98,11 +109,11 @@ def summary(clos: Clos, switch: str) -> Mapping[str, Any]:
 
 
 def are_established(clos: Clos, plane: RoutedPlane) -> bool:
-    """Return whether each planned session of each switch is up."""
+    """Return whether each planned session is up."""
     with ThreadPoolExecutor(4) as pool:
-        seen = dict(zip(plane.routers, pool.map(lambda switch: summary(clos, switch), plane.routers), strict=True))
+        seen = dict(zip(plane.speakers, pool.map(lambda node: summary(clos, node), plane.speakers), strict=True))
     return all(
-        seen[name].get(each.port, {}).get("state") == "Established" for name, router in plane.routers.items() for each in router.neighbors
+        seen[name].get(each.port, {}).get("state") == "Established" for name, router in plane.speakers.items() for each in router.sessions
     )
 
 

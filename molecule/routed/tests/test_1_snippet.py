@@ -13,7 +13,7 @@ import pytest
 from lab import clos
 from lab.clos import Clos
 from lab.clos_plan import ClosShape
-from tests.verify.clos import SETTLED, are_established, findings, is_clean, paths, plan_of, summary, texts, until
+from tests.verify.clos import SETTLED, address_hosts, are_established, findings, is_clean, paths, plan_of, summary, texts, until
 
 #: A datagram that fills the MTU of 9000, and must not be fragmented (IP_MTU_DISCOVER: IP_PMTUDISC_DO).
 RECEIVE = """
@@ -115,11 +115,7 @@ def test_a_second_reload_finds_no_difference_and_frr_accepts_the_files(routed: C
 
 
 def test_a_host_reaches_another_with_its_whole_mtu(routed: Clos) -> None:
-    plane = plan_of(routed)
-    for router in plane.routers.values():
-        for port in router.host_ports:
-            routed.run(port.host, "ip", "address", "replace", port.host_address, "dev", port.device)
-            routed.run(port.host, "ip", "route", "replace", "10.1.0.0/16", "via", port.address.partition("/")[0])
+    address_hosts(routed, plan_of(routed))
     with subprocess.Popen(routed.argv("host2", [sys.executable, "-c", RECEIVE]), stdout=subprocess.PIPE, text=True) as receiver:
         assert receiver.stdout is not None
         assert receiver.stdout.readline() == "ready\n"

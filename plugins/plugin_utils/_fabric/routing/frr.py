@@ -17,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.paths import LEAF
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.policy import (
     GROUP,
+    HOSTS,
     OWN,
     RESTART_MINUTES,
     MapRule,
@@ -100,6 +101,9 @@ def _interfaces(router: Router) -> Iterator[str]:
         yield f"interface {port.port}"
         yield f" description {port.host} {port.device}"
         yield f" ip address {port.address}"
+        if router.hosts:
+            yield " ! The router advertisements of BGP must not give the host a default route of IPv6."
+            yield " ipv6 nd ra-lifetime 0"
         yield from ("exit", "!")
 
 
@@ -117,7 +121,7 @@ def _bgp(plane: RoutedPlane, router: Router) -> Iterator[str]:
     for group in groups:
         yield f" neighbor {group.name} peer-group"
         yield f" neighbor {group.name} remote-as external"
-        if settings["bfd"]:
+        if settings["bfd"] and group.name != HOSTS:
             yield " ! A cable that loses everything and keeps its carrier is noticed after 0.9 s, not after the hold time of 9 s."
             yield f" neighbor {group.name} bfd"
         yield " ! IPv4 routes with IPv6 next hops (RFC 8950). FRR does this by itself for neighbors by interface; here it cannot be lost."
@@ -127,6 +131,9 @@ def _bgp(plane: RoutedPlane, router: Router) -> Iterator[str]:
     group_of = {each: group.name for group in groups for each in group.neighbors}
     for each in router.sessions:
         yield f" neighbor {each.port} interface v6only peer-group {group_of[each]}"
+        if settings["bfd"] and each in router.hosts:
+            # Not for the group: FRR 8.4.4 would then look for the host's IPv4 address, because the port has a /31.
+            yield f" neighbor {each.port} bfd"
     yield " !"
     yield " address-family ipv4 unicast"
     yield f"  ! Only what {OWN} permits: without the route-map the management network would be announced too."
@@ -155,7 +162,8 @@ def _policy(plane: RoutedPlane, router: Router) -> Iterator[str]:
         yield "!"
     for name, map_rules in route_maps(plane, router):
         if router.tier == LEAF and name == f"{GROUP}-OUT":
-            yield "! A leaf announces nothing that it has learned: no path goes down and up again."
+            learned = "learned from spines" if router.hosts else "learned"
+            yield f"! A leaf announces nothing that it has {learned}: no path goes down and up again."
         for each in map_rules:
             yield from route_map_lines(name, each)
 

@@ -38,10 +38,9 @@ def render_host(planes: Sequence[RoutedPlane], host: str) -> str:
     return "\n".join([*_lines(planes, host), ""])
 
 
-def render_host_sysctls(planes: Sequence[RoutedPlane], host: str) -> str:
-    """Return the kernel settings of a host as lines of sysctl.d. It does not forward, so forwarding stays as it is."""
-    ignored = [f"net.ipv6.conf.{each.port}.accept_ra = 0\n" for _plane, each, _port in _rails(planes, host)]
-    return "".join([f"{LINKDOWN} = 1\n", *ignored])
+def render_host_sysctls() -> str:
+    """Return the kernel settings of a host as lines of sysctl.d. It passes nothing on, so forwarding stays as it is."""
+    return f"{LINKDOWN} = 1\n"
 
 
 def _rails(planes: Sequence[RoutedPlane], host: str) -> list[HostRail]:
@@ -85,7 +84,6 @@ def _bgp(asn: int, router_id: str, rails: Sequence[HostRail]) -> Iterator[str]:
         yield f" neighbor {each.port} interface v6only remote-as external"
         if plane.settings["bfd"]:
             yield f" neighbor {each.port} bfd"
-        yield f" neighbor {each.port} capability extended-nexthop"
         yield f" neighbor {each.port} timers connect 1"
     yield " !"
     yield " address-family ipv4 unicast"

@@ -30,4 +30,4 @@ def router_files(plane: RoutedPlane, router: Router) -> dict[str, str]:
 def host_files(planes: Sequence[RoutedPlane], host: str) -> dict[str, str]:
     """Return the suffix of each file of a host that speaks BGP → its text. planes: all; those without the host are skipped."""
     own = [plane for plane in planes if host in plane.hosts]
-    return dict(zip(SUFFIXES, (render_host(own, host), render_daemons(*own), render_host_sysctls(own, host)), strict=True))
+    return dict(zip(SUFFIXES, (render_host(own, host), render_daemons(*own), render_host_sysctls()), strict=True))
