@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -37,6 +38,22 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.command import 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._routing.read import read_router
 print(json.dumps(read_router(SysRoot(), SubprocessRunner())))
+"""
+#: A datagram that fills the MTU of 9000, and must not be fragmented (IP_MTU_DISCOVER: IP_PMTUDISC_DO).
+RECEIVE = """
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(8)
+s.bind(("", 4791))
+print("ready", flush=True)
+data, (sender, _port) = s.recvfrom(65535)
+print(sender, len(data))
+"""
+SEND = """
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.IPPROTO_IP, 10, 2)
+s.sendto(bytes(8972), ("10.1.1.67", 4791))
 """
 MANAGEMENT = "172.31.0.0/16"
 #: The networks that the last test has left as planned, by name.
@@ -100,6 +117,15 @@ def address_hosts(clos: Clos, plane: RoutedPlane) -> None:
             clos.run(port.host, "ip", "address", "replace", port.host_address, "dev", port.device)
             if not plane.hosts:
                 clos.run(port.host, "ip", "route", "replace", "10.1.0.0/16", "via", port.address.partition("/")[0])
+
+
+def datagram(clos: Clos) -> str:
+    """Send a datagram that fills the MTU from host1 to host2. Returns the sender and the size that host2 has seen."""
+    with subprocess.Popen(clos.argv("host2", [sys.executable, "-c", RECEIVE]), stdout=subprocess.PIPE, text=True) as receiver:
+        assert receiver.stdout is not None
+        assert receiver.stdout.readline() == "ready\n"
+        clos.run("host1", sys.executable, "-c", SEND)
+        return receiver.communicate(timeout=10)[0]
 
 
 def summary(clos: Clos, switch: str) -> Mapping[str, Any]:

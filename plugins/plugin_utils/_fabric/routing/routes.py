@@ -63,7 +63,9 @@ def check_routes(judge: Judge) -> None:
     for name, state in judge.read().items():
         known = {route.prefix: route.paths for route in state.routes if route.protocol == "bgp"}
         narrow: dict[tuple[str, int, int], list[str]] = defaultdict(list)
-        wanted = list(_wanted(judge, name, widths[name], behind))
+        # What it announces itself although it is not its own is reported as such.
+        announced = {route.prefix for route in state.table if route.own}
+        wanted = [each for each in _wanted(judge, name, widths[name], behind) if each[1] not in announced]
         for origin, prefix, width in wanted:
             paths = len(known.get(prefix, ()))
             if paths == 0:
