@@ -24,6 +24,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.plan import make_plan
 from lab import clos_plan
 from lab.clos import Clos
+from lab.clos_plan import namespace_of
 
 ROOT = Path(__file__).parents[2]
 SETTINGS: RoutingIntent = {
@@ -31,14 +32,17 @@ SETTINGS: RoutingIntent = {
     "leaf_prefix_length": 24, "port_prefix": "swp", "port_lanes": None, "syntax": "frr",
     "switches": {}, "hosts_peer": False, "bfd": True, "maximum_paths": 64, "hash_policy": "l4",
 }  # fmt: skip
-#: Inside a node: the reader as it runs on a switch.
+#: Inside a node: the reader as it runs on a switch. Each line of its input is answered by a line of JSON.
 READ = """
-import json
+import json, sys
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._routing.read import read_router
-print(json.dumps(read_router(SysRoot(), SubprocessRunner())))
+for line in sys.stdin:
+    print(json.dumps(read_router(SysRoot(), SubprocessRunner())), flush=True)
 """
+#: The readers that run, by what they are inside of. A start takes longer than the reading.
+READERS: dict[tuple[str, ...], subprocess.Popen[str]] = {}
 #: A datagram that fills the MTU of 9000, and must not be fragmented (IP_MTU_DISCOVER: IP_PMTUDISC_DO).
 RECEIVE = """
 import socket
@@ -55,6 +59,8 @@ s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.setsockopt(socket.IPPROTO_IP, 10, 2)
 s.sendto(bytes(8972), ("10.1.1.67", 4791))
 """
+#: Readings side by side. They wait for the daemons most of the time.
+WORKERS = 8
 MANAGEMENT = "172.31.0.0/16"
 #: The networks that the last test has left as planned, by name.
 SETTLED: set[str] = set()
@@ -73,13 +79,29 @@ def texts(plane: RoutedPlane) -> dict[str, str]:
 
 def read(clos: Clos, node: str) -> dict[str, Any]:
     """Return the answer of a switch or a host, read inside it."""
-    answer: dict[str, Any] = json.loads(clos.run(node, "env", f"PYTHONPATH={ROOT}/.venv/collections", sys.executable, "-c", READ))
+    reader = _reader(clos, node)
+    assert reader.stdin is not None
+    assert reader.stdout is not None
+    reader.stdin.write("\n")
+    reader.stdin.flush()
+    answer: dict[str, Any] = json.loads(reader.stdout.readline())
     return answer
+
+
+def _reader(clos: Clos, node: str) -> subprocess.Popen[str]:
+    """Return the reader inside a node, started if it does not run. It ends with the test run, whose end closes its input."""
+    init = clos.folder.node(node) / "init.pid"
+    network = (Path("/run/netns") / namespace_of(clos.name, node)).stat().st_ino
+    place = (clos.name, node, str(network), init.read_text() if init.exists() else "")
+    if place not in READERS or READERS[place].poll() is not None:
+        words = clos.argv(node, ["env", f"PYTHONPATH={ROOT}/.venv/collections", sys.executable, "-c", READ])
+        READERS[place] = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return READERS[place]
 
 
 def findings(clos: Clos, plane: RoutedPlane, mtu_bytes: int | None = 9000) -> list[tuple[str, str, str]]:
     """Return (status, subject, observed) of each finding."""
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(WORKERS) as pool:
         states = dict(zip(plane.speakers, pool.map(lambda node: _state(clos, node), plane.speakers), strict=True))
     return [(each.status, each.subject, each.observed) for each in check_routers(plane, states, mtu_bytes, [MANAGEMENT])]
 
@@ -136,7 +158,7 @@ def summary(clos: Clos, switch: str) -> Mapping[str, Any]:
 
 def are_established(clos: Clos, plane: RoutedPlane) -> bool:
     """Return whether each planned session is up."""
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(WORKERS) as pool:
         seen = dict(zip(plane.speakers, pool.map(lambda node: summary(clos, node), plane.speakers), strict=True))
     return all(
         seen[name].get(each.port, {}).get("state") == "Established" for name, router in plane.speakers.items() for each in router.sessions

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -50,6 +51,14 @@ def start(switch: str) -> Do:
 def other_asn(network: Clos) -> None:
     """leaf1 with the ASN of another leaf, and all else as planned."""
     clos.route(network, {"leaf1": texts(plan_of(network))["leaf1"].replace("4200000101", "4200000199")})
+
+
+def lose_path(network: Clos) -> None:
+    """Take one of two next hops from a route of the kernel of leaf2, behind FRR's back."""
+    (route,) = json.loads(network.run("leaf2", "ip", "-j", "route", "show", "10.1.0.66/31"))
+    kept = next(hop for hop in route["nexthops"] if hop["dev"] == "swp1")
+    words = ["via", kept["gateway"], "dev", kept["dev"], "onlink", "proto", "bgp", "metric", str(route["metric"])]
+    ip("leaf2", "route", "replace", "10.1.0.66/31", *words)(network)
 
 
 BGP1, BGP3 = "router bgp 4200000101", "router bgp 4200000001"
@@ -100,6 +109,11 @@ FAULTS: dict[str, tuple[Do, Do, Brief]] = {
         reload("leaf1"),
         [("leaf1", "1 of 2 paths to leaf2 (10.0.0.102/32, 10.1.1.66/31); `bgp bestpath as-path multipath-relax` is not set")],
     ),
+    "a path that the kernel lost": (
+        lose_path,
+        lambda network: network.run("leaf2", "vtysh", "-c", "clear bgp swp2"),
+        [("leaf2", "the kernel has 1 of 2 paths that FRR shows to 10.1.0.66/31; missing: swp2 to spine2")],
+    ),
     "the management network is announced": (
         together(
             ip("leaf2", "address", "add", "172.31.0.5/24", "dev", "lo"),
@@ -122,7 +136,7 @@ FAULTS: dict[str, tuple[Do, Do, Brief]] = {
 TOGETHER = [
     ("another ASN", "a filtered prefix", "hash policy 0", "a switch that does not forward"),
     ("IPv6 off on an uplink", "an uplink of MTU 1500", "a default route", "a cut uplink"),
-    ("one of two paths", "the management network is announced", "BFD is off"),
+    ("one of two paths", "the management network is announced", "BFD is off", "a path that the kernel lost"),
 ]
 
 

@@ -9,6 +9,8 @@ The texts travel to the control node as they are, and are parsed there (router_s
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +42,8 @@ LINKDOWN = "net.ipv4.conf.all.ignore_routes_with_linkdown"
 SYSCTLS = (FORWARD, FORWARD6, HASH, LINKDOWN)
 #: The longest text of a command that is accepted, in characters: the table of 30,000 prefixes with 32 paths.
 LONGEST = 512 * 1024 * 1024
+#: The next part of an output that is not white space.
+_NEXT = re.compile(r"\S")
 #: FRR prints this if the daemon of a command does not run.
 NOT_RUNNING = ("is not running", "failed to connect to any daemons")
 
@@ -67,22 +71,54 @@ def read_router(sys: SysRoot, runner: Runner) -> dict[str, Any]:
     "texts": command of vtysh → its output. "sysctls": name → text. "kernel": the kernel's routes as `ip` prints them, and
     "kernel_problem" why they could not be read. "problem": why FRR could not be read. A problem is None if there is none.
     """
+    texts, problem = _read_together(runner), None
+    if texts is None:
+        texts, problem = _read_each(runner)
+    sysctls = {name: sys.text(f"/proc/sys/{name.replace('.', '/')}") for name in SYSCTLS}
+    known = {name: text for name, text in sysctls.items() if text is not None}
+    return {"texts": texts, "sysctls": known, "problem": problem, **_read_kernel(runner)}
+
+
+def _read_together(runner: Runner) -> dict[str, str] | None:
+    """Return command → its output, by one start of vtysh; None if not each command has answered with JSON.
+
+    vtysh loads the commands of all daemons when it starts, which takes longer than an answer.
+    """
+    try:
+        done = runner.run(["vtysh", *(word for command in COMMANDS for word in ("-c", command))])
+    except CommandError:
+        return None
+    parts = _split(done.stdout) if done.rc == 0 else []
+    return dict(zip(COMMANDS, parts)) if len(parts) == len(COMMANDS) else None
+
+
+def _split(text: str) -> list[str]:
+    """Return the JSON texts that follow each other in an output; [] if there is anything else."""
+    starts, decoder = [], json.JSONDecoder()
+    found = _NEXT.search(text)
+    while found is not None:
+        starts.append(found.start())
+        try:
+            _value, end = decoder.raw_decode(text, found.start())
+        except (ValueError, RecursionError):
+            return []
+        found = _NEXT.search(text, end)
+    return [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)])]
+
+
+def _read_each(runner: Runner) -> tuple[dict[str, str], str | None]:
+    """Return command → its output, and why the next one could not be read, None if all were."""
     texts: dict[str, str] = {}
-    problem = None
     for command in COMMANDS:
         try:
             done = runner.run(["vtysh", "-c", command])
         except CommandError as error:
-            problem = str(error)
-            break
+            return texts, str(error)
         words = (done.stderr.strip() or done.stdout.strip()).splitlines()
         if command != BFD and (done.rc or any(mark in done.stdout + done.stderr for mark in NOT_RUNNING)):
-            problem = f"`vtysh -c '{command}'`: {words[-1] if words else f'exit status {done.rc}'}"
-            break
+            return texts, f"`vtysh -c '{command}'`: {words[-1] if words else f'exit status {done.rc}'}"
         texts[command] = done.stdout
-    sysctls = {name: sys.text(f"/proc/sys/{name.replace('.', '/')}") for name in SYSCTLS}
-    known = {name: text for name, text in sysctls.items() if text is not None}
-    return {"texts": texts, "sysctls": known, "problem": problem, **_read_kernel(runner)}
+    return texts, None
 
 
 def _read_kernel(runner: Runner) -> dict[str, Any]:

@@ -29,12 +29,20 @@ class Vtysh:
     def run(self, argv: Any, *, timeout_seconds: float = 30.0) -> Completed:
         if tuple(argv) == KERNEL:
             return self.others.get("ip") or Completed(tuple(argv), 0, LEAF["kernel"], "")
-        program, option, command = argv
-        assert (program, option) == ("vtysh", "-c")
+        program, *words = argv
+        commands = words[1::2]
+        assert (program, set(words[::2])) == ("vtysh", {"-c"})
         if self.missing:
             raise CommandError("command not found: vtysh")
-        self.asked.append(command)
-        return self.others.get(command) or Completed(tuple(argv), 0, LEAF["texts"][command], "")
+        self.asked.append(commands)
+        answers = []
+        for command in commands:
+            answers.append(self.others.get(command) or Completed(tuple(argv), 0, LEAF["texts"][command], ""))
+            # vtysh ends with the first command that fails.
+            if answers[-1].rc:
+                break
+        stdout, stderr = ("".join(parts) for parts in ((each.stdout for each in answers), (each.stderr for each in answers)))
+        return Completed(tuple(argv), answers[-1].rc, stdout, stderr)
 
 
 def sysroot(folder: Path) -> SysRoot:
@@ -48,7 +56,7 @@ def sysroot(folder: Path) -> SysRoot:
 def test_every_command_is_run_and_the_answer_is_the_capture(tmp_path: Path) -> None:
     runner = Vtysh()
     assert read_router(sysroot(tmp_path), runner) == LEAF
-    assert tuple(runner.asked) == COMMANDS
+    assert runner.asked == [list(COMMANDS)], "vtysh starts once"
     state = router_state(LEAF)
     assert state.summary.asn == 4200000101
     assert state.sysctls[HASH] == 1
@@ -66,7 +74,9 @@ def test_a_router_without_frr_or_without_bgpd_is_not_read(tmp_path: Path) -> Non
 
 def test_a_router_without_bfdd_has_no_bfd(tmp_path: Path) -> None:
     stopped = Completed(("vtysh",), 0, "bfdd is not running\n", "")
-    assert router_state(read_router(sysroot(tmp_path), Vtysh({BFD: stopped}))).bfd is None
+    runner = Vtysh({BFD: stopped})
+    assert router_state(read_router(sysroot(tmp_path), runner)).bfd is None
+    assert runner.asked == [list(COMMANDS), *([command] for command in COMMANDS)], "each command alone, after one that answered with text"
 
 
 @pytest.mark.parametrize(
