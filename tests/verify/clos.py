@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import subprocess
 import sys
@@ -88,8 +89,14 @@ def read(clos: Clos, node: str) -> dict[str, Any]:
     return answer
 
 
+@atexit.register
+def _end_readers() -> None:
+    for reader in READERS.values():
+        reader.communicate()
+
+
 def _reader(clos: Clos, node: str) -> subprocess.Popen[str]:
-    """Return the reader inside a node, started if it does not run. It ends with the test run, whose end closes its input."""
+    """Return the reader inside a node, started if it does not run. It ends with the test run."""
     init = clos.folder.node(node) / "init.pid"
     network = (Path("/run/netns") / namespace_of(clos.name, node)).stat().st_ino
     place = (clos.name, node, str(network), init.read_text() if init.exists() else "")
