@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.boot_service import (
-    NO_DEVICES,
     PROGRAMS,
     ServiceChange,
     hardened,
@@ -25,8 +24,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._metrics.main import 
 
 UNIT, TIMER = "rdma-exporter.service", "rdma-exporter.timer"
 PROGRAM = f"{PROGRAMS}/exporter.pyz"
-_FAMILIES = "RestrictAddressFamilies=AF_NETLINK AF_UNIX AF_INET AF_INET6"
-#: It reads, and writes one file. CAP_NET_ADMIN is for the modules (ETHTOOL_GMODULEINFO), CAP_SYS_ADMIN for debugfs of congestion control.
+#: It reads, and writes one file. CAP_NET_ADMIN is for modules (ETHTOOL_GMODULEINFO), CAP_SYS_ADMIN for debugfs of congestion control.
+#: Without MemoryDenyWriteExecute: ctypes of some Pythons cannot be imported with it.
+_SANDBOX = (
+    *("ProtectHome=yes", "PrivateDevices=yes", "ProtectClock=yes", "ProtectKernelTunables=yes", "IPAddressDeny=any"),
+    "CapabilityBoundingSet=CAP_NET_ADMIN CAP_SYS_ADMIN",
+    "RestrictAddressFamilies=AF_NETLINK AF_UNIX AF_INET AF_INET6",
+)
 _UNIT_TEXT = """\
 # Managed by rdma.cluster: writes the RDMA metrics of this host for node_exporter.
 [Unit]
@@ -61,7 +65,7 @@ WantedBy=timers.target
 
 def exporter_files(config: Config, interval_seconds: int) -> Sequence[ManagedFile]:
     """Return the files: settings, program, service and timer. The hosts of a fleet run it at different times."""
-    hardening = hardened(*NO_DEVICES, "ProtectKernelTunables=yes", "CapabilityBoundingSet=CAP_NET_ADMIN CAP_SYS_ADMIN", _FAMILIES)
+    hardening = hardened(*_SANDBOX)
     return (
         ManagedFile(CONFIG, config.to_text()),
         ManagedFile(PROGRAM, program_of(collector), 0o755),

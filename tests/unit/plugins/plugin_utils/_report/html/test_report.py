@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._collectives.parse import parse_nccl_tests
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html import report as report_file
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.report import report_of, write_safely
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.run import ReportError, Run
@@ -231,6 +232,31 @@ def test_the_slow_port_is_in_the_tables(large: Path) -> None:
     shares = [float(each.removesuffix(" %")) for each in re.findall(r"<td>([\d.]+ %)</td>", row[0])]
     assert shares[SLOW[1]] == pytest.approx(100 * 0.6 * GBPS / 392, abs=5)
     assert min(share for rail, share in enumerate(shares) if rail != SLOW[1]) > 90
+
+
+def test_collectives_of_a_real_machine_and_affinity(large: Path, tmp_path: Path) -> None:
+    """busbw as nccl-tests printed it on two H200, and made-up distances."""
+    base = tmp_path / "runs"
+    shutil.copytree(large, base)
+    printed = (ROOT / "tests/unit/fixtures/h200/all_reduce_perf.txt").read_text(encoding="utf-8")
+    rows = [(row.size_bytes, row.out_of_place.busbw_gbytes_per_s) for row in parse_nccl_tests(printed).rows if row.out_of_place]
+    run = {
+        **{"operation": "all_reduce_perf", "hosts": [fleet.name(1)], "status": "ok", "gbytes_per_s": rows[-1][1]},
+        **{"expected_gbytes_per_s": None, "sizes": rows, "argv": ["all_reduce_perf", "-g", "2"]},
+    }
+    RunFolder(base / RUN).write_json("collectives.json", {"runs": [run]})
+    file = base / RUN / "facts" / f"{fleet.name(1)}.json"
+    near = {"0000:1b:00.0": {"mlx5_0": "PIX", "mlx5_1": "SYS"}, "0000:43:00.0": {"mlx5_0": "NODE", "mlx5_1": "PXB"}}
+    file.write_text(json.dumps({**json.loads(file.read_text()), "distances": near}))
+    text = report_of(base, RUN).read_text(encoding="utf-8")
+    Page(text)
+    assert len(rows) > 5
+    assert all(f"{rate:.4g}" in text for _size, rate in rows)
+    part = text[text.index('<h2 id="affinity">') :]
+    table = part[: part.index("</table>")]
+    assert re.findall(r"<t[hd][^>]*>([^<]+)</t[hd]>", table) == [
+        *("GPU", "mlx5_0", "mlx5_1", "0000:1b:00.0", "PIX", "SYS", "0000:43:00.0", "NODE", "PXB")
+    ]
 
 
 @pytest.mark.parametrize("evil", EVIL)
