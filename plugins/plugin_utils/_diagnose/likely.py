@@ -6,11 +6,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 _LOST = ("earlier", "ended")
 _REACH = (
     "earlier",
     "port.down",
     "port.planned",
+    "ib.sm",
     "gid.index",
     "gid.subnet",
     "mtu",
@@ -30,7 +33,19 @@ _SPACE = ("shm.container", "shm.full")
 _NIC = ("firmware", "driver.fit", "pcie.link")
 _CONTAINER = ("ib.node", "ib.container")
 _LOCKED = ("memlock", "memlock.container")
-_CONNECT = ("gid.index", "gid.differs", "gid.none", "gid.planned", "gid.subnet", "mtu", "hca.differs", "port.down", "ib.layers", "ib.pkey")
+_CONNECT = (
+    "gid.index",
+    "gid.differs",
+    "gid.none",
+    "gid.planned",
+    "gid.subnet",
+    "mtu",
+    "hca.differs",
+    "port.down",
+    "ib.layers",
+    "ib.pkey",
+    "driver.fit",
+)
 _NVLINK = ("gpu.fabric_manager", "gpu.nvlink", "gpu.lost")
 _GPU = ("gpu.lost", "gpu.broken", "program")
 
@@ -39,7 +54,7 @@ LIKELY: dict[str, tuple[str, ...]] = {
     "ib.no_device": _ALLOWED,
     "ib.no_address": ("socket.name",),
     "ib.open": ("ib.node", "ib.container", "memlock", "firmware"),
-    "ib.query": ("port.down", "firmware"),
+    "ib.query": ("ib.container", "driver.fit", "firmware", "port.down"),
     "ib.library": ("ib.container",),
     "ib.layers": ("ib.layers", "hca.list"),
     "ib.fatal": ("port.down", "gpu.lost", "iommu", "firmware"),
@@ -99,6 +114,27 @@ LIKELY: dict[str, tuple[str, ...]] = {
     "ofi.memory": ("gpu.path", "gpu.intent", *_LOCKED, "ib.container"),
     "ofi.transfer": ("earlier", "ofi.group", "hang.rank", "port.down"),
     "ofi.failed": ("earlier", "plugin.version", "debug"),
+    "nvshmem.device": ("device.kind",),
+    "nvshmem.transport": ("earlier", "nvshmem.ibgda", "hca.none", *_CONTAINER, "port.down"),
+    "nvshmem.ibgda": ("nvshmem.ibgda", "ib.container", *_LOCKED),
+    "nvshmem.failed": ("earlier", "debug.nvshmem", "version"),
+    "deepep.timeout": ("earlier", "hang.rank", "nvshmem.ibgda", "port.down", "loss", "version"),
+    "mooncake.handshake": ("earlier", "ended", "socket.firewall", "program"),
+    "nixl.failed": ("earlier", "ucx.two", "port.down", "debug.ucx"),
+    "nixl.lost": ("earlier", "ended", "port.flaps", "loss"),
+    "verbs.abi": ("verbs.version", "ib.container"),
+    "verbs.driver": ("verbs.package", "verbs.version"),
+    "verbs.unloaded": ("verbs.package", "verbs.version"),
+    "verbs.memlock": _LOCKED,
+    "cm.channel": (*_CONTAINER, "driver.fit", "hca.none"),
+    "mad.open": ("mad.ethernet", "mad.node", "driver.fit"),
+    "mad.timeout": ("mad.route", "port.down", "cable"),
+    "opensm.bind": ("sm.second", "mad.ethernet", "mad.node", "driver.fit"),
+    "opensm.failed": ("earlier", "mad.route", "port.down"),
+    "fm.version": ("fm.version",),
+    "fm.no_switch": ("fm.absent",),
+    "fm.failed": ("earlier", "fm.version", "fm.absent"),
+    "gpu.start": ("gpu.lost", "gpu.driver", "pcie.broken", "gpu.broken"),
     "ucx.failed": ("earlier", "port.down", "plugin.version", *_LOCKED),
     "ucx.device": ("device.name", "port.down", "ib.container", "ucx.choice"),
     "sharp.unavailable": ("sharp",),
@@ -117,8 +153,11 @@ LIKELY: dict[str, tuple[str, ...]] = {
     "topo.version": ("topo.stale",),
     "topo.broken": ("topo.stale",),
     "p2p.refused": ("acs", "iommu"),
-    "p2p.failed": ("acs", "iommu", "gpu.visible", "shm.apart"),
-    "gpu.nvls": ("gpu.fabric_manager", "gpu.nvlink"),
+    "p2p.failed": ("acs", "iommu", "gpu.visible", "shm.apart", "gpu.container"),
+    "gpu.nvls": ("gpu.fabric_manager", "gpu.nvlink", "gpu.imex"),
+    "gpu.imex": ("gpu.imex", "gpu.fabric_manager"),
+    "topo.rsmi": ("gpu.container", "gpu.driver"),
+    "topo.path": ("earlier", "gpu.container", "gpu.driver"),
     "gpu.nvml": ("gpu.driver", "gpu.lost", "gpu.container"),
     "nccl.truncated": ("earlier", "hang.program", "version", "socket.job"),
     "nccl.ranks": ("store.alone", "socket.job", "version"),
@@ -153,6 +192,7 @@ LIKELY: dict[str, tuple[str, ...]] = {
     "store.retrying": ("socket.address", "store.alone"),
     "store.port": ("port.taken",),
     "store.wait": ("earlier", "hang.slow"),
+    "gloo.connect": ("gloo.loopback", "socket.address", "socket.firewall", "ended"),
     "mpi.absent": ("mpi.build",),
     "mpi.slots": ("mpi.hosts",),
     "mpi.daemon": ("mpi.launcher",),
@@ -211,3 +251,17 @@ LIKELY: dict[str, tuple[str, ...]] = {
     "nccl.unknown": ("unknown",),
     "log.unknown": ("unknown.line",),
 }
+
+#: The errors of a call by which the limit of locked memory shows, and those of a NIC that does not answer.
+_OF_LIMIT = ("Cannot allocate memory", "Resource temporarily unavailable", "Operation not permitted", "12", "11", "1")
+_UNANSWERED = ("Connection timed out", "Operation canceled", "Input/output error", "Remote I/O error", "110", "125", "5", "121")
+
+
+def contradiction(cause: str, errors: Sequence[str]) -> str | None:
+    """The error that excludes a cause. errors: those of the lines, as words or numbers; None if there are none, or one fits."""
+    if not errors:
+        return None
+    if cause in _LOCKED and not any(error.startswith(_OF_LIMIT[:3]) or error in _OF_LIMIT for error in errors):
+        return errors[0]
+    unanswered = [error for error in errors if error.startswith(_UNANSWERED[:4]) or error in _UNANSWERED]
+    return unanswered[0] if cause in (*_CONTAINER, "limits.nic") and len(unanswered) == len(errors) else None

@@ -26,6 +26,16 @@ _NO_INTERFACE = (
     ("verify NCCL_OOB_NET_IFNAME", "NCCL src/bootstrap.cc"),
     ("NET/Socket : no interface found", "NCCL src/transport/net_socket.cc"),
     ("No interface found in the same subnet", _SOCKET),
+    ("Socket creation failed : Address family not supported", _SOCKET),
+    # The address is not initialized if no interface has the name in NCCL_SOCKET_IFNAME.
+    ("is neither AF_INET(", _SOCKET),
+)
+#: A CUDA call failed within a transport: the source file shows which one.
+_TRANSPORT_CALLS = (
+    ("gpu.nvls", "transport/nvls.cc", "NCCL src/transport/nvls.cc"),
+    ("p2p.failed", "transport/p2p.cc", "NCCL src/transport/p2p.cc"),
+    ("shm.failed", "misc/shmutils.cc", "NCCL src/misc/shmutils.cc"),
+    ("shm.failed", "transport/shm.cc", "NCCL src/transport/shm.cc"),
 )
 #: The bare texts of older versions of NCCL.
 _OLD_RESULTS = (("nccl.internal", "internal error"), ("nccl.usage", "invalid usage"), ("nccl.argument", "invalid argument"))
@@ -75,6 +85,10 @@ NCCL_SIGNATURES: tuple[Signature, ...] = (
     Signature("net.socket", "Using network Socket", "NCCL src/init.cc", info=True),
     # sockets
     *(Signature("socket.no_interface", needle, source) for needle, source in _NO_INTERFACE),
+    Signature("socket.refused", "Call to connect failed", _SOCKET, r"Connection refused"),
+    Signature(
+        "socket.unreachable", "Call to connect failed", _SOCKET, r"(?P<error>No route to host|Network is unreachable|Connection timed out)"
+    ),
     Signature("socket.refused", "Connection refused", _SOCKET, r"NCCL WARN .{0,300}[Cc]onnect to \S+ .{0,40}Connection refused"),
     Signature(
         "socket.unreachable",
@@ -129,6 +143,22 @@ NCCL_SIGNATURES: tuple[Signature, ...] = (
     Signature("p2p.refused", "Could not enable P2P", "NCCL src/transport/p2p.cc", info=True),
     Signature("p2p.failed", "failed to peer with device", "NCCL src/transport/p2p.cc"),
     Signature("p2p.failed", "cudaIpc", "NCCL src/transport/p2p.cc", r"cudaIpc\w+ failed"),
+    *(
+        Signature(name, file, source, rf"{file}:\d+ (?:\(\w+\) )?NCCL WARN (?:Cuda|HIP) failure (?P<error>.{{1,100}})")
+        for name, file, source in _TRANSPORT_CALLS
+    ),
+    Signature("p2p.failed", "hipIpc", "RCCL src/transport/p2p.cc", r"hipIpc\w+ failed"),
+    Signature("p2p.failed", "P2P is disabled between NVLINK connected GPUs", "NCCL src/graph/paths.cc"),
+    Signature("gpu.imex", "is available but not working on this system", "NCCL src/mnnvl.cc", r"MNNVL \(cliqueSize"),
+    Signature(
+        "topo.rsmi",
+        " NCCL WARN ",
+        "RCCL src/misc/alt_rsmi.cc",
+        r"NCCL WARN (?:Could not (?:read|determine GPU id of) node #|Error reading link properties|Failed to open topo/nodes)",
+    ),
+    Signature("topo.rsmi", "ARSMI failure", "RCCL src/misc/rocm_smi_wrap.cc"),
+    Signature("topo.path", "Failed to find reverse path from remNode", "NCCL src/graph/paths.cc"),
+    Signature("topo.path", "Could not find ", "NCCL src/graph/paths.cc", r"NCCL WARN Could not find (?:node of type|intermediate GPU|id )"),
     Signature("gpu.nvls", "Failed to bind NVLink SHARP (NVLS) Multicast memory", "NCCL src/transport/nvls.cc"),
     Signature("gpu.nvls", "error in the Fabric Manager or NVSwitches", "NCCL src/transport/nvls.cc"),
     Signature(
@@ -212,7 +242,7 @@ NCCL_SIGNATURES: tuple[Signature, ...] = (
 )
 
 _TORCH, _STORE, _RECORDER = "PyTorch ProcessGroupNCCL.cpp", "PyTorch TCPStore.cpp", "PyTorch torch/distributed/flight_recorder"
-_SLURM, _CUDA = "Slurm", "CUDA"
+_SLURM, _CUDA, _GLOO, _ELASTIC = "Slurm", "CUDA", "Gloo gloo/transport", "PyTorch torch/distributed/elastic/rendezvous"
 
 #: CUDA's texts appear in the lines of every program that uses it, so they come before those of NCCL.
 CUDA_SIGNATURES: tuple[Signature, ...] = (
@@ -243,6 +273,12 @@ CUDA_SIGNATURES: tuple[Signature, ...] = (
 )
 
 JOB_SIGNATURES: tuple[Signature, ...] = (
+    # A kernel between GPUs of one host fails if they cannot access each other's memory.
+    Signature("p2p.failed", "Failed: Cuda error", "vLLM csrc/custom_all_reduce.cuh", r"custom_all_reduce\.cuh"),
+    Signature(
+        "gpu.imex", "cuMemCreate", _CUDA, r"(?i)cuMem(?:Create|ImportFromShareableHandle|ExportToShareableHandle)\b.{0,200}not permitted"
+    ),
+    Signature("cuda.failed", "Failed: Cuda error", "vLLM csrc", r"Failed: Cuda error (?P<error>.{1,100})"),
     Signature("cuda.failed", "Cuda failure", "NCCL src/include/checks.h", r"Cuda failure (?P<error>.{1,100})"),
     Signature("cuda.failed", "HIP failure", "RCCL src/include/checks.h", r"HIP failure:? (?P<error>.{1,100})"),
     Signature("cuda.failed", "CUDA error: ", "PyTorch", r"CUDA error: (?P<error>.{1,100})"),
@@ -302,6 +338,31 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
         r"Timed out after (?P<seconds>\d+) seconds waiting for clients\. (?P<there>\d+)/(?P<wanted>\d+)",
     ),
     Signature("store.connect", "client socket has timed out", _STORE),
+    Signature("store.connect", "connect() timed out. Original timeout was", "PyTorch socket.cpp"),
+    Signature("store.lost", "has failed to shutdown the rendezvous", _ELASTIC),
+    Signature("store.lost", "has failed to send a keep-alive heartbeat to the rendezvous", _ELASTIC),
+    Signature("store.connect", "RendezvousConnectionError", _ELASTIC, r"The connection to the \S+ store has failed"),
+    Signature("store.clients", "RendezvousTimeoutError", _ELASTIC),
+    Signature("store.wait", "DistStoreError: Socket Timeout", _STORE),
+    Signature("store.lost", "Connection reset by peer", _STORE, r"RuntimeError: Connection reset by peer\s*$"),
+    Signature("store.lost", "Broken pipe", _STORE, r"RuntimeError: Broken pipe\s*$"),
+    # Gloo
+    Signature(
+        "gloo.connect",
+        "connectFullMesh failed",
+        f"{_GLOO}/tcp/pair.cc",
+        r"connectFullMesh failed with(?:.{0,400}remote=\[(?P<peer>[0-9a-fA-F.:]{3,45})\])?",
+    ),
+    Signature(
+        "gloo.connect", "timed out connecting: ", f"{_GLOO}/tcp/helpers.h", r"SO_ERROR(?:.{0,200}remote=\[(?P<peer>[0-9a-fA-F.:]{3,45})\])?"
+    ),
+    Signature(
+        "torch.timeout",
+        "operation to complete",
+        f"{_GLOO}/tcp/unbound_buffer.cc",
+        r"gloo/transport/.{0,60}Timed out waiting \d+ms for (?P<operation>recv|send) operation",
+    ),
+    Signature("socket.closed", "Connection closed by peer [", f"{_GLOO}/tcp/pair.cc", r"gloo/transport"),
     # Error 97 means that there is no IPv6; it then uses IPv4.
     Signature("store.retrying", "client socket has failed to connect", _STORE, r"failed to connect(?!.{0,300}errno: 97)"),
     Signature("store.port", "Address already in use", _STORE, r"^(?!.*NCCL)"),
