@@ -22,7 +22,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature i
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures import CUDA_SIGNATURES, JOB_SIGNATURES, NCCL_SIGNATURES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_kernel import KERNEL_SIGNATURES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_mpi import MPI_SIGNATURES
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_perftest import PERFTEST_SIGNATURES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_perftest import CALL_SIGNATURES, PERFTEST_SIGNATURES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_plugin import PLUGIN_SIGNATURES
 
 #: The first match of a line counts.
@@ -34,6 +34,7 @@ SIGNATURES: tuple[Signature, ...] = (
     *MPI_SIGNATURES,
     *KERNEL_SIGNATURES,
     *PERFTEST_SIGNATURES,
+    *CALL_SIGNATURES,
 )
 #: The maximum number of stored hosts and ranks for each kind of line, and of values for each field.
 MOST_PLACES = 4096
@@ -69,6 +70,8 @@ _OTHER = re.compile(
     r"|[Tt]imed out (?:waiting|connecting|after)|\btimeout, "
     r"|\b(?:mlx[45]_\w+|infiniband|bnxt_\w+|irdma|efa|hfi1|pcieport|nvidia\S*) .{0,200}(?:[Ff]ail|[Ee]rror|[Aa]bort|time(?:d )?out)"
 )
+#: The marks of a level at which programs log failures that they expect.
+_EXPECTED = re.compile(r"\b(?:DEBUG|TRACE|DIAG)\b|UCX +INFO|<(?:info|debug)>")
 #: The marks before a warning or error of NCCL in a line: NCCL's own level, and PyTorch's exceptions that quote NCCL.
 _UNKNOWN_MARKS = (WARN, "DistBackendError: ", "NCCL error: ")
 #: The parts that vary between warnings of one kind: addresses, numbers, and names of files in shared memory.
@@ -205,7 +208,7 @@ class _Reader:
         mark = next((mark for mark in _UNKNOWN_MARKS if mark in line), None)
         if mark is not None:
             self._add_unknown(line, mark)
-        elif any(part in line for part in _QUICK_MARKS) and _OTHER.search(line):
+        elif any(part in line for part in _QUICK_MARKS) and _OTHER.search(line) and not _EXPECTED.search(line):
             located = read(line)
             self._keep(self.others, self._key(self.others, located.text), line, Signature(UNKNOWN_LINE, "", "an unknown program"), {})
 

@@ -94,7 +94,8 @@ NCCL_SIGNATURES: tuple[Signature, ...] = (
         "socket.unreachable",
         "onnect to ",
         _SOCKET,
-        r"NCCL WARN .{0,300}[Cc]onnect to \S+ .{0,40}(?P<error>No route to host|Network is unreachable|Connection timed out)",
+        r"NCCL WARN .{0,300}[Cc]onnect to \S+ .{0,40}(?P<error>No route to host|Network is unreachable|Connection timed out|"
+        r"Software caused connection abort)",
     ),
     Signature("socket.refused", "exceeded retries (", _SOCKET, r"socket(?:Start|Poll)Connect"),
     Signature("socket.unreachable", "exceeded timeouts (", _SOCKET, r"socket(?:Start|Poll)Connect"),
@@ -244,6 +245,25 @@ NCCL_SIGNATURES: tuple[Signature, ...] = (
 _TORCH, _STORE, _RECORDER = "PyTorch ProcessGroupNCCL.cpp", "PyTorch TCPStore.cpp", "PyTorch torch/distributed/flight_recorder"
 _SLURM, _CUDA, _GLOO, _ELASTIC = "Slurm", "CUDA", "Gloo gloo/transport", "PyTorch torch/distributed/elastic/rendezvous"
 
+#: Kind of line, number and name of the signal.
+_SIGNALS = (
+    ("process.killed", "9", "SIGKILL"),
+    ("process.bus", "7", "SIGBUS"),
+    ("process.crashed", "(?:4|6|8|11)", "SIG(?:ILL|ABRT|FPE|SEGV)"),
+)
+_SIGNAL_LINES = (
+    (
+        "failed (exitcode: -",
+        "PyTorch torch/distributed/elastic/multiprocessing/api.py",
+        r"exitcode: -{0}\)(?:.{{0,20}}local_rank: (?P<local_rank>\d+))?",
+    ),
+    ("traceback : Signal ", "PyTorch torch/distributed/elastic/multiprocessing/errors", r"Signal {0} \({1}\)"),
+    ("exits with return code = -", "DeepSpeed deepspeed/launcher/launch.py", r"return code = -{0}\b"),
+    ("received at time=", "Abseil absl/debugging/failure_signal_handler.cc", r"\*\*\* {1} received at time"),
+    ("Caught signal ", "UCX src/ucs/debug/debug.c", r"Caught signal {0}\b"),
+    ("] Signal: ", "Open MPI opal/util/stacktrace.c", r"\] Signal: .{{0,40}}\({0}\)"),
+)
+
 #: CUDA's texts appear in the lines of every program that uses it, so they come before those of NCCL.
 CUDA_SIGNATURES: tuple[Signature, ...] = (
     Signature("cuda.old_driver", "CUDA driver version is insufficient", _CUDA),
@@ -330,6 +350,12 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
     Signature("torch.init", "NCCL timeout in communicator initialization", _TORCH),
     Signature("torch.remote", "Observed flight recorder dump signal", _TORCH),
     Signature("torch.remote", "Received a dump signal due to a collective timeout", _TORCH),
+    # A process that ended by a signal: torchrun's agent, its summary, DeepSpeed's launcher, Abseil, Open MPI and UCX write it.
+    *(
+        Signature(name, needle, source, pattern.format(number, word))
+        for name, number, word in _SIGNALS
+        for needle, source, pattern in _SIGNAL_LINES
+    ),
     Signature("torch.child", "ChildFailedError", "PyTorch torchrun"),
     Signature(
         "store.clients",

@@ -54,6 +54,8 @@ MPI_SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "mpi.tcp", "btl_tcp_endpoint", _OMPI, r"btl_tcp_endpoint.{0,300}connect\(\) to (?P<peer>[0-9a-fA-F.:]{3,45}?)(?::\d+)? failed"
     ),
+    Signature("ofi.none", "OFI addrinfo() failed", "MPICH src/mpid/ch4/netmod/ofi"),
+    Signature("ofi.open", " failed (ofi_init.", "MPICH src/mpid/ch4/netmod/ofi", r"OFI .{0,60}failed \(ofi_init"),
     Signature("mpi.tcp", "received unexpected process identifier", f"{_OMPI} opal/mca/btl/tcp/btl_tcp_endpoint.c"),
     Signature("mpi.tcp", "Open MPI detected an inbound MPI TCP connection request from a peer", _OMPI),
     Signature("socket.closed", "mca_btl_tcp_frag_", _OMPI, r"mca_btl_tcp_frag_(?:recv|send): (?:readv|writev) failed"),
@@ -122,6 +124,7 @@ MPI_SIGNATURES: tuple[Signature, ...] = (
     *(Signature(name, words, "UCX src/uct/ib/mlx5/ib_mlx5_log.c", r"UCX +(?:ERROR|WARN|DIAG|FATAL)") for name, words in UCX_WORDS[2:]),
     *(Signature(name, words, "UCX src/uct/ib/rc/verbs", r"UCX +(?:ERROR|WARN|DIAG|FATAL)") for name, words in WORDS),
     # UCX: the choice of a transport
+    Signature("ucx.version", "UCP API version is incompatible", "UCX src/ucp/core/ucp_context.c"),
     Signature(
         "ib.port_down",
         "UCX ",

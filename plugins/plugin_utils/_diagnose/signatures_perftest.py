@@ -43,6 +43,7 @@ TOOL_SIGNATURES: tuple[Signature, ...] = (
     Signature("verbs.memlock", "libibverbs: Warning: RLIMIT_MEMLOCK is", f"{_LIBRARY}/init.c", r"is (?P<limit>\d+) bytes"),
     Signature("test.no_device", "librdmacm: Fatal: no RDMA devices found", f"{_CM}/cma.c"),
     Signature("ib.open", "ailed to open device", f"{_LIBRARY}/examples/devinfo.c", r"^(?!.*NCCL).*[Ff]ailed to open device"),
+    Signature("ib.port_down", "no hfi units are active", "libpsm2"),
     Signature("ib.open", "ail to open rdma device", "brpc src/brpc/rdma/rdma_helper.cpp"),
     # librdmacm: perror("rdma_bind_addr") in its examples
     Signature("cm.channel", "rdma_create_", _CM, r"rdma_create_(?:event_channel|id)(?:\(\))? ?(?:failed|: " + _ERRNO + ")"),
@@ -115,7 +116,7 @@ PERFTEST_SIGNATURES: tuple[Signature, ...] = (
     Signature("memory.registration", "Couldn't allocate MR", _RESOURCES, r"Couldn't allocate MR(?: with error=(?P<errno>\d+))?"),
     Signature("memory.registration", "ailed to create ", _RESOURCES, r"[Ff]ailed to create (?:mr|MR|mkey)\b"),
     Signature("memory.registration", "Couldn't create null MR", _RESOURCES),
-    Signature("memory.registration", "Couldn't register MR", _PINGPONG),
+    Signature("memory.registration", "Couldn't register ", _PINGPONG, r"Couldn't register (?:\w+ )?MR"),
     Signature(
         "ib.create",
         "Couldn't create ",
@@ -213,4 +214,31 @@ PERFTEST_SIGNATURES: tuple[Signature, ...] = (
     ),
     # words of any program, so they come last
     *(Signature(name, words, _VERBS) for name, words in WORDS),
+)
+
+#: A failed call in the words of any program; not a line at a level at which programs log calls that they expect to fail.
+_CALL = (
+    r"^(?!.*(?:\b(?:DEBUG|TRACE|DIAG)\b|UCX +INFO|<(?:info|debug)>)).*\b{}\b.{{0,200}}"
+    r"(?:[Ff]ail|[Ee]rror|returned -?[1-9]|: (?=[A-Z][a-z]+ ))"
+)
+_WHY = r"(?:.{0,80}?(?P<error>Cannot allocate memory|Bad address|Invalid argument|Connection timed out|Operation not \w+|No such device))?"
+CALL_SIGNATURES: tuple[Signature, ...] = (
+    Signature(
+        "memory.locked", "Cannot allocate memory", _LIBRARY, _CALL.format(r"ibv_(?:reg_\w*mr\w*|create_\w+|alloc_pd)") + ".*Cannot allocate"
+    ),
+    Signature("memory.gpu", "Bad address", _LIBRARY, _CALL.format(r"ibv_reg_\w*mr\w*") + ".*Bad address"),
+    Signature("memory.refused", "ibv_reg_", _LIBRARY, _CALL.format(r"ibv_reg_\w*mr\w*") + _WHY),
+    Signature("qp.timeout", "ibv_modify_qp", _LIBRARY, _CALL.format("ibv_modify_qp") + r".*(?:timed out|\b110\b)"),
+    Signature("qp.connect", "ibv_modify_qp", _LIBRARY, _CALL.format("ibv_modify_qp") + _WHY),
+    Signature("ib.open", "ibv_open_device", _LIBRARY, _CALL.format("ibv_open_device") + _WHY),
+    Signature("ib.query", "ibv_query_", _LIBRARY, _CALL.format(r"ibv_query_(?:device\w*|port|gid\w*|pkey)") + _WHY),
+    Signature("ib.post", "ibv_post_", _LIBRARY, _CALL.format(r"ibv_post_\w+") + _WHY),
+    Signature("ib.create", "ibv_", _LIBRARY, _CALL.format(r"ibv_(?:create_\w+|alloc_\w+)") + _WHY),
+    Signature(
+        "cm.address",
+        "rdma_",
+        _CM,
+        _CALL.format(r"rdma_(?:bind_addr|resolve_addr|resolve_route|connect|listen|accept|create_ep|getaddrinfo)"),
+    ),
+    Signature("cm.address", "ib_cm_", "UCX src/uct/ib/cm", r"ib_cm_\w+\(\) failed"),
 )

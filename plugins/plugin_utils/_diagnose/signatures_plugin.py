@@ -89,6 +89,8 @@ LIBRARY_SIGNATURES: tuple[Signature, ...] = (
         f"{_MOONCAKE}/transport/rdma_transport/rdma_context.cpp",
         r"memory 0x[0-9a-f]+(?:.{0,60}: (?P<error>[A-Z][a-z ]{1,60}))?",
     ),
+    Signature("memory.gin", "required for GPU RDMA without nvidia-peermem", f"{_MOONCAKE}/transport/rdma_transport/rdma_context.cpp"),
+    Signature("ib.no_device", "RdmaTransport: No available RNIC", f"{_MOONCAKE}/transport/rdma_transport/rdma_transport.cpp"),
     Signature("mooncake.handshake", "handshake RPC failed", f"{_MOONCAKE}/transport/rdma_transport/rdma_endpoint.cpp"),
     Signature(
         "mooncake.handshake", "RDMA ready ACK", f"{_MOONCAKE}/transport/rdma_transport", r"(?:Failed to send|rejected|Timed out waiting)"

@@ -114,8 +114,8 @@ TOOLS: tuple[tuple[str, str], ...] = (
     ("opensm.failed", f"{_SM}osm_mcast_mgr_process: ERR 0A09: alloc_mfts failed"),
     (
         "fm.version",
-        "Jun 28 10:11:12 node1 nv-fabricmanager[3228]: fabric manager NVIDIA GPU driver interface version 530.30.02 don't match with driver "
-        "version 530.41.03. Please update with matching NVIDIA driver package.",
+        "Jun 28 10:11:12 node1 nv-fabricmanager[3228]: fabric manager NVIDIA GPU driver interface version 530.30.02 don't match with "
+        "driver version 530.41.03. Please update with matching NVIDIA driver package.",
     ),
     (
         "fm.no_switch",
@@ -208,6 +208,66 @@ HEALTHY: tuple[str, ...] = (
     "node1:1:2 [0] NCCL INFO [Service thread] Connection closed by localRank 0",
     "[DeepEP] dispatch with FP8, timeout check passed",
     "INFO 08-31 09:50:46 pynccl.py:63] vLLM is using nccl==2.20.5",
+    "[1716918990.492007] [node1:2588768:0]  ib_md.c:1 UCX  DEBUG ibv_reg_mr(address=0x7f) failed: Invalid argument",
+    "libfabric:2833295:verbs:fabric:vrb_get_device_attrs():900<info> ibv_query_port failed",
+    "the function ibv_create_qp is called for each peer",
+    "[rank0]: Signal handling is on",
+)
+#: Calls in the words of programs without signatures of their own, and processes that end by a signal.
+CALLS: tuple[tuple[str, str], ...] = (
+    ("memory.locked", "xio_rdma_verbs.c:248 [ERROR] - ibv_create_cq failed, Cannot allocate memory"),
+    ("memory.gpu", "xio_rdma_verbs.c:248 [ERROR] - ibv_reg_mr failed, Bad address. addr:0x7f21e3369dc0, length:15863892992"),
+    ("memory.refused", "store: ibv_reg_mr() failed: Invalid argument"),
+    ("qp.timeout", "store: ibv_modify_qp to RTR failed: Connection timed out"),
+    ("qp.connect", "store: ibv_modify_qp to RTR failed: Invalid argument"),
+    ("ib.open", "store: ibv_open_device returned error"),
+    ("ib.query", "store: ibv_query_port failed"),
+    ("ib.post", "store: ibv_post_send failed: Invalid argument"),
+    ("ib.create", "store: ibv_create_qp failed: Invalid argument"),
+    ("cm.address", "store: rdma_resolve_addr returned -1"),
+    ("cm.address", "[1485188623.398447] [node1:30937:0]       cm_iface.c:308  UCX  ERROR ib_cm_listen() failed: Device or resource busy"),
+    ("memory.registration", "Couldn't register GPU MR"),
+    ("ib.port_down", "node1.53882PSM2 no hfi units are active (err=23)"),
+    (
+        "process.killed",
+        "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: 0 (pid: 178) of binary: python",
+    ),
+    ("process.bus", "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -7) local_rank: 0 (pid: 178) of binary: python"),
+    (
+        "process.crashed",
+        "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -11) local_rank: 0 (pid: 178) of binary: python",
+    ),
+    ("process.killed", "  traceback : Signal 9 (SIGKILL) received by PID 178"),
+    ("process.bus", "  traceback : Signal 7 (SIGBUS) received by PID 178"),
+    ("process.crashed", "  traceback : Signal 6 (SIGABRT) received by PID 178"),
+    (
+        "process.killed",
+        "[2023-04-14 13:11:27,885] [ERROR] [launch.py:434:sigkill_handler] ['python3', 'main.py'] exits with return code = -9",
+    ),
+    ("process.bus", "[2023-04-14 13:11:27,885] [ERROR] [launch.py:434:sigkill_handler] ['python3', 'main.py'] exits with return code = -7"),
+    (
+        "process.crashed",
+        "[2023-04-14 13:11:27,885] [ERROR] [launch.py:434:sigkill_handler] ['python3', 'main.py'] exits with return code = -6",
+    ),
+    ("process.killed", "*** SIGKILL received at time=1720159248 on cpu 5 ***"),
+    ("process.bus", "*** SIGBUS received at time=1720159248 on cpu 5 ***"),
+    ("process.crashed", "*** SIGABRT received at time=1720159248 on cpu 5 ***"),
+    ("process.killed", "[node1:3569:0:3569] Caught signal 9 (Killed: kill from a user)"),
+    ("process.bus", "[node1:3569:0:3569] Caught signal 7 (Bus error: nonexistent physical address)"),
+    ("process.crashed", "[node1:3569:0:3569] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x8)"),
+    ("process.killed", "[node1:12532] Signal: Killed (9)"),
+    ("process.bus", "[node1:12532] Signal: Bus error (7)"),
+    ("process.crashed", "[node1:12532] Signal: Segmentation fault (11)"),
+    ("memory.gpu", f"{_K}mlx5_0:mr_umem_get:709:(pid 15855): umem get failed (-14)"),
+    ("memory.gpu", f"{_K}ib_umem_get: failed to get user pages, nr_pages=512"),
+    ("kernel.queue", f"{_K}NETDEV WATCHDOG: ens1f0np0 (mlx5_core): transmit queue 5 timed out"),
+    ("kernel.queue", f"{_K}mlx5_core 0000:41:00.0 ens1f0np0: TX timeout detected"),
+    ("memory.gin", f"{_GLOG}context.cpp:1343] DMA BUF supported required for GPU RDMA without nvidia-peermem"),
+    ("ib.no_device", f"{_GLOG}transport.cpp:827] RdmaTransport: No available RNIC"),
+    ("ofi.none", "MPIDI_NM_mpi_init_hook(719): OFI addrinfo() failed (ofi_init.h:719:MPIDI_NM_mpi_init_hook:No data available)"),
+    ("ofi.none", "MPIDI_OFI_mpi_init_hook(816): OFI fi_getinfo() failed (ofi_init.c:2684:find_provider:No data available)"),
+    ("ofi.open", "MPIDI_OFI_mpi_init_hook(906): OFI endpoint open failed (ofi_init.h:906:create_endpoint:Invalid argument)"),
+    ("ucx.version", "[1742985504.589702] [node1:7722 :0]  ucp_context.c:2137 UCX  WARN  UCP API version is incompatible: required >= 1.18"),
 )
 #: Prefix of a launcher or of a log's collector, the rank in it.
 PREFIXES: tuple[tuple[str, int | None], ...] = (
