@@ -25,6 +25,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes_host
     device_list,
     iommu,
     ipc_removed,
+    is_set,
     locked_memory,
     names_file,
     no_device,
@@ -496,6 +497,18 @@ CAUSES: dict[str, Cause] = {
         "the program was built without MPI, or another mpirun starts it",
         not_checkable("the facts do not contain how it was built"),
         "1. On {host}, run `ldd all_reduce_perf | grep mpi`. 2. Build nccl-tests with `make MPI=1 MPI_HOME=…`, and use that MPI's mpirun.",
+    ),
+    "nccl.algorithm": Cause(
+        "NCCL_ALGO or NCCL_PROTO exclude every algorithm for it",
+        is_set("NCCL_ALGO", "NCCL_PROTO"),
+        "Unset NCCL_ALGO and NCCL_PROTO on {host}, or add `Ring` and `Simple` to their lists.",
+    ),
+    "slurm.network": Cause(
+        "slurmd on the host does not answer in time: its network, its load, or an image that is imported",
+        not_checkable("slurmd was not read"),
+        "1. On {host}, run `scontrol show slurmd` and `journalctl -u slurmd`. 2. Check that `getent hosts` with the names of the job's "
+        "hosts gives the management network. 3. Import the image before the job: `enroot import`. For a test, set "
+        "SLURM_PMIX_DIRECT_CONN=false.",
     ),
     "mpi.launcher": Cause(
         "mpirun cannot log in, or finds no installation there",

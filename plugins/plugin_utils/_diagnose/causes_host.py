@@ -117,6 +117,20 @@ def set_to(name: str, *values: str) -> Test:
     return test
 
 
+def is_set(*names: str) -> Test:
+    """A test whether one of these variables of NCCL is set."""
+
+    def test(scene: Scene) -> Answer:
+        there = [f"{name}={value} by {where}" for name in names for value, where in scene.variable(name)]
+        if there:
+            return confirmed("; ".join(there))
+        if scene.facts.nccl_files is None:
+            return unknown("NCCL's files were not read, and the log does not contain them")
+        return excluded(f"{' and '.join(names)} are not set")
+
+    return test
+
+
 def names_file(name: str) -> Test:
     """A test whether a variable of NCCL names the file of the line."""
 

@@ -64,7 +64,7 @@ LIKELY: dict[str, tuple[str, ...]] = {
     "memory.dmabuf": _REGISTER,
     "memory.locked": ("memlock", "memlock.container"),
     "memory.gpu": _REGISTER,
-    "memory.refused": _REGISTER,
+    "memory.refused": (*_REGISTER, "limits.nic", "driver.fit"),
     "memory.gin": _REGISTER,
     "gdr.disabled": ("gpu.path", "gpu.dmabuf_off", "gpu.intent"),
     "ib.retry": _REACH,
@@ -157,7 +157,9 @@ LIKELY: dict[str, tuple[str, ...]] = {
     "gpu.nvls": ("gpu.fabric_manager", "gpu.nvlink", "gpu.imex"),
     "gpu.imex": ("gpu.imex", "gpu.fabric_manager"),
     "topo.rsmi": ("gpu.container", "gpu.driver"),
-    "topo.path": ("earlier", "gpu.container", "gpu.driver"),
+    "topo.order": ("hca.differs", "gpu.container", "topo.stale"),
+    "nccl.algorithm": ("nccl.algorithm", "version"),
+    "topo.path": ("earlier", "hca.differs", "gpu.container", "gpu.driver"),
     "gpu.nvml": ("gpu.driver", "gpu.lost", "gpu.container"),
     "nccl.truncated": ("earlier", "hang.program", "version", "socket.job"),
     "nccl.ranks": ("store.alone", "socket.job", "version"),
@@ -215,6 +217,8 @@ LIKELY: dict[str, tuple[str, ...]] = {
     "process.bus": ("earlier", *_SPACE, "program"),
     "process.crashed": ("earlier", "program", "version"),
     "ucx.version": ("ucx.two",),
+    "slurm.launch": ("slurm.network", "socket.firewall", "ended"),
+    "slurm.pmix": ("slurm.network", "socket.firewall", "hang.slow"),
     "slurm.node": _LOST,
     "slurm.time": ("time", "hang.rank"),
     "slurm.task": ("earlier", "oom.host", "program"),
@@ -260,12 +264,16 @@ LIKELY: dict[str, tuple[str, ...]] = {
 _OF_LIMIT = ("Cannot allocate memory", "Resource temporarily unavailable", "Operation not permitted", "12", "11", "1")
 _UNANSWERED = ("Connection timed out", "Operation canceled", "Input/output error", "Remote I/O error", "110", "125", "5", "121")
 
+_OF_GPUS = ("gpu.path", "gpu.dmabuf_off", "gpu.intent", "iommu")
+
 
 def contradiction(cause: str, errors: Sequence[str]) -> str | None:
     """The error that excludes a cause. errors: those of the lines, as words or numbers; None if there are none, or one fits."""
     if not errors:
         return None
     if cause in _LOCKED and not any(error.startswith(_OF_LIMIT[:3]) or error in _OF_LIMIT for error in errors):
+        return errors[0]
+    if cause in _OF_GPUS and errors[0].startswith(_UNANSWERED[:4]):
         return errors[0]
     unanswered = [error for error in errors if error.startswith(_UNANSWERED[:4]) or error in _UNANSWERED]
     return unanswered[0] if cause in (*_CONTAINER, "limits.nic") and len(unanswered) == len(errors) else None

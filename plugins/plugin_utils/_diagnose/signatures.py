@@ -36,6 +36,7 @@ _TRANSPORT_CALLS = (
     ("p2p.failed", "transport/p2p.cc", "NCCL src/transport/p2p.cc"),
     ("shm.failed", "misc/shmutils.cc", "NCCL src/misc/shmutils.cc"),
     ("shm.failed", "transport/shm.cc", "NCCL src/transport/shm.cc"),
+    ("shm.failed", "include/shm.h", "NCCL src/include/shm.h"),
 )
 #: The bare texts of older versions of NCCL.
 _OLD_RESULTS = (("nccl.internal", "internal error"), ("nccl.usage", "invalid usage"), ("nccl.argument", "invalid argument"))
@@ -159,7 +160,14 @@ NCCL_SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature("topo.rsmi", "ARSMI failure", "RCCL src/misc/rocm_smi_wrap.cc"),
     Signature("topo.path", "Failed to find reverse path from remNode", "NCCL src/graph/paths.cc"),
-    Signature("topo.path", "Could not find ", "NCCL src/graph/paths.cc", r"NCCL WARN Could not find (?:node of type|intermediate GPU|id )"),
+    Signature(
+        "topo.path",
+        "Could not find ",
+        "NCCL src/graph/paths.cc",
+        r"NCCL WARN Could not find (?:node of type|intermediate GPU|id |\w+ with id )",
+    ),
+    Signature("topo.order", "falling back to simple order", "NCCL src/graph/search.cc"),
+    Signature("nccl.algorithm", "no algorithm/protocol available", "NCCL src/enqueue.cc"),
     Signature("gpu.nvls", "Failed to bind NVLink SHARP (NVLS) Multicast memory", "NCCL src/transport/nvls.cc"),
     Signature("gpu.nvls", "error in the Fabric Manager or NVSwitches", "NCCL src/transport/nvls.cc"),
     Signature(
@@ -283,6 +291,7 @@ CUDA_SIGNATURES: tuple[Signature, ...] = (
     Signature("cuda.old_driver", "provided PTX was compiled with an unsupported toolchain", _CUDA),
     Signature("cuda.no_device", "no ROCm-capable device is detected", "ROCm"),
     Signature("cuda.no_device", "Driver Not Loaded", "NVML"),
+    Signature("cuda.no_device", "The NVIDIA Driver was not detected", "NVIDIA's containers"),
     Signature("cuda.no_device", "Found no NVIDIA driver on your system", "PyTorch"),
     Signature("cuda.access", "device-side assert triggered", _CUDA),
     Signature("cuda.memory", "HIP out of memory", "PyTorch"),
@@ -408,6 +417,10 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
     Signature("host.memory", "Out Of Memory", _SLURM, r"error: (?P<host>\S+): tasks? (?P<rank>\d+)"),
     Signature("slurm.node", "DUE TO NODE FAILURE", _SLURM, r" ON (?P<host>\S+) CANCELLED"),
     Signature("slurm.node", "Node failure on", _SLURM, r"Node failure on (?P<host>\S+)"),
+    Signature("slurm.launch", "Task launch for ", _SLURM, r"Task launch for \S+ failed on node (?P<host>\S+?):"),
+    Signature("slurm.launch", "Application launch failed", _SLURM),
+    Signature("slurm.launch", "slurm_receive_msgs", _SLURM, r"slurm_receive_msgs: \[\[(?P<host>[^\]]{1,253})\]:\d+\] failed"),
+    Signature("slurm.pmix", "collective timeout seq", f"{_SLURM} src/plugins/mpi/pmix", r"pmixp_coll"),
     Signature("slurm.time", "DUE TO TIME LIMIT", _SLURM, r" ON (?P<host>\S+) CANCELLED"),
     Signature(
         "slurm.task", "srun: error:", _SLURM, r"error: (?P<host>\S+): tasks? (?P<rank>\d+)\S*: (?P<how>Killed|Segmentation|Bus|Abort)"

@@ -142,7 +142,7 @@ MPI_SIGNATURES: tuple[Signature, ...] = (
         _ERROR + r"no (?:usable|active|supported|auxiliary)?.{0,40}transport|UCX +ERROR +no "
         ".{0,60}transport",
     ),
-    Signature("ucx.transport", "Destination is unreachable", _UCX, r"UCX +ERROR|pml_ucx|ucp_ep_create|NET/UCX"),
+    Signature("ucx.transport", "Destination is unreachable", _UCX, r"UCX +ERROR|UCXPY|UCX\w*Error|pml_ucx|ucp_ep_create|NET/UCX"),
     Signature("ucx.transport", "Failed to resolve UCX endpoint for rank", "Open MPI ompi/mca/pml/ucx", r"for rank (?P<unreachable>\d+)"),
     Signature("ucx.transport", "Failed to create UCP worker", "Open MPI ompi/mca/pml/ucx"),
     Signature("ucx.transport", "Failed to receive UCX worker address", "Open MPI ompi/mca/pml/ucx"),

@@ -219,12 +219,22 @@ PERFTEST_SIGNATURES: tuple[Signature, ...] = (
 #: A failed call in the words of any program; not a line at a level at which programs log calls that they expect to fail.
 _CALL = (
     r"^(?!.*(?:\b(?:DEBUG|TRACE|DIAG)\b|UCX +INFO|<(?:info|debug)>)).*\b{}\b.{{0,200}}"
-    r"(?:[Ff]ail|[Ee]rror|returned -?[1-9]|: (?=[A-Z][a-z]+ ))"
+    r"(?:[Ff]ail|[Ee]rr(?:or)?\b|returned (?:-?[1-9]|NULL|null)|: (?=[A-Z][a-z]+ ))"
 )
 _WHY = r"(?:.{0,80}?(?P<error>Cannot allocate memory|Bad address|Invalid argument|Connection timed out|Operation not \w+|No such device))?"
 CALL_SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "memory.locked", "Cannot allocate memory", _LIBRARY, _CALL.format(r"ibv_(?:reg_\w*mr\w*|create_\w+|alloc_pd)") + ".*Cannot allocate"
+    ),
+    Signature(
+        "memory.locked", "ibv_reg_", _LIBRARY, _CALL.format(r"ibv_reg_\w*mr\w*") + r".{0,40}\b(?:code|errno|error|rc)\b[ =:]{1,3}-?12\b"
+    ),
+    Signature(
+        "memory.locked",
+        "Cannot allocate memory",
+        "any program",
+        r"(?i)(?:regist\w{0,12}(?: of)?(?: memory)? failed|fail\w* to (?:register|create (?:qp|cq|srq|mr)))\b.{0,60}Cannot allocate memory"
+        r"|Cannot allocate memory.{0,20}fail\w* to (?:register|create (?:qp|cq|srq|mr))\b",
     ),
     Signature("memory.gpu", "Bad address", _LIBRARY, _CALL.format(r"ibv_reg_\w*mr\w*") + ".*Bad address"),
     Signature("memory.refused", "ibv_reg_", _LIBRARY, _CALL.format(r"ibv_reg_\w*mr\w*") + _WHY),
@@ -240,5 +250,6 @@ CALL_SIGNATURES: tuple[Signature, ...] = (
         _CM,
         _CALL.format(r"rdma_(?:bind_addr|resolve_addr|resolve_route|connect|listen|accept|create_ep|getaddrinfo)"),
     ),
+    Signature("process.crashed", "Assertion ", "assert", r"Assertion [`'].{1,300}' failed"),
     Signature("cm.address", "ib_cm_", "UCX src/uct/ib/cm", r"ib_cm_\w+\(\) failed"),
 )
