@@ -73,7 +73,7 @@ def read_request(variables: Mapping[str, Any]) -> tuple[PlanRequest, str | None]
         given["oversubscription"],
         given["spare_ports"],
         Survive(survive["spines"], survive["links"], survive["min_bisection"]),
-        CablePrices(cables["dac_max_m"], **cables["prices"], aoc_max_m=given["prices"]["aoc_max_m"]),
+        CablePrices(cables["dac_max_m"], **cables["prices"], aoc_max_m=given["prices"]["aoc_max_m"], fiber=given["prices"]["fiber"]),
         {name: given[name] for name in sorted(_KNOWN - _READ_HERE)},
         Room(given["hosts_per_rack"], **given["room"]),
     )
