@@ -100,9 +100,15 @@ def main(count: str, seed: str, hosts: str = "512") -> None:
         if planned.found_with_every_failure != before:
             problems.append("after all cuts were restored, the fabric is not what it was")
     answer = {
-        "hosts": before.hosts, "switches": dict(before.switches), "rows": len(computed), "cuts": len(chosen), "of switches": len(names & set(chosen)),
-        "traces": TRACED * len(chosen), "problems": problems, "seconds": round(time.perf_counter() - begun),
-    }  # fmt: skip
+        "hosts": before.hosts,
+        "switches": dict(before.switches),
+        "rows": len(computed),
+        "cuts": len(chosen),
+        "of switches": len(names & set(chosen)),
+        "traces": TRACED * len(chosen),
+        "problems": problems,
+        "seconds": round(time.perf_counter() - begun),
+    }
     print(json.dumps(answer, indent=1))
     if problems:
         raise SystemExit(1)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from tests.verify.fabric import OnFabric
 
 #: All failures of a found plane.
 EVERY = 10**6
+ATTEMPTS, PAUSE_SECONDS = 8, 2.0
 
 
 def net_of(design: Design, plane: str, nics: int, ports: int) -> FabricPlan:
@@ -62,8 +64,13 @@ class Planned:
 
     @property
     def graph(self) -> Graph:
-        """As the fabric stage reads it."""
-        return read_fabric(OnFabric(fabric.load(self.name)), SysRoot("/"), Asked("default", data=True)).graph
+        """As the fabric stage reads it. While opensm sweeps, a reading may not be whole."""
+        for attempt in range(ATTEMPTS):
+            time.sleep(PAUSE_SECONDS * attempt)
+            graph = read_fabric(OnFabric(fabric.load(self.name)), SysRoot("/"), Asked("default", data=True)).graph
+            if graph.complete:
+                break
+        return graph
 
     @property
     def found(self) -> FoundPlane:

@@ -17,8 +17,8 @@ OPTICS_PER_CABLE = 2
 class SwitchModel:
     """A model of switch. ports: physical ports of `gbps`. breakout: parts into which a port may be split. price: None if unknown.
 
-    watts: the typical power, None if unknown. latency_ns: port to port, None if unknown. source: the data sheet, "" if the user gave the
-    values. read: the date on which the source was read.
+    watts: the typical power, None if unknown. latency_ns: port to port, None if unknown. source: of ports and gbps, "" if the user gave
+    them. breakout_source: of breakout, "" if the user gave it or if it is unknown. read: the date on which the sources were read.
     """
 
     name: str
@@ -30,7 +30,13 @@ class SwitchModel:
     price: float | None = None
     latency_ns: float | None = None
     source: str = ""
+    breakout_source: str = ""
     read: str = ""
+
+    @property
+    def has_unknown_breakout(self) -> bool:
+        """Return whether no source states how its ports can be split."""
+        return bool(self.source) and not self.breakout_source
 
 
 @dataclass(frozen=True)

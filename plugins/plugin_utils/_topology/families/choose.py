@@ -222,13 +222,15 @@ def _dearer(request: PlanRequest, found: _Found, chosen: _Found) -> str:
         return f"{switches - fewest} more switches than {chosen.family}"
     if cables > least_cables:
         return f"{cables - least_cables} more cables than {chosen.family}"
-    equal = f"as many parts as {chosen.family}"
-    if chosen.family != RAIL or found.layout is None or chosen.layout is None:
-        return equal
+    return f"as many parts as {chosen.family}{_rail_reason(found, chosen)}"
+
+
+def _rail_reason(found: _Found, chosen: _Found) -> str:
+    """Return why rail is preferred to a family of the same cost, "" if another family is chosen."""
+    if chosen.family != RAIL or found.layout is None or chosen.layout is None or found.layout.per_leaf >= chosen.layout.per_leaf:
+        return ""
     near, far = chosen.layout.per_leaf, found.layout.per_leaf
-    if near <= far:
-        return equal
-    return f"{equal}, where {near} hosts instead of {far} share the leaf of a rail: NCCL sends within a rail"
+    return f", where {near} hosts instead of {far} share the leaf of a rail: NCCL sends within a rail"
 
 
 def _refusal(request: PlanRequest, results: Mapping[str, _Found | _Short], existing: Design | None) -> str:

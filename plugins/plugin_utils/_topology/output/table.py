@@ -42,6 +42,11 @@ def head_lines(request: PlanRequest) -> Iterator[str]:
     for parts, which in ((request.host_parts, "to hosts"), (request.uplink_parts, "between switches")):
         if parts > 1:
             yield f"Each port {which} is split into {parts} × {switch.gbps / parts:g} Gb/s (breakout cables)."
+    if switch.has_unknown_breakout and switch.gbps > request.nic_gbps:
+        yield (
+            f"Ports to hosts are not split, although they are faster than a NIC: no source states how the ports of {switch.name} can be "
+            "split. If your data sheet does, add this model with breakout to rdma_plan.models."
+        )
 
 
 def comparison(candidates: Sequence[Candidate]) -> list[str]:

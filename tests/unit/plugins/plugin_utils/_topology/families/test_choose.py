@@ -288,4 +288,7 @@ def test_a_fiber_with_two_transceivers_is_a_price_between_switches() -> None:
 def test_rails_are_preferred_at_equal_cost() -> None:
     rows = {row.family: row for row in plan(request(128, 8, 64))}
     assert rows["rail"].chosen
-    assert rows["leaf_spine"].why_not == "as many parts as rail, where 32 hosts instead of 4 share the leaf of a rail: NCCL sends within a rail"
+    assert (
+        rows["leaf_spine"].why_not
+        == "as many parts as rail, where 32 hosts instead of 4 share the leaf of a rail: NCCL sends within a rail"
+    )

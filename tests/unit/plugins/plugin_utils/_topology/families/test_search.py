@@ -131,9 +131,7 @@ def _may_fit(layout: Layout, ports: int) -> bool:
 
 @pytest.mark.parametrize("prices", PRICES)
 @BOUNDS
-def test_no_cheaper_rail_planes_are_missed(
-    ports: int, hosts: int, ratio: float, spare: int, survive: Survive, prices: str
-) -> None:
+def test_no_cheaper_rail_planes_are_missed(*, ports: int, hosts: int, ratio: float, spare: int, survive: Survive, prices: str) -> None:
     """The planes of the rails are the cheapest of one, two and three levels, each plane as many times as there are rails."""
     rails, (price, cables) = 2, PRICES[prices]
     model = SwitchModel("switch", ports, 100, price=price)
@@ -248,7 +246,7 @@ def later_cost(request: PlanRequest, candidate: Candidate) -> tuple[float, int, 
 )
 @settings(deadline=None, max_examples=30)
 def test_the_bisection_after_joint_failures_is_that_of_the_graph(
-    hosts: int, nics: int, ports: int, survive: Survive, ratio: float, family: str
+    *, hosts: int, nics: int, ports: int, survive: Survive, ratio: float, family: str
 ) -> None:
     """All choices of failed switches together with failed cables, each with a maximum flow over all halves."""
     model = SwitchModel("switch", ports, 100)
@@ -328,6 +326,9 @@ def _links(request: PlanRequest, design: Design) -> None:
     for name, spines in above.items():
         assert len(set(spines.values())) == 1
         if tiers[name] == "leaf":
-            assert below[name] * request.nic_gbps <= request.oversubscription * sum(spines.values()) * request.switch.gbps / request.uplink_parts + 1e-6
+            assert (
+                below[name] * request.nic_gbps
+                <= request.oversubscription * sum(spines.values()) * request.switch.gbps / request.uplink_parts + 1e-6
+            )
         elif all(tiers[other] == "core" for other in spines):
             assert below[name] <= sum(spines.values())
