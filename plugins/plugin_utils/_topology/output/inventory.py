@@ -78,7 +78,7 @@ class _Hosts:
         self.leaf_bits = min(LARGEST_SUBNET_BITS, 32 - math.ceil(math.log2(PORT_ADDRESSES * (highest + 1))))
 
     def _why_not_routed(self) -> str:
-        """Return why routing of an Ethernet fabric is not planned, "" if it is: the tiers, or more switches than a plane has numbers for."""
+        """Return why routing is not planned, "" if it is: the tiers, or more switches than a plane has numbers for."""
         if self.design.family == DRAGONFLY:
             return "spines are cabled to each other"
         if self.tiers not in ROUTED_TIERS:
