@@ -12,6 +12,7 @@ A fault:
       expect: [link.state error]             # CHECK STATUS [HOST [SUBJECT]]; SUBJECT is a pattern, HOST the host of the fault by default
       may: [link.rate]                       # checks that may follow from it, on the same host; `CHECK HOST` for another one
       repair: Plug the cable.
+      after: [fabric.change]                 # checks that truly report the repair in the run after it
       near:                                  # values which must not fire, and the checks that must stay as they were
         - {what: …, inject: …, ok: [link.state]}
 
@@ -42,7 +43,7 @@ RUNGS = {
     "graph": "a link, node or counter is changed in the graph of a generated fabric",
     "simulated results": "results of a measurement are changed; nobody measured them",
 }
-KEYS = {"id", "breaks", "bed", "host", "inject", "expect", "may", "repair", "near", "rung", "shortfall"}
+KEYS = {"id", "breaks", "bed", "host", "inject", "expect", "may", "repair", "near", "rung", "shortfall", "after"}
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,8 @@ class NearMiss:
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault. subject: the name of its file; shortfall: why the product does not name it right, "" if it does."""
+    """One fault. subject: the name of its file; shortfall: why the product does not name it right, "" if it does;
+    after: (check, host) of what the first run after the repair truly reports, such as a new link."""
 
     id: str
     subject: str
@@ -86,6 +88,7 @@ class Fault:
     may: tuple[tuple[str, str], ...] = ()
     near: tuple[NearMiss, ...] = field(default=())
     shortfall: str = ""
+    after: tuple[tuple[str, str], ...] = ()
 
     @property
     def command(self) -> str:
@@ -128,14 +131,14 @@ def _fault(subject: str, given: Mapping[str, Any]) -> Fault:
     if rung not in RUNGS:
         raise ValueError(f"{subject}, {name}: rung is one of {', '.join(RUNGS)}")
     expect = tuple(_expected(name, text, on) for text in given["expect"])
-    may = tuple((check, host or on[0]) for check, _space, host in (each.partition(" ") for each in given.get("may", ())))
+    may, after = (tuple((check, host or on[0]) for check, _space, host in (each.partition(" ") for each in given.get(key, ()))) for key in ("may", "after"))
     near = tuple(_near(each, expect) for each in given.get("near", ()))
     for check in (*(each.check for each in expect), *(check for check, _host in may), *(check for each in near for check in each.ok)):
         if check not in all_checks() and check != "*":
             raise ValueError(f"{subject}, {name}: no check {check}")
     return Fault(
         name, subject, given["breaks"], given["bed"], on, given["inject"], expect, given["repair"], rung, may, near,
-        given.get("shortfall", ""),
+        given.get("shortfall", ""), after,
     )  # fmt: skip
 
 
@@ -159,5 +162,13 @@ def _words(given: str | Sequence[str]) -> tuple[str, ...]:
 
 def _rung(inject: Mapping[str, Any]) -> str:
     """The lowest rung of the injectors of a fault."""
-    by_key = {"facts": "facts", "intent": "inventory", "output": "raw output", "managers": "raw output"}
-    return next((rung for key, rung in by_key.items() if key in inject), "facts tree")
+    return next((rung for key, rung in _RUNG_OF.items() if key in inject), "facts tree")
+
+
+_RUNG_OF = {
+    **{"facts": "facts", "intent": "inventory", "absent": "inventory", "fabric": "graph", "managers": "raw output", "output": "raw output"},
+    **dict.fromkeys(("cables", "planned", "variables"), "inventory"),
+    **dict.fromkeys(("share", "pairs", "failed", "usec", "risen", "forged", "no_clock", "through", "spread", "lost"), "simulated results"),
+    **dict.fromkeys(("shares", "cut", "slow", "priorities", "counters", "gbps", "bad_pair", "repeat_slow"), "simulated results"),
+    **dict.fromkeys(("perftest_gbps", "job", "exit_status", "ports", "transfer", "sysctls"), "simulated results"),
+}

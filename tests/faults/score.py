@@ -78,15 +78,21 @@ def is_bad(finding: Finding) -> bool:
 
 @cache
 def healthy(bed: str) -> tuple[Finding, ...]:
-    """What is reported where nothing is broken; nothing of it may be bad."""
+    """What is reported where nothing is broken."""
     return tuple(BEDS[bed].judge({}))
+
+
+def new(bed: str, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings that are bad and not there where nothing is broken."""
+    before = {(each.check, each.host, each.subject, each.status) for each in healthy(bed)}
+    return [each for each in findings if is_bad(each) and (each.check, each.host, each.subject, each.status) not in before]
 
 
 def judge(fault: Fault) -> Result:
     """Inject a fault, judge, repair it, judge again, and try its near misses."""
     bed, faults = BEDS[fault.bed], {host: [fault.inject] for host in fault.on}
-    found, missing, symptoms, false = compare(bed.judge(faults), fault.expect, fault.may)
-    repaired = tuple(each for each in bed.judge({}, faults) if is_bad(each))
+    found, missing, symptoms, false = compare(new(fault.bed, bed.judge(faults)), fault.expect, fault.may)
+    repaired = tuple(each for each in new(fault.bed, bed.judge({}, faults)) if (each.check, each.host) not in fault.after)
     near = tuple((each, _near(fault, each)) for each in fault.near)
     return Result(fault, found, missing, symptoms, false, repaired, near)
 
@@ -94,13 +100,12 @@ def judge(fault: Fault) -> Result:
 def compare(
     findings: Sequence[Finding], expect: Sequence[Expected], may: Sequence[tuple[str, str]]
 ) -> tuple[tuple[Finding, ...], tuple[Expected, ...], tuple[Finding, ...], tuple[Finding, ...]]:
-    """(found, missing, symptoms, false) of the findings that are not ok.
+    """(found, missing, symptoms, false) of the findings of `new`.
 
     A symptom is allowed by the catalogue, or the product has attributed it to a finding that is expected or allowed.
     """
-    bad = [each for each in findings if is_bad(each)]
-    found = [each for each in bad if each.caused_by is None and any(matches(each, wanted) for wanted in expect)]
-    rest = [each for each in bad if each not in found]
+    found = [each for each in findings if each.caused_by is None and any(matches(each, wanted) for wanted in expect)]
+    rest = [each for each in findings if each not in found]
     causes = {cause_key(each) for each in (*found, *(each for each in rest if _may_follow(each, may)))}
     symptoms = [each for each in rest if each.caused_by in causes or _may_follow(each, may)]
     missing = [wanted for wanted in expect if not any(matches(each, wanted) for each in found)]
@@ -119,6 +124,6 @@ def _may_follow(finding: Finding, may: Sequence[tuple[str, str]]) -> bool:
 def _near(fault: Fault, near: NearMiss) -> str:
     """What a near miss changes in its checks, or accuses; "" if nothing."""
     bed, on = near.bed or fault.bed, near.on or fault.on
-    now = [each for each in BEDS[bed].judge({host: [near.inject] for host in on}) if is_bad(each)]
+    now = new(bed, BEDS[bed].judge({host: [near.inject] for host in on}))
     wrong = [each for each in now if each.check in near.ok or each.check not in near.may]
     return "; ".join(brief(each) for each in wrong)

@@ -52,8 +52,9 @@ def damaged(host: Host, inject: Inject, folder: Path) -> Host:
     answers = dict(host.answers)
     for words, change in (inject.get("output") or {}).items():
         _answer(answers, words, change)
-    lacks = tuple(word for word in host.lacks if not any(words[0] == word for words in answers))
-    return replace(host, root=root, answers=answers, lacks=(*lacks, *(inject.get("output") or {})))
+    known = {words[0] for words in answers}
+    named = {command.split(" ")[0] for command in inject.get("output") or {}}
+    return replace(host, root=root, answers=answers, lacks=tuple(({*host.lacks, *named}) - known))
 
 
 def _answer(answers: dict[Any, str], command: str, change: Any) -> None:
