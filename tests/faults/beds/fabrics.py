@@ -35,7 +35,7 @@ from tests.unit.plugins.plugin_utils._mesh.test_reach import hosts as mesh_hosts
 
 FRR = Path(__file__).parents[2] / "unit/fixtures/frr"
 #: The order of a cable's change, as methods of tests.unit.builders.fabrics.Fabric.
-CHANGES = ("cut", "swap", "join", "slow", "count", "remove", "name", "guid", "incomplete")
+CHANGES = ("cut", "swap", "join", "slow", "count", "remove", "name", "guid", "incomplete", "islands")
 
 
 def _changed(fabric: Fabric, changes: Any) -> Fabric:
@@ -50,11 +50,23 @@ def _changed(fabric: Fabric, changes: Any) -> Fabric:
             fabric.nodes[ends[0]]["name"] = ends[1]
         elif method == "guid":
             fabric.nodes[ends[0]]["guid"] = fabric.nodes[ends[1]]["guid"]
+        elif method == "islands":
+            _recabled(fabric)
         elif method == "incomplete":
             fabric.complete, fabric.problems = False, [str(ends[0])]
         else:
             getattr(fabric, method)(*ends)
     return fabric
+
+
+def _recabled(fabric: Fabric) -> None:
+    """Connect the first two of four leaves to the first two of four spines only, and the others to the others, by as many cables."""
+    for end in [end for end in fabric.cables if end[0].startswith("leaf") and fabric.cables.get(end, ("", 0))[0].startswith("spine")]:
+        fabric.cut(end)
+    for leaf in range(1, 5):
+        spines = (1, 2) if leaf <= 2 else (3, 4)
+        for cable in range(8):
+            fabric.join((f"leaf{leaf}", 9 + cable), (f"spine{spines[cable // 4]}", (leaf - 1) % 2 * 4 + cable % 4 + 1))
 
 
 def _counted(fabric: Fabric) -> Fabric:
