@@ -71,8 +71,8 @@ def _answer(answers: dict[Any, str], command: str, change: Any) -> None:
 
 def _replaced(where: str, text: str, changes: Mapping[str, str]) -> str:
     for old, new in changes.items():
-        if str(old) not in text:
-            raise NothingChangedError(f"{where} does not contain {old!r}: {text[:2000]}")
+        if str(old) not in text or old == new:
+            raise NothingChangedError(f"{where} does not contain {old!r}, or it stays: {text[:2000]}")
         text = text.replace(str(old), str(new))
     return text
 
@@ -92,6 +92,8 @@ def _change(root: Path, key: str, path: str, value: Any) -> None:
         place.write_bytes(config_space(**value))
     else:
         place.parent.mkdir(parents=True, exist_ok=True)
+        if key == "write" and place.is_file() and place.read_text(encoding="utf-8").strip() == str(value).strip():
+            raise NothingChangedError(f"{path} has this content already")
         if place.is_symlink() or (key == "link" and place.exists()):
             place.unlink()
         if key == "link":
