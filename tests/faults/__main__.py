@@ -35,17 +35,19 @@ def _combination(number: int) -> tuple[str, list[str]]:
     return page.combination_row(combination, result), result.problems
 
 
-def write_page() -> int:
+def write_page(jobs: int) -> int:
     """Judge everything and write the page. Exit status: 0 if each fault is reported as the catalogue says."""
     begun = time.monotonic()
-    with multiprocessing.Pool(min(8, os.cpu_count() or 1)) as pool:
+    with multiprocessing.Pool(jobs) as pool:
         judged = pool.map(_fault, range(len(faults())), chunksize=4)
         combined = pool.map(_combination, range(len(all_combinations())), chunksize=2)
     wrong = {name: problems for name, _text, problems in judged if problems}
     for name, problems in wrong.items():
         print(f"{name}:", *problems, sep="\n  ")
-    page.PAGE.write_text(page.render({name: text for name, text, _problems in judged}, [row for row, _problems in combined]), encoding="utf-8")
-    right = sum(f"| {RIGHT} | 0 |" in row for row, _problems in combined)
+    page.PAGE.write_text(
+        page.render({name: text for name, text, _problems in judged}, [row for row, _problems in combined]), encoding="utf-8"
+    )
+    right = sum(f"| {RIGHT} | 0 |" in row for row in rows)
     print(
         f"{len(judged)} faults, {len(judged) - len(wrong)} as the catalogue says; {right} of {len(combined)} combinations named right without "
         f"a false accusation; {time.monotonic() - begun:.0f} s. docs/faults.md is written."
@@ -83,13 +85,14 @@ def main() -> int:
     parser.add_argument("faults", nargs="*", metavar="ID")
     parser.add_argument("--lab", action="store_true", help="run the faults that need machines")
     parser.add_argument("--list", action="store_true", help="list the faults that need machines")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many processes judge faults")
     arguments = parser.parse_args()
     if arguments.lab or arguments.list:
         return run_machines(only_list=arguments.list)
     unknown = sorted({*arguments.faults} - {fault.id for fault in faults()})
     if unknown:
         parser.error(f"no fault {', '.join(unknown)}")
-    return show(arguments.faults) if arguments.faults else write_page()
+    return show(arguments.faults) if arguments.faults else write_page(arguments.jobs)
 
 
 if __name__ == "__main__":

@@ -131,7 +131,10 @@ def _fault(subject: str, given: Mapping[str, Any]) -> Fault:
     if rung not in RUNGS:
         raise ValueError(f"{subject}, {name}: rung is one of {', '.join(RUNGS)}")
     expect = tuple(_expected(name, text, on) for text in given["expect"])
-    may, after = (tuple((check, host or on[0]) for check, _space, host in (each.partition(" ") for each in given.get(key, ()))) for key in ("may", "after"))
+    may, after = (
+        tuple((check, host or on[0]) for check, _space, host in (each.partition(" ") for each in given.get(key, ())))
+        for key in ("may", "after")
+    )
     near = tuple(_near(each, expect) for each in given.get("near", ()))
     for check in (*(each.check for each in expect), *(check for check, _host in may), *(check for each in near for check in each.ok)):
         if check not in all_checks() and check != "*":
@@ -144,9 +147,7 @@ def _fault(subject: str, given: Mapping[str, Any]) -> Fault:
 
 def _near(given: Mapping[str, Any], expect: Sequence[Expected]) -> NearMiss:
     ok = tuple(given.get("ok", sorted({each.check for each in expect})))
-    return NearMiss(
-        given["what"], given["inject"], ok, tuple(given.get("may", ())), given.get("bed", ""), _words(given.get("host", []))
-    )
+    return NearMiss(given["what"], given["inject"], ok, tuple(given.get("may", ())), given.get("bed", ""), _words(given.get("host", [])))
 
 
 def _expected(name: str, text: str, on: Sequence[str]) -> Expected:
@@ -166,7 +167,7 @@ def _rung(inject: Mapping[str, Any]) -> str:
 
 
 _RUNG_OF = {
-    **{"facts": "facts", "intent": "inventory", "absent": "inventory", "fabric": "graph", "managers": "raw output", "output": "raw output"},
+    "facts": "facts", "intent": "inventory", "absent": "inventory", "fabric": "graph", "managers": "raw output", "output": "raw output",
     **dict.fromkeys(("cables", "planned", "variables"), "inventory"),
     **dict.fromkeys(("share", "pairs", "failed", "usec", "risen", "forged", "no_clock", "through", "spread", "lost"), "simulated results"),
     **dict.fromkeys(("shares", "cut", "slow", "priorities", "counters", "gbps", "bad_pair", "repeat_slow"), "simulated results"),

@@ -58,7 +58,9 @@ LINE = re.compile(
     re.MULTILINE,
 )
 HEAD = re.compile(r"^### (?P<subject>.+)$|^<summary><code>(?P<id>[^<]+)</code>", re.MULTILINE)
-COMBINATION = re.compile(r"^\| (?P<kind>\d on [a-z ]+) \| (?P<name>.+) \| (?P<verdict>named right|partly|missed) \| (?P<false>\d+) \|$", re.MULTILINE)
+COMBINATION = re.compile(
+    r"^\| (?P<kind>\d on [a-z ]+) \| (?P<name>.+) \| (?P<verdict>named right|partly|missed) \| (?P<false>\d+) \|$", re.MULTILINE
+)
 
 
 def section(result: Result) -> str:

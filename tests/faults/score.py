@@ -23,9 +23,7 @@ Inject = Mapping[str, Any]
 class Bed(Protocol):
     """Where faults are injected."""
 
-    def judge(
-        self, faults: Mapping[str, Sequence[Inject]], earlier: Mapping[str, Sequence[Inject]] | None = None
-    ) -> list[Finding]:
+    def judge(self, faults: Mapping[str, Sequence[Inject]], earlier: Mapping[str, Sequence[Inject]] | None = None) -> list[Finding]:
         """The findings of all hosts. earlier: what was injected when the run before this one read them."""
         ...
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Beds of fabrics: generated graphs, captured outputs of infiniband-diags and FRR, and the cables of a mesh. The gates are the real ones."""
+"""Beds of fabrics: generated graphs, captured outputs of infiniband-diags and FRR, and the cables of a mesh."""
 
 from __future__ import annotations
 

@@ -61,6 +61,9 @@ class HostBed:
         self.kind, self.prior = kind, prior
         self.hosts = [f"node{number}" for number in range(1, hosts + 1)]
         self._cache: dict[str, Facts] = {}
+        self._intents: dict[str, str] = {}
+        self._judged: dict[int, list[Finding]] = {}
+        self._runs: dict[int, list[Finding]] = {}
 
     @cached_property
     def host(self) -> Host:
@@ -82,7 +85,10 @@ class HostBed:
                 facts[host] = {**facts[host], "since": since(old, facts[host], "20261119T120000Z-1")}
                 for path, value in _all(faults.get(host, ()), "facts").items():
                     put(facts[host], path, value)
-            return self._gates(run, facts, faults)
+            key = hash(json.dumps([facts, {host: [_beside(each) for each in of] for host, of in faults.items()}], sort_keys=True))
+            if key not in self._runs:
+                self._runs[key] = self._gates(run, facts, faults)
+            return self._runs[key]
 
     def _facts(self, host: str, injects: Sequence[Inject]) -> Facts:
         """The facts of a host, read from its tree; `facts` is injected later."""
@@ -96,19 +102,16 @@ class HostBed:
     def _gates(self, run: RunFolder, facts: Mapping[str, Facts], faults: Mapping[str, Sequence[Inject]]) -> list[Finding]:
         hosts, gone = list(facts), list[str]()
         for host in hosts:
-            variables = self._variables(host, faults.get(host, ()))
-            done = act(intent_action, run, hosts, host, variables=variables, stage=STAGES[0])
-            if done.get("failed"):
+            if not self._intent(run, hosts, host, faults.get(host, ())):
                 gone.append(host)
-            run.write_json(run.host_file("facts", host), facts[host])
+            run.write(run.host_file("facts", host), json.dumps(facts[host]))
         self._managers(run, faults)
         # A host that failed before its facts were read is not in the play of later stages.
         for stage in STAGES:
-            lost = [host for host in hosts if any(each.get("lost") == stage for each in faults.get(host, ()))]
+            gone += [host for host in hosts if any(each.get("lost") == stage for each in faults.get(host, ()))]
             for host in hosts:
-                if host not in gone and stage != STAGES[0]:
+                if stage != STAGES[0] and (host not in gone or any(each.get("lost") == stage for each in faults.get(host, ()))):
                     run.write_findings(stage, host, [under_way(stage, host)])
-            gone += lost
             playing = [host for host in hosts if host not in gone]
             if not playing:
                 break
@@ -116,11 +119,36 @@ class HostBed:
                 self._transfers(run, playing, faults)
             act(gate, run, hosts, gone=gone, stage=stage, scope="fleet")
             for host in playing:
-                allowed = {"pcie_mrrs_allowed": True}
-                act(gate, run, hosts, host, gone=gone, variables=allowed, stage=stage, scope="host", fail_host=True)
+                self._gate(run, hosts, host, stage, gone)
             act(gate, run, hosts, gone=gone, stage=stage, scope="decide", batch=False)
         names = [(stage, host) for stage in STAGES for host in hosts]
         return [each for stage, host in names for each in run.read_findings(stage, host)]
+
+    def _intent(self, run: RunFolder, hosts: Sequence[str], host: str, injects: Sequence[Inject]) -> bool:
+        """Let the action of the intent read the variables of a host; False if it refuses them. The same variables are read once."""
+        variables = self._variables(host, injects)
+        key = json.dumps([host, variables], sort_keys=True)
+        if key in self._intents:
+            run.write_findings(STAGES[0], host, [under_way(STAGES[0], host)])
+            run.write(run.host_file("intent", host), self._intents[key])
+            return True
+        if act(intent_action, run, hosts, host, variables=variables, stage=STAGES[0]).get("failed"):
+            return False
+        self._intents[key] = json.dumps(run.read_json(run.host_file("intent", host)))
+        return True
+
+    def _gate(self, run: RunFolder, hosts: Sequence[str], host: str, stage: str, gone: Sequence[str]) -> None:
+        """Let the gate judge a host. What depends on the same files as before is not judged again."""
+        files = [run.host_file(name, host) for name in ("intent", "facts")]
+        earlier = [run.read_findings(each, host) for each in STAGES[: STAGES.index(stage)]]
+        texts = [(run.path / name).read_text(encoding="utf-8") for name in files]
+        key = hash((stage, host, *texts, repr(run.read_findings(stage, host, of="fleet")), repr(earlier)))
+        if key not in self._judged:
+            allowed = {"pcie_mrrs_allowed": True}
+            act(gate, run, hosts, host, gone=gone, variables=allowed, stage=stage, scope="host", fail_host=True)
+            self._judged[key] = run.read_findings(stage, host)
+        else:
+            run.write_findings(stage, host, self._judged[key])
 
     def _variables(self, host: str, injects: Sequence[Inject]) -> dict[str, Any]:
         """The variables of the inventory of a host."""
@@ -170,6 +198,11 @@ def merged(injects: Sequence[Inject]) -> dict[str, Any]:
                 raise ValueError(f"no injector {key}; those of a host are {', '.join(INJECTORS)}")
             whole[key] = {**whole[key], **value} if key in whole and isinstance(value, dict) else value
     return whole
+
+
+def _beside(inject: Inject) -> dict[str, Any]:
+    """What of an injection the facts do not show."""
+    return {key: value for key, value in inject.items() if key not in (*TREE, *ANSWERS)}
 
 
 def _all(injects: Sequence[Inject], key: str) -> dict[str, Any]:

@@ -47,7 +47,12 @@ def _output(inject: Inject, _earlier: Inject, folder: Path) -> list[Finding]:
     for old, new in (inject.get("output") or {}).items():
         assert old in text, old
         text = text.replace(old, new)
-    return _judged(folder, text[: inject.get("cut", len(text))], int(inject.get("exit_status", 0)), Expected(2, {"vm": "vm"}, gbytes_per_s=330.0, p2p=True))
+    return _judged(
+        folder,
+        text[: inject.get("cut", len(text))],
+        int(inject.get("exit_status", 0)),
+        Expected(2, {"vm": "vm"}, gbytes_per_s=330.0, p2p=True),
+    )
 
 
 def _log(inject: Inject, _earlier: Inject, folder: Path) -> list[Finding]:

@@ -139,9 +139,7 @@ def _many_to_one(inject: Inject, _earlier: Inject, _folder: Path) -> list[Findin
 
 
 BEDS = {
-    "pairs": Scene(
-        partial(_sweep, hosts=6), ("share", "pairs", "failed", "usec", "risen", "forged", "no_clock")
-    ),
+    "pairs": Scene(partial(_sweep, hosts=6), ("share", "pairs", "failed", "usec", "risen", "forged", "no_clock")),
     "pairs from GPUs": Scene(_gpu, ("share",)),
     "partitions": Scene(_isolation, ("through", "kind")),
     "pairs across rails": Scene(_cross, ("share",)),

@@ -87,7 +87,7 @@ def _change(root: Path, key: str, path: str, value: Any) -> None:
         target = Path(SysRoot(str(root))._host(path))
         target.write_text(_replaced(path, target.read_text(encoding="utf-8"), value), encoding="utf-8")
     elif key == "mode":
-        Path(SysRoot(str(root))._host(path)).chmod(value)
+        Path(SysRoot(str(root))._host(path)).chmod(int(value, 8))
     elif key == "config":
         place.write_bytes(config_space(**value))
     else:
