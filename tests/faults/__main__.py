@@ -44,13 +44,12 @@ def write_page(jobs: int) -> int:
     wrong = {name: problems for name, _text, problems in judged if problems}
     for name, problems in wrong.items():
         print(f"{name}:", *problems, sep="\n  ")
-    page.PAGE.write_text(
-        page.render({name: text for name, text, _problems in judged}, [row for row, _problems in combined]), encoding="utf-8"
-    )
+    texts, rows = {name: text for name, text, _problems in judged}, [row for row, _problems in combined]
+    page.PAGE.write_text(page.render(texts, rows), encoding="utf-8")
     right = sum(f"| {RIGHT} | 0 |" in row for row in rows)
     print(
-        f"{len(judged)} faults, {len(judged) - len(wrong)} as the catalogue says; {right} of {len(combined)} combinations named right without "
-        f"a false accusation; {time.monotonic() - begun:.0f} s. docs/faults.md is written."
+        f"{len(judged)} faults, {len(judged) - len(wrong)} as the catalogue says; {right} of {len(combined)} combinations named right "
+        f"without a false accusation; {time.monotonic() - begun:.0f} s. docs/faults.md is written."
     )
     return 1 if wrong else 0
 

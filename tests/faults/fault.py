@@ -167,7 +167,12 @@ def _rung(inject: Mapping[str, Any]) -> str:
 
 
 _RUNG_OF = {
-    "facts": "facts", "intent": "inventory", "absent": "inventory", "fabric": "graph", "managers": "raw output", "output": "raw output",
+    "facts": "facts",
+    "intent": "inventory",
+    "absent": "inventory",
+    "fabric": "graph",
+    "managers": "raw output",
+    "output": "raw output",
     **dict.fromkeys(("cables", "planned", "variables"), "inventory"),
     **dict.fromkeys(("share", "pairs", "failed", "usec", "risen", "forged", "no_clock", "through", "spread", "lost"), "simulated results"),
     **dict.fromkeys(("shares", "cut", "slow", "priorities", "counters", "gbps", "bad_pair", "repeat_slow"), "simulated results"),

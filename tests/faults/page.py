@@ -33,7 +33,8 @@ reads and judges it: the readers of `rdma_facts`, the parsers, the checks, and t
 `make faults` runs all faults of this page that need no machine, and writes the page. `make faults-lab` runs those that need one.
 `python -m tests.faults ID …` runs some of them.
 
-The hosts, fabrics and measurements are stand-ins. This page is not a measurement of real failures.
+The hosts, fabrics and measurements are stand-ins, and the catalogue was written with the checks at hand. So the score shows that each check
+works and stays so. It does not measure how many failures of real clusters the checks find.
 """
 SCORE = """
 ## Score

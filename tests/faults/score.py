@@ -32,6 +32,13 @@ BEDS: dict[str, Bed] = {**hosts.BEDS, **scenes.BEDS}
 atexit.register(hosts.remove_trees)
 
 
+def forget() -> None:
+    """Judge everything again from now on, as after a change of the code."""
+    healthy.cache_clear()
+    for bed in hosts.BEDS.values():
+        bed.forget()
+
+
 @dataclass(frozen=True)
 class Result:
     """The findings of a fault.

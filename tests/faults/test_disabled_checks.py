@@ -9,10 +9,11 @@ RDMA_TEST_EXAMPLES=new draws other checks.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 from unittest import mock
 
 import pytest
@@ -20,7 +21,7 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._base import findings
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import OK
 from tests.faults.fault import Fault, exceptions, faults
-from tests.faults.score import RIGHT, judge
+from tests.faults.score import RIGHT, forget, judge
 
 SAMPLE = 5
 
@@ -37,7 +38,8 @@ def first(check: str) -> Fault:
     return replace(next(fault for fault in faults() if check in {each.check for each in fault.expect}), near=())
 
 
-def passing(check: str) -> Any:
+@contextlib.contextmanager
+def passing(check: str) -> Iterator[None]:
     """Let every finding of a check be `ok`."""
     built = findings.Finding.__post_init__
 
@@ -46,7 +48,10 @@ def passing(check: str) -> Any:
             object.__setattr__(self, "status", OK)
         built(self)
 
-    return mock.patch.object(findings.Finding, "__post_init__", is_ok)
+    forget()
+    with mock.patch.object(findings.Finding, "__post_init__", is_ok):
+        yield
+    forget()
 
 
 @pytest.mark.parametrize("check", sampled())

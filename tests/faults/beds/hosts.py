@@ -65,6 +65,11 @@ class HostBed:
         self._judged: dict[int, list[Finding]] = {}
         self._runs: dict[int, list[Finding]] = {}
 
+    def forget(self) -> None:
+        """Judge everything again from now on, as after a change of the code."""
+        self._judged.clear()
+        self._runs.clear()
+
     @cached_property
     def host(self) -> Host:
         """The healthy host, of which the others are copies with names and addresses of their own."""
