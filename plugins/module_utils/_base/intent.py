@@ -420,6 +420,14 @@ class MeasuredOutage(TypedDict):
     day: str
 
 
+class MetricsIntent(TypedDict):
+    manage: bool
+    textfile_dir: str | None
+    interval_seconds: int
+    hw_counters: bool
+    labels: dict[str, str]
+
+
 class _Added(TypedDict, total=False):
     allowed: Mapping[str, bool]
     outage: MeasuredOutage
@@ -446,6 +454,7 @@ class Intent(_Added):
     collectives: CollectivesIntent
     scheduler: SchedulerIntent
     drill: DrillIntent
+    metrics: MetricsIntent
     gate: GateIntent
     checks: dict[str, Rule]
 
