@@ -107,6 +107,7 @@ class RoutingIntent(TypedDict):
     port_lanes: int | None
     syntax: str
     switches: dict[str, RoutedSwitch]
+    hosts_peer: bool
     bfd: bool
     maximum_paths: int
     hash_policy: str

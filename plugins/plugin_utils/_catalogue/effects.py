@@ -218,7 +218,8 @@ EFFECTS = (
     ),
     Effect(
         "frr",
-        "installs FRR on a switch of the group `rdma_switches`, writes its configuration and kernel settings, and reloads or starts it",
+        "installs FRR on a switch of the group `rdma_switches` or on a host of a plane with `hosts_peer`, writes its configuration and "
+        "kernel settings, and reloads or starts it",
         ("ansible.builtin.package", "rdma.cluster.router_config"),
         ALLOWED,
         "frr_allowed",

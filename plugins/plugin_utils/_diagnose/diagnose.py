@@ -11,9 +11,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes import CAUSES
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.likely import LIKELY
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.likely import LIKELY, contradiction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import JobLog, Occurrence
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import CONFIRMED, VERDICTS, Answer, Known, Scene, addresses
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import (
+    CONFIRMED,
+    EXCLUDED,
+    VERDICTS,
+    Answer,
+    Known,
+    Scene,
+    addresses,
+    excluded,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import CONSEQUENCE, ERROR, REMARK, SYMPTOM, UNKNOWN
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import listed
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.hostnames import names_in_logs, short
@@ -181,6 +190,10 @@ def _concerned(occurrence: Occurrence, log: JobLog, fleet: Fleet) -> dict[str, K
 
 def _checked(name: str, hosts: Mapping[str, Known], occurrence: Occurrence, log: JobLog, job: Mapping[str, Known]) -> Checked:
     cause = CAUSES[name]
+    error = contradiction(name, [*occurrence.fields.get("error", ()), *occurrence.fields.get("errno", ())])
+    if error is not None:
+        answer = excluded(f"the error of the call is {error if not error.isdecimal() else f'number {error}'}")
+        return Checked(name, cause.says, EXCLUDED, {"": answer}, "")
     if cause.of_log or not hosts:
         answers = {"": cause.test(Scene(Known(""), occurrence, log, {}, job))}
     else:
