@@ -42,7 +42,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes_netw
     gid_index,
     gid_indexes_differ,
     hca_lists_differ,
-    loopback,
     mtus_of_job_differ,
     no_ip_gid,
     socket_interface,
@@ -299,8 +298,8 @@ CAUSES: dict[str, Cause] = {
         "Run it again with NVSHMEM_DEBUG=INFO and NVSHMEM_DEBUG_SUBSYS=INIT,TRANSPORT on {host}.",
     ),
     "gloo.loopback": Cause(
-        "a host's own name leads to loopback, and Gloo uses that address",
-        loopback,
+        "a host's own name leads to an address that no other host reaches, and Gloo uses it",
+        wrong_address,
         "1. On {host}, run `getent hosts $(hostname)`: it must be an address that other hosts reach. 2. Set GLOO_SOCKET_IFNAME to the "
         "management interface, or correct /etc/hosts.",
     ),

@@ -70,7 +70,7 @@ def no_infiniband(scene: Scene) -> Answer:
         return unknown("the link layer of ports was not read")
     if any(layer == "InfiniBand" for layer in layers.values()):
         return excluded(f"{listed([port for port, layer in layers.items() if layer == 'InfiniBand'])} is InfiniBand")
-    return confirmed(f"{listed(list(layers))} is Ethernet")
+    return confirmed(f"{listed(list(layers))} {'is' if len(layers) == 1 else 'are'} Ethernet")
 
 
 def device_list(scene: Scene) -> Answer:

@@ -282,15 +282,6 @@ def wrong_address(scene: Scene) -> Answer:
     return unknown(f"{peers[0]} is not an address of a host that was read")
 
 
-def loopback(scene: Scene) -> Answer:
-    """Whether the line contains a loopback address of the other end."""
-    peers = [peer for peer in scene.field_values("peer") if _ip(peer)]
-    if not peers:
-        return unknown("the line does not contain the address")
-    inside = [peer for peer in peers if _within(peer, _LOOPBACK)]
-    return confirmed(f"it connects to {listed(inside)}") if inside else excluded(f"it connects to {listed(peers)}")
-
-
 def _within(address: str, networks: tuple[str, ...]) -> bool:
     return any(ipaddress.ip_address(address) in ipaddress.ip_network(network) for network in networks)
 

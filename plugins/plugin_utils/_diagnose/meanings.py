@@ -126,6 +126,7 @@ MEANINGS: dict[str, Meaning] = {
     "gloo.connect": Meaning(ERROR, "the processes cannot connect to each other by Gloo"),
     "mpi.slots": Meaning(ERROR, "mpirun has fewer slots than ranks"),
     "mpi.daemon": Meaning(ERROR, "mpirun cannot start on a host"),
+    "mpi.runtime": Meaning(SYMPTOM, "the launcher of MPI reports an error"),
     "mpi.lost": Meaning(ERROR, "mpirun has lost a host of the job"),
     "mpi.openib": Meaning(REMARK, "Open MPI's old transport openib cannot use a NIC"),
     "mpi.no_port": Meaning(REMARK, "Open MPI finds no RDMA port that is ACTIVE", explains=("mpi.unreachable",)),

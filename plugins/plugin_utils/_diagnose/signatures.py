@@ -346,6 +346,9 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
     Signature("torch.timeout", "Timeout at ", _TORCH, r"Timeout at (?:NCCL work|collective): "),
     Signature("torch.timeout", "detected by watchdog at work", _TORCH),
     Signature("torch.timeout", "ollective timed out on ranks", "PyTorch"),
+    Signature("torch.timeout", "WorkNCCL::checkTimeout", _TORCH),
+    Signature("torch.timeout", "Exception raised from checkTimeout", _TORCH),
+    Signature("torch.aborted", "Exception raised from ncclCommWatchdog", _TORCH),
     Signature("torch.init", "ncclCommInitRank", "PyTorch", r"(?i)NCCL communicator.{0,80}timed? ?out|ncclCommInitRank.{0,80}timed? ?out"),
     Signature("torch.aborted", "Some NCCL operations have failed or timed out", _TORCH),
     Signature("torch.aborted", "NCCL communicator was aborted", _TORCH),
@@ -379,6 +382,7 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
     Signature("store.connect", "RendezvousConnectionError", _ELASTIC, r"The connection to the \S+ store has failed"),
     Signature("store.clients", "RendezvousTimeoutError", _ELASTIC),
     Signature("store.wait", "DistStoreError: Socket Timeout", _STORE),
+    Signature("store.wait", "Timeout waiting for key: ", _STORE, r"key: (?P<key>\S{1,100})"),
     Signature("store.lost", "Connection reset by peer", _STORE, r"RuntimeError: Connection reset by peer\s*$"),
     Signature("store.lost", "Broken pipe", _STORE, r"RuntimeError: Broken pipe\s*$"),
     # Gloo

@@ -21,6 +21,13 @@ MPI_SIGNATURES: tuple[Signature, ...] = (
     Signature("mpi.daemon", "unable to complete a TCP connection", _OMPI),
     Signature("mpi.lost", "has lost communication with a remote daemon", _OMPI),
     Signature("mpi.daemon", "Host key verification failed", _OMPI),
+    Signature(
+        "mpi.runtime",
+        "_ERROR_LOG: ",
+        f"{_OMPI} orte",
+        r"(?:ORTE|PRTE|PMIX|OPAL)_ERROR_LOG: (?P<error>.{1,80}?) in file (?P<place>\S{1,100})",
+    ),
+    Signature("mpi.runtime", "PMIX ERROR: ", "PMIx", r"PMIX ERROR: (?P<error>.{1,80}?) in file"),
     # openib
     *(Signature(name, "error polling", f"{_OPENIB}/btl_openib_component.c", _POLLING.format(number)) for name, number in STATUS_KINDS),
     Signature("memory.locked", "allocate some locked memory", f"{_OPENIB}/help-mpi-btl-openib.txt"),

@@ -237,6 +237,10 @@ CALL_SIGNATURES: tuple[Signature, ...] = (
         r"|Cannot allocate memory.{0,20}fail\w* to (?:register|create (?:qp|cq|srq|mr))\b",
     ),
     Signature("memory.gpu", "Bad address", _LIBRARY, _CALL.format(r"ibv_reg_\w*mr\w*") + ".*Bad address"),
+    Signature("memory.dmabuf", "ibv_reg_dmabuf_mr", _LIBRARY, _CALL.format("ibv_reg_dmabuf_mr") + _WHY),
+    Signature(
+        "memory.refused", " failed", "any program", r"\b[Rr]egister\w{0,40}(?:Memory|MR|Mr)\w{0,40} failed\b" + _WHY.replace("80", "120")
+    ),
     Signature("memory.refused", "ibv_reg_", _LIBRARY, _CALL.format(r"ibv_reg_\w*mr\w*") + _WHY),
     Signature("qp.timeout", "ibv_modify_qp", _LIBRARY, _CALL.format("ibv_modify_qp") + r".*(?:timed out|\b110\b)"),
     Signature("qp.connect", "ibv_modify_qp", _LIBRARY, _CALL.format("ibv_modify_qp") + _WHY),

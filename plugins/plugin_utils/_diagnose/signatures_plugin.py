@@ -134,6 +134,7 @@ PLUGIN_SIGNATURES: tuple[Signature, ...] = (
         "ofi.none",
         "NET/OFI",
         _OFI,
+        r"Only EFA provider is supported|"
         r"No eligible providers were found|Unable to find a protocol that worked|Unable to find plugin protocol|Insufficient Libfabric "
         r"devices found|Could not find any optimal provider|fi_getinfo\S* (?:returned|failed)|Call to fi_getinfo.{0,40}failed|Unable to "
         r"find provider|requires at least libfabric version",
@@ -170,6 +171,7 @@ PLUGIN_SIGNATURES: tuple[Signature, ...] = (
         r"efa:.{0,80}(?:err: \d+, message: |[Uu]nresponsive receiver|[Uu]nreachable remote)(?P<error>.{0,80})",
     ),
     Signature("ofi.transfer", "Unresponsive receiver", _FABRIC),
+    Signature("ofi.transfer", " prov_errno: ", "libfabric prov/efa", r"err: (?P<error>.{1,60}?) prov_errno: "),
     Signature(
         "ofi.open",
         "libfabric:",
