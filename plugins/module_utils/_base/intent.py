@@ -390,6 +390,13 @@ class DrillIntent(TypedDict):
     hold_seconds: int
 
 
+class RecorderIntent(TypedDict):
+    manage: bool
+    state: str
+    interfaces: list[str]
+    size_mib: int
+
+
 class GateIntent(TypedDict):
     policy: str
     max_failed_percent: float | None
@@ -444,6 +451,7 @@ class Intent(_Added):
     pairs: PairsIntent
     collectives: CollectivesIntent
     scheduler: SchedulerIntent
+    recorder: RecorderIntent
     drill: DrillIntent
     gate: GateIntent
     checks: dict[str, Rule]

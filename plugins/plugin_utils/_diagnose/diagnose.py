@@ -13,15 +13,19 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes import CAUSES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.likely import LIKELY
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import JobLog, Occurrence
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.past import JobTime
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import CONFIRMED, VERDICTS, Answer, Known, Scene, addresses
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import CONSEQUENCE, ERROR, REMARK, SYMPTOM, UNKNOWN
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import listed
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.hostnames import names_in_logs, short
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.record import HostRecord
 
 SCHEMA = 1
 #: The maximum number of hosts whose facts are checked for each kind of line.
 MOST_CHECKED = 32
+#: The prefix of causes that need the records of the hosts.
+PAST = "past."
 _ORDER = (ERROR, SYMPTOM, UNKNOWN, REMARK, CONSEQUENCE)
 
 
@@ -74,6 +78,7 @@ class Diagnosis:
     """The diagnosis of a log. strangers: hosts of the log that are not in the play.
 
     refused: host → the problems of its intent; without_intent, unread: hosts without an intent, and without facts.
+    job_time: when the job failed, None if that was not asked; seconds: the same since 1970, None if it is not known. records: of the hosts.
     """
 
     log: JobLog
@@ -82,6 +87,9 @@ class Diagnosis:
     refused: Mapping[str, Sequence[str]] = field(default_factory=dict)
     without_intent: Sequence[str] = ()
     unread: Sequence[str] = ()
+    job_time: JobTime | None = None
+    seconds: float | None = None
+    records: Sequence[HostRecord] = ()
 
     def to_dict(self) -> dict[str, Any]:
         context = self.log.context
@@ -97,6 +105,8 @@ class Diagnosis:
             "without_intent": list(self.without_intent),
             "unread_hosts": list(self.unread),
             "first_cause": self.log.cause,
+            "job_time": self.job_time and {**self.job_time.to_dict(), "seconds": self.seconds},
+            "records": {record.host: record.to_dict() for record in self.records},
             "findings": [finding.to_dict() for finding in self.findings],
         }
 
@@ -148,14 +158,18 @@ class Fleet:
         return self._known[host]
 
 
-def diagnose(log: JobLog, fleet: Fleet) -> Diagnosis:
-    """The diagnosis of a log, with the findings in the order in which to check them."""
+def diagnose(log: JobLog, fleet: Fleet, job_time: JobTime | None = None, seconds: float | None = None) -> Diagnosis:
+    """The diagnosis of a log, with the findings in the order in which to check them.
+
+    job_time: when the job failed, if the records were read; seconds: the same since 1970 by the control node's clock, None if not known.
+    """
     job = _of_job(log, fleet)
     findings = [_finding(each, log, fleet, job) for each in log.occurrences]
     ordered = sorted(findings, key=lambda each: (not each.first, _ORDER.index(each.occurrence.kind), each.occurrence.line))
     named = dict.fromkeys([*log.context.hosts, *(host for each in log.occurrences for host in each.hosts)])
     strangers = [name for name in named if fleet.find(name) is None]
-    return Diagnosis(log, ordered, strangers, fleet.refused, fleet.without_intent, fleet.unread)
+    records = [known.record for known in map(fleet.known, fleet.hosts if job_time else ()) if known.record is not None]
+    return Diagnosis(log, ordered, strangers, fleet.refused, fleet.without_intent, fleet.unread, job_time, seconds, records)
 
 
 def _of_job(log: JobLog, fleet: Fleet) -> dict[str, Known]:
@@ -167,7 +181,9 @@ def _of_job(log: JobLog, fleet: Fleet) -> dict[str, Known]:
 
 def _finding(occurrence: Occurrence, log: JobLog, fleet: Fleet, job: Mapping[str, Known]) -> Finding:
     hosts = _concerned(occurrence, log, fleet)
-    causes = [_checked(name, hosts, occurrence, log, job) for name in LIKELY.get(occurrence.name, ())]
+    recorded = any(known.record is not None for known in job.values())
+    names = [name for name in LIKELY.get(occurrence.name, ()) if recorded or not name.startswith(PAST)]
+    causes = [_checked(name, hosts, occurrence, log, job) for name in names]
     return Finding(occurrence, occurrence.name == log.cause, sorted(causes, key=lambda each: VERDICTS.index(each.verdict)))
 
 

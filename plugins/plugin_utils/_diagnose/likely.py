@@ -34,8 +34,10 @@ _CONNECT = ("gid.index", "gid.differs", "gid.none", "gid.planned", "gid.subnet",
 _NVLINK = ("gpu.fabric_manager", "gpu.nvlink", "gpu.lost")
 _GPU = ("gpu.lost", "gpu.broken", "program")
 
-#: Kind of line → its causes, the most likely first.
-LIKELY: dict[str, tuple[str, ...]] = {
+#: Causes that show only in the past, and the kinds of lines that a network's failure can cause: those with one of these causes.
+_PAST, _PAST_NETWORK = ("past.host", "past.journal"), ("past.port", "past.gid", "past.counters")
+_NETWORK = frozenset({"port.down", "port.flaps", "loss", "gid.index", "gid.none", "hang.rank", "socket.address", "earlier", "ended"})
+_NOW: dict[str, tuple[str, ...]] = {
     "ib.no_device": _ALLOWED,
     "ib.no_address": ("socket.name",),
     "ib.open": ("ib.node", "ib.container", "memlock", "firmware"),
@@ -211,3 +213,12 @@ LIKELY: dict[str, tuple[str, ...]] = {
     "nccl.unknown": ("unknown",),
     "log.unknown": ("unknown.line",),
 }
+
+
+def _with_past(causes: tuple[str, ...]) -> tuple[str, ...]:
+    """What the hosts have recorded comes first: it was true when the job failed."""
+    return (*(_PAST_NETWORK if _NETWORK.intersection(causes) else ()), *_PAST, *causes)
+
+
+#: Kind of line → its causes, the most likely first.
+LIKELY: dict[str, tuple[str, ...]] = {kind: _with_past(causes) for kind, causes in _NOW.items()}

@@ -16,6 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import D
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import JobLog, Occurrence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts, from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import HOST_CHECKS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.record import HostRecord
 
 CONFIRMED, NOT_CHECKABLE, EXCLUDED = VERDICTS = ("confirmed", "not checkable", "excluded")
 _NOTHING = from_dict(None)
@@ -30,11 +31,15 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Known:
-    """A host of the inventory: its facts, None if it was not read, and its normalized intent, None if there is none."""
+    """A host of the inventory: its facts, None if it was not read, and its normalized intent, None if there is none.
+
+    record: what it recorded around the failure, None if that was not read.
+    """
 
     name: str
     facts: RunFacts | None = None
     intent: Intent | None = None
+    record: HostRecord | None = None
 
 
 @dataclass(frozen=True)
