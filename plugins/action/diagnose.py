@@ -21,6 +21,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.past import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.text import text
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import admitted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.hostnames import names_in_logs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts, from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.record import FOLDER, HostRecord, from_stored
@@ -58,9 +59,9 @@ class ActionModule(RunAction):
         refused = {host: problems[host] for host in wrong if not self._is_absent(host, problems[host])}
         self._unusable = set(wrong)
         briefs = {host: self._brief(host) for host in play}
-        fleet = Fleet(briefs, self._known, names, refused, [host for host in wrong if host not in refused])
         job_time = self._job_time()
-        seconds = self._failed_at(job_time, fleet, play)
+        records, seconds = self._records(job_time, briefs, names)
+        fleet = Fleet(briefs, self._known, names, refused, [host for host in wrong if host not in refused], records=records)
         found = diagnose(read, fleet, job_time, seconds)
         explanation = text(found, options["log"] or "")
         stored = self.folder.write_json(FILE, {"log": options["log"], **found.to_dict()})
@@ -102,16 +103,18 @@ class ActionModule(RunAction):
         tree = self.folder.read_if_there(TIME_FILE)
         return None if tree is None else JobTime(**tree)
 
-    def _failed_at(self, job_time: JobTime | None, fleet: Fleet, play: Iterable[str]) -> float | None:
-        """The time of the failure by the control node's clock. The records of the hosts are kept with it."""
-        self._records: dict[str, HostRecord] = {}
+    def _records(
+        self, job_time: JobTime | None, briefs: Mapping[str, RunFacts | None], names: Mapping[str, str]
+    ) -> tuple[list[HostRecord], float | None]:
+        """What the hosts recorded around the failure, and its time by the control node's clock."""
         if job_time is None:
-            return None
-        trees = {host: self.folder.read_if_there(self.folder.host_file(FOLDER, host)) for host in play}
+            return [], None
+        trees = {host: self.folder.read_if_there(self.folder.host_file(FOLDER, host)) for host in briefs}
         records = {host: from_stored(tree) for host, tree in trees.items() if tree is not None}
-        seconds = failed_at(job_time, records, fleet.find(job_time.host) if job_time.host else None)
-        self._records = {host: replace(record, middle=seconds) for host, record in records.items()}
-        return seconds
+        seconds = failed_at(job_time, records, names_in_logs(briefs, names).get(job_time.host or ""))
+        known = {host: self._known(host) for host in records}
+        rails = {host: rail_names(each.intent, each.facts) for host, each in known.items()}
+        return [replace(record, middle=seconds, rails=rails[host]) for host, record in records.items()], seconds
 
     def _brief(self, host: str) -> RunFacts | None:
         """Ansible's facts of a host, checked here unless observe has stored them: a host without an intent is read without observe."""
@@ -127,9 +130,7 @@ class ActionModule(RunAction):
         """All facts of this run, or Ansible's digest of them, and the intent. A refused intent, or one of an earlier run, is not used."""
         tree = self.folder.read_if_there(self.folder.host_file("facts", host))
         facts = from_dict(tree) if tree else self._brief(host)
-        intent = None if host in self._unusable else self.intent_of(host)
-        record = self._records.get(host)
-        return Known(host, facts, intent, None if record is None else replace(record, rails=rail_names(intent, facts)))
+        return Known(host, facts, None if host in self._unusable else self.intent_of(host))
 
     def _is_absent(self, host: str, problems: Iterable[str]) -> bool:
         """Whether the inventory has no part of an intent for the host, and there is no other problem."""

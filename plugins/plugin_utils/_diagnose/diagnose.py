@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes import CAUSES
@@ -115,7 +115,8 @@ class Fleet:
     """The hosts of the play.
 
     briefs: the digest of each host's facts, None if there is none; load: loads all that is known of a host; names: name in a log → host.
-    refused: host → the problems of its unusable intent; without_intent: hosts without an intent.
+    refused: host → the problems of its unusable intent; without_intent: hosts without an intent. records: what the hosts recorded around
+    the failure, empty if that was not read.
     """
 
     def __init__(
@@ -125,9 +126,12 @@ class Fleet:
         names: Mapping[str, str],
         refused: Mapping[str, Sequence[str]] | None = None,
         without_intent: Sequence[str] = (),
+        *,
+        records: Sequence[HostRecord] = (),
     ) -> None:
         self._load, self._known = load, dict[str, Known]()
         self.hosts = tuple(briefs)
+        self.records = tuple(records)
         self.refused, self.without_intent = refused or {}, tuple(without_intent)
         self.unread = tuple(host for host, facts in briefs.items() if facts is None)
         self._names = names_in_logs(briefs, names)
@@ -168,8 +172,7 @@ def diagnose(log: JobLog, fleet: Fleet, job_time: JobTime | None = None, seconds
     ordered = sorted(findings, key=lambda each: (not each.first, _ORDER.index(each.occurrence.kind), each.occurrence.line))
     named = dict.fromkeys([*log.context.hosts, *(host for each in log.occurrences for host in each.hosts)])
     strangers = [name for name in named if fleet.find(name) is None]
-    records = [known.record for known in map(fleet.known, fleet.hosts if job_time else ()) if known.record is not None]
-    return Diagnosis(log, ordered, strangers, fleet.refused, fleet.without_intent, fleet.unread, job_time, seconds, records)
+    return Diagnosis(log, ordered, strangers, fleet.refused, fleet.without_intent, fleet.unread, job_time, seconds, fleet.records)
 
 
 def _of_job(log: JobLog, fleet: Fleet) -> dict[str, Known]:
@@ -181,9 +184,8 @@ def _of_job(log: JobLog, fleet: Fleet) -> dict[str, Known]:
 
 def _finding(occurrence: Occurrence, log: JobLog, fleet: Fleet, job: Mapping[str, Known]) -> Finding:
     hosts = _concerned(occurrence, log, fleet)
-    recorded = any(known.record is not None for known in job.values())
-    names = [name for name in LIKELY.get(occurrence.name, ()) if recorded or not name.startswith(PAST)]
-    causes = [_checked(name, hosts, occurrence, log, job) for name in names]
+    names = [name for name in LIKELY.get(occurrence.name, ()) if fleet.records or not name.startswith(PAST)]
+    causes = [_checked(name, hosts, Scene(Known(""), occurrence, log, {}, job, fleet.records)) for name in names]
     return Finding(occurrence, occurrence.name == log.cause, sorted(causes, key=lambda each: VERDICTS.index(each.verdict)))
 
 
@@ -195,15 +197,16 @@ def _concerned(occurrence: Occurrence, log: JobLog, fleet: Fleet) -> dict[str, K
     return {host: fleet.known(host) if host in fleet.hosts else Known(host) for host in hosts[:MOST_CHECKED]}
 
 
-def _checked(name: str, hosts: Mapping[str, Known], occurrence: Occurrence, log: JobLog, job: Mapping[str, Known]) -> Checked:
+def _checked(name: str, hosts: Mapping[str, Known], scene: Scene) -> Checked:
+    """The answers to a cause: of the log as a whole, or of each host. scene: that of the log."""
     cause = CAUSES[name]
     if cause.of_log or not hosts:
-        answers = {"": cause.test(Scene(Known(""), occurrence, log, {}, job))}
+        answers = {"": cause.test(scene)}
     else:
-        answers = {host: cause.test(Scene(known, occurrence, log, _without(hosts, host), job)) for host, known in hosts.items()}
+        answers = {host: cause.test(replace(scene, host=known, others=_without(hosts, host))) for host, known in hosts.items()}
     verdict = min((answer.verdict for answer in answers.values()), key=VERDICTS.index)
     there = [host for host, answer in answers.items() if answer.verdict == verdict and host] or list(hosts)
-    remedy = "" if verdict == VERDICTS[-1] else _remedy(cause.remedy, there, occurrence)
+    remedy = "" if verdict == VERDICTS[-1] else _remedy(cause.remedy, there, scene.occurrence)
     return Checked(name, cause.says, verdict, answers, remedy)
 
 

@@ -88,19 +88,19 @@ def _before(record: HostRecord) -> Iterator[Change]:
     yield from (change for change in record.changes if (change.earliest or change.time) <= until and change.time <= until)
 
 
-def _records(scene: Scene) -> list[HostRecord]:
-    return [known.record for known in scene.job.values() if known.record is not None]
+def _place(scene: Scene, record: HostRecord) -> str:
+    """The name of a host, with a note if the log does not name it: it may have had no part in the job."""
+    return record.host if record.host in scene.job else f"{record.host} (not in the log)"
 
 
 def _answer(scene: Scene, found: Sequence[tuple[float, str]], nothing: str) -> Answer:
     """Return the events nearest to the failure; without any, whether the hosts were recorded the whole time."""
     if found:
         return confirmed("; ".join(words for _seconds, words in sorted(found, key=lambda each: -each[0])[:3]))
-    records = _records(scene)
-    known = {record.host for record in records if record.recorded and not _has_gap(record)}
-    missing = [host for host in scene.job if host not in known]
+    known = {record.host for record in scene.records if record.recorded and not _has_gap(record)}
+    missing = [host for host in dict.fromkeys([*scene.job, *(record.host for record in scene.records)]) if host not in known]
     if missing:
-        return unknown(f"{listed(missing)} was not recorded all the time before the failure" if records else "no host has a record")
+        return unknown(f"not recorded all the time before the failure: {listed(missing)}")
     return excluded(nothing)
 
 
@@ -111,18 +111,18 @@ def _has_gap(record: HostRecord) -> bool:
 def port_was_down(scene: Scene) -> Answer:
     """Whether a port of a host of the job was down before the failure."""
     found = []
-    for record in _records(scene):
+    for record in scene.records:
         for outage in outages(_before(record), record.rails):
             down = outage.start[1]
             up = f", and up again {outage.end - down:.1f} s later" if outage.end is not None else ", and did not come up before it"
-            found.append((down, f"{outage.of} of {record.host} was down {ago(record, down)}{up}"))
+            found.append((down, f"{outage.of} of {_place(scene, record)} was down {ago(record, down)}{up}"))
     return _answer(scene, found, "no port of the job's hosts was down in the 10 minutes before")
 
 
 def _changes(scene: Scene, kinds: Sequence[str]) -> list[tuple[float, str]]:
     return [
-        (change.time, f"{record.host}, {ago(record, change.time)}: {change_words(change, record.rails)}")
-        for record in _records(scene)
+        (change.time, f"{_place(scene, record)}, {ago(record, change.time)}: {change_words(change, record.rails)}")
+        for record in scene.records
         for change in _before(record)
         if change.kind in kinds
     ]
@@ -142,10 +142,10 @@ def host_changed(scene: Scene) -> Answer:
 def counters_rose(scene: Scene) -> Answer:
     """Whether counters of damaged data, lost links or dropped packets rose before the failure."""
     found = []
-    for record in _records(scene):
+    for record in scene.records:
         for change in _before(record):
             if bad_counters(change):
-                words = f"{record.host}, {ago(record, change.time)}: {change_words(change, record.rails)}"
+                words = f"{_place(scene, record)}, {ago(record, change.time)}: {change_words(change, record.rails)}"
                 found.append((change.time, words))
     return _answer(scene, found, "no counter of damaged or dropped packets rose in the 10 minutes before")
 
@@ -163,16 +163,16 @@ def known_lines(record: HostRecord) -> list[tuple[Line, str]]:
 def journal_reports(scene: Scene) -> Answer:
     """Whether the kernel or a service of a host of the job reported a known failure before the failure of the job."""
     found, unread = [], []
-    for record in _records(scene):
+    for record in scene.records:
         if record.journal is None or record.journal_unread:
             unread.append(f"{record.host}: {record.journal_unread or 'not read'}")
         until = (record.middle or record.until) + LATE_SECONDS
         found += [
-            (line.time, f"{record.host}, {ago(record, line.time)}: {line.source}: {line.text}")
+            (line.time, f"{_place(scene, record)}, {ago(record, line.time)}: {line.source}: {line.text}")
             for line, _says in known_lines(record)
             if line.time <= until
         ]
-    if not found and (unread or len(_records(scene)) < len(scene.job)):
+    if not found and (unread or not {record.host for record in scene.records} >= scene.job.keys()):
         return unknown("; ".join(unread[:3]) or "the journal of some hosts was not read")
     return confirmed("; ".join(words for _time, words in sorted(found)[-3:])) if found else excluded("the journals report no known failure")
 

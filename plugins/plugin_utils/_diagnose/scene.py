@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -31,26 +31,26 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Known:
-    """A host of the inventory: its facts, None if it was not read, and its normalized intent, None if there is none.
-
-    record: what it recorded around the failure, None if that was not read.
-    """
+    """A host of the inventory: its facts, None if it was not read, and its normalized intent, None if there is none."""
 
     name: str
     facts: RunFacts | None = None
     intent: Intent | None = None
-    record: HostRecord | None = None
 
 
 @dataclass(frozen=True)
 class Scene:
-    """One host of an occurrence. others: the other hosts that the line concerns, by name; job: all hosts of the job, by name."""
+    """One host of an occurrence. others: the other hosts that the line concerns, by name; job: all hosts of the job, by name.
+
+    records: what the hosts of the play recorded around the failure; empty if that was not read.
+    """
 
     host: Known
     occurrence: Occurrence
     log: JobLog
     others: Mapping[str, Known] = field(default_factory=dict)
     job: Mapping[str, Known] = field(default_factory=dict)
+    records: Sequence[HostRecord] = ()
 
     @property
     def facts(self) -> RunFacts:

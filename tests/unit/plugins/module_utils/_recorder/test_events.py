@@ -17,6 +17,7 @@ from tests.unit.builders.trees import mlx5_machine, soft_roce_machine, write_tre
 
 NIC = "ens1f0np0"
 FUNCTION = "/sys/devices/pci0000:3a/0000:3a:01.0/0000:3b:00.0/0000:3c:00.0/0000:3d:00.0"
+GID = "0000:0000:0000:0000:0000:ffff:0a0a:{} RoCE v2 ens1f0np0"
 PORT = f"{FUNCTION}/infiniband/mlx5_0/ports/1"
 
 
@@ -46,29 +47,28 @@ def test_a_reading_has_every_kind(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "kind", "of", "was", "now"),
+    ("change", "kind", "of", "values"),
     [
-        (f"{FUNCTION}/net/{NIC}/carrier: 0", "carrier", NIC, "up", "no carrier"),
-        (f"{FUNCTION}/net/{NIC}/mtu: 1500", "mtu", NIC, "9000", "1500"),
-        (f"{PORT}/state: 1: DOWN", "state", "mlx5_0/1", "4: ACTIVE", "1: DOWN"),
-        (f"{PORT}/rate: 100 Gb/sec (4X EDR)", "rate", "mlx5_0/1", "200 Gb/sec (2X NDR)", "100 Gb/sec (4X EDR)"),
-        ("/sys/module/nvidia/version: 1", "module", "nvidia", None, "loaded"),
-        ("/sys/module/mlx5_core/version: 25.01", "driver", "mlx5_core", "24.10-1.1.4 MLX5_CORE0123", "25.01 MLX5_CORE0123"),
-        ("/proc/sys/kernel/osrelease: 6.8.0-60-generic", "kernel", "kernel", "6.8.0-51-generic", "6.8.0-60-generic"),
-        (f"{PORT}/hw_counters/out_of_sequence: 12", "counters", "mlx5_0/1", {"out_of_sequence": 7}, {"out_of_sequence": 12}),
+        (f"{FUNCTION}/net/{NIC}/carrier: 0", "carrier", NIC, ("up", "no carrier")),
+        (f"{FUNCTION}/net/{NIC}/mtu: 1500", "mtu", NIC, ("9000", "1500")),
+        (f"{PORT}/state: 1: DOWN", "state", "mlx5_0/1", ("4: ACTIVE", "1: DOWN")),
+        (f"{PORT}/rate: 100 Gb/sec (4X EDR)", "rate", "mlx5_0/1", ("200 Gb/sec (2X NDR)", "100 Gb/sec (4X EDR)")),
+        ("/sys/module/nvidia/version: 1", "module", "nvidia", (None, "loaded")),
+        ("/sys/module/mlx5_core/version: 25.01", "driver", "mlx5_core", ("24.10-1.1.4 MLX5_CORE0123", "25.01 MLX5_CORE0123")),
+        ("/proc/sys/kernel/osrelease: 6.8.0-60-generic", "kernel", "kernel", ("6.8.0-51-generic", "6.8.0-60-generic")),
+        (f"{PORT}/hw_counters/out_of_sequence: 12", "counters", "mlx5_0/1", ({"out_of_sequence": 7}, {"out_of_sequence": 12})),
         (
             f"{PORT}/gids/11: 0000:0000:0000:0000:0000:ffff:0a0a:0203",
             "gid",
             "mlx5_0/1",
-            {"11": "0000:0000:0000:0000:0000:ffff:0a0a:0102 RoCE v2 ens1f0np0"},
-            {"11": "0000:0000:0000:0000:0000:ffff:0a0a:0203 RoCE v2 ens1f0np0"},
+            ({"11": GID.format("0102")}, {"11": GID.format("0203")}),
         ),
     ],
 )
-def test_a_change_is_one_event(tmp_path: Path, change: str, kind: str, of: str, was: Any, now: Any) -> None:
+def test_a_change_is_one_event(tmp_path: Path, change: str, kind: str, of: str, values: tuple[Any, Any]) -> None:
     (event,) = changed(mlx5_machine(tmp_path), change)
     place = {"pci": "0000:3d:00.0"} if of in (NIC, "mlx5_0/1") else {}
-    assert event == {"kind": kind, "of": of, "was": was, "now": now, **place}
+    assert event == {"kind": kind, "of": of, "was": values[0], "now": values[1], **place}
 
 
 def test_our_kernel_parameters_are_recorded_and_no_others(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_counters_of_a_driver_are_recorded_if_they_are_of_errors(tmp_path: Path)
     before = all_of(reader).values
     counts.update(rx_crc_errors_phy=9, rx_bytes_phy=10**13)
     events = differences(before, all_of(reader))
-    assert {event["of"]: event["now"] for event in events} == dict.fromkeys((NIC, "ens1f1np1"), {"rx_crc_errors_phy": 9})
+    assert {event["of"]: event["now"] for event in events} == {name: {"rx_crc_errors_phy": 9} for name in (NIC, "ens1f1np1")}
 
 
 def test_events_and_values_are_bounded() -> None:

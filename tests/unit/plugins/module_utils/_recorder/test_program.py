@@ -87,7 +87,7 @@ def test_a_cable_that_is_cut_is_found_within_two_seconds_and_a_flap_too(program:
     """A pair of veths in a network namespace: the peer is set down, up, and down and up within a tenth of a second."""
     folder = tmp_path / "record"
     (tmp_path / "config.json").write_text(json.dumps({"interfaces": ["rail1"]}))
-    script = f"""
+    script = """
         mount -t sysfs none /sys
         ip link add rail1 type veth peer name port1; ip link set rail1 up; ip link set port1 up
         "$1" "$2" --config "$3" --folder "$4" --seconds 30 & recorder=$!
