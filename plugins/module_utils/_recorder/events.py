@@ -28,7 +28,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._recorder.snapshot im
 )
 
 #: The kinds that the recorder adds by itself.
-START, BOOT, STEP, LOST, UNREAD = "start", "boot", "clock_step", "lost", "unread"
+START, BOOT, STEP, LOST = "start", "boot", "clock_step", "lost"
 #: The kinds whose changes are merged into one event for each port or interface: its "was" and "now" are objects.
 MERGED = (COUNTER, GID, IRQ)
 #: The most entries of a merged event; the event counts the rest in "more".

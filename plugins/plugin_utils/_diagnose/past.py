@@ -23,8 +23,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.record impo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.times import time_words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.words import bad_counters, change_words, outages
 
-#: The window around the failure, and how much later than it an event may be seen that came before it: readings are 2 s apart.
-BEFORE_SECONDS, AFTER_SECONDS, LATE_SECONDS = 600.0, 300.0, 3.0
+#: How much later than the failure an event may be seen that came before it: readings are 2 s apart.
+LATE_SECONDS = 3.0
 _LOG_TIME = re.compile(r"([0-9]{2}-[0-9]{2}) ([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.[0-9]+)?")
 _DAY = 86400.0
 
