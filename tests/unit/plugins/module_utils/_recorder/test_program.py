@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program im
 from ansible_collections.rdma.cluster.plugins.module_utils._recorder.program import Recorder, Waker, main, parse_config
 from ansible_collections.rdma.cluster.plugins.module_utils._recorder.ring import Ring, moment_now, read_alive, read_events
 from ansible_collections.rdma.cluster.plugins.module_utils._recorder.snapshot import Reader
+from tests.child import environment
 from tests.unit.builders.trees import mlx5_machine, write_tree
 
 NIC = "/sys/devices/pci0000:3a/0000:3a:01.0/0000:3b:00.0/0000:3c:00.0/0000:3d:00.0/net/ens1f0np0"
@@ -120,13 +122,38 @@ def test_settings_of_another_form_are_refused() -> None:
             parse_config(text)
 
 
-@pytest.mark.skipif(not NAMESPACES, reason="no namespaces here")
-def test_a_message_of_the_kernel_on_an_address_wakes_the_recorder() -> None:
-    """In this namespace nothing is changed, so the wait ends by its time; after SIGTERM it does not wait."""
-    waker = Waker()
+WAKE = """
+import subprocess, sys, time
+from ansible_collections.rdma.cluster.plugins.module_utils._recorder.program import Waker
+
+waker = Waker()
+def timed(*words):
     begun = time.monotonic()
-    waker.wait(0.2)
-    assert 0.15 < time.monotonic() - begun < 5
+    subprocess.run(["ip", *words], check=True)
+    return waker.wait(20), time.monotonic() - begun
+
+print(timed("link", "add", "rail1", "type", "veth"))
+print(timed("address", "add", "192.0.2.1/24", "dev", "rail1"))
+print(timed("address", "del", "192.0.2.1/24", "dev", "rail1"))
+"""
+
+
+@pytest.mark.skipif(not NAMESPACES, reason="no namespaces here")
+def test_messages_of_the_kernel_on_links_and_addresses_wake_the_recorder() -> None:
+    """In a network namespace: a new link wakes it, an address also makes it read the GIDs. It would sleep for 20 s."""
+    argv = ["unshare", "-rn", sys.executable, "-c", WAKE]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=90, check=False, env=environment())
+    assert done.returncode == 0, done.stderr
+    woken = [ast.literal_eval(line) for line in done.stdout.splitlines()]
+    assert [addresses for addresses, _seconds in woken] == [False, True, True]
+    assert max(seconds for _addresses, seconds in woken) < 2
+
+
+def test_after_sigterm_the_recorder_does_not_wait() -> None:
+    waker = Waker(netlink=False)
+    begun = time.monotonic()
+    assert waker.wait(0.2) is False
+    assert time.monotonic() - begun > 0.15
     waker.stop(signal.SIGTERM, None)
     begun = time.monotonic()
     assert waker.wait(60) is False
