@@ -196,6 +196,14 @@ def test_a_reader_ends_when_its_input_ends(host: Path) -> None:
     assert time.monotonic() - begun < 4
 
 
+def test_the_words_of_the_program_survive_the_shell_of_a_remote_host(host: Path) -> None:
+    """`sh -c` is a stand-in for SSH, which passes one text to the user's shell."""
+    readers = Readers([Target("node1", ("sh", "-c"), sys.executable, is_remote=True)], ["--root", str(host), "--count", "1"])
+    found = [entry.kind for entry in readers.entries(10)]
+    readers.close()
+    assert found == [LINE, END]
+
+
 def test_a_reader_ends_after_its_time(host: Path) -> None:
     readers = Readers([local("node1")], ["--root", str(host), "--interval", "0.2", "--seconds", "1"])
     found = []
