@@ -148,6 +148,9 @@ def test_a_step_of_the_clock_is_an_event_and_moves_no_other(tmp_path: Path) -> N
     ]
     placed = on_wall_clock(events, Moment(8700.0, 200.0, BOOT))
     assert [(each["time"], each["earliest"]) for each in placed] == [(8610.0, 8600.0), (8620.0, None), (8620.0, 8610.0)]
+    # Stepped once more after the last event: the clock as it is now counts.
+    again = on_wall_clock(events, Moment(8750.0, 200.0, BOOT))
+    assert [each["time"] for each in again] == [8660.0, 8670.0, 8670.0]
 
 
 def test_a_clock_that_is_slewed_is_not_stepped(tmp_path: Path) -> None:
