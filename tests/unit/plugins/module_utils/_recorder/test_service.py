@@ -34,7 +34,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[ManagedFile]:
     planned = recorder_files(["bond0.7"], 16 * 2**20)
     paths = tuple(str(tmp_path / Path(file.path).name) for file in planned)
     monkeypatch.setattr(service, "_PATHS", paths)
-    return [ManagedFile(path, file.content, file.mode) for path, file in zip(paths, planned, strict=True)]
+    return [ManagedFile(str(tmp_path / Path(file.path).name), file.content, file.mode) for file in planned]
 
 
 def test_it_is_installed_once_and_a_second_run_changes_nothing(files: list[ManagedFile]) -> None:
