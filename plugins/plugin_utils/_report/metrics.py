@@ -27,7 +27,7 @@ def metrics(
     findings: Sequence[Finding], drift: Sequence[Difference] | None, proofs: Proofs, *, ended: float, outcome: str, check_mode: bool
 ) -> str:
     """The file's text. ended: seconds since 1970; drift: None if the run did not look for it, which is not the same as no drift."""
-    families: list[tuple[Metric, Iterable[Sample]]] = [
+    families: list[tuple[Metric, list[Sample]]] = [
         (RUN_END, [({"mode": "check" if check_mode else "build"}, ended)]),
         (RUN_CLEAN, [({}, float(outcome == "clean"))]),
         *result_samples(results(findings, drift, proofs, ended)),
