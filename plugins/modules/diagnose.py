@@ -16,6 +16,7 @@ description:
     cause is C(confirmed), C(excluded) or C(not checkable), with the observed values, the remedy, and the hosts to fix.
   - It uses the facts that M(rdma.cluster.observe) or M(rdma.cluster.rdma_facts) have read in this run. They show the current state, not the
     state when the job failed. They describe hosts, not containers.
+  - What was true when the job failed is known from hosts with a recorder (M(rdma.cluster.recorder)) and from their journals.
   - Unknown NCCL warnings are shown as C(unknown), grouped by their text.
   - Stores the text and the data in the folder of this run, as C(diagnosis.txt) and C(diagnosis.json). It changes nothing. A log with
     failures does not fail the task.
@@ -31,12 +32,24 @@ attributes:
   diff_mode:
     support: none
 options:
+  state:
+    description:
+      - With V(time) it only finds when the job failed. M(rdma.cluster.recorder_read) then reads what the hosts recorded around that time,
+        and a second call with V(diagnosed) uses it.
+    type: str
+    choices: [time, diagnosed]
+    default: diagnosed
+  time:
+    description:
+      - When the job failed, with its time zone, like C(2026-11-23 14:05 UTC). Without it, the time of the first error in the log, in the
+        time zone of the host that wrote it. Only for O(state=time).
+    type: str
   log:
     description:
       - The log file on the control node, as the launcher wrote it. Any prefix of the lines is allowed.
       - The result is best with the output of all ranks in one file, and with C(NCCL_DEBUG=INFO).
+      - Without it, the diagnosis has only what the hosts recorded.
     type: str
-    required: true
   hosts:
     description:
       - Maps a name in the log to the host's name in the inventory. Use it for names that are neither in the inventory nor the host's own
@@ -50,6 +63,7 @@ options:
     type: dict
     default: {}
 seealso:
+  - module: rdma.cluster.recorder_read
   - module: rdma.cluster.explain
   - module: rdma.cluster.observe
 """
@@ -68,6 +82,22 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+known:
+  description: With O(state=time), whether the time of the failure is known, at least in the time zone of a host.
+  type: bool
+  returned: success
+seconds:
+  description: With O(state=time), the time of the failure in seconds since 1970; V(null) if it is known only in the time zone of a host.
+  type: float
+  returned: success
+local:
+  description: With O(state=time), the time of the log's first error, in the time zone of its host; V(null) with O(time).
+  type: str
+  returned: success
+words:
+  description: With O(state=time), where the time comes from, or why it is not known.
+  type: str
+  returned: success
 explained:
   description: The diagnosis as text.
   type: str

@@ -88,6 +88,9 @@ ansible_facts:
         scheduler:
           description: The settings of the topology files for schedulers.
           type: dict
+        recorder:
+          description: The recorder of changes.
+          type: dict
         drill:
           description: The faults that the playbook C(drill) may make.
           type: dict

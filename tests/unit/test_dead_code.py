@@ -106,8 +106,8 @@ class Sources:
         return {module: names for module, names in found.items() if module in self.files}
 
     def reached(self) -> set[str]:
-        """What Ansible or a tool starts with, what that imports, and so on; and the folders that it lies in."""
-        seen = {dotted for dotted, path in self.files.items() if not self._place(path).startswith(UTILS)}
+        """What Ansible, a tool or `python -m` starts with, what that imports, and so on; and the folders that it lies in."""
+        seen = {dotted for dotted, path in self.files.items() if not self._place(path).startswith(UTILS) or path.name == "__main__.py"}
         todo = [*seen]
         while todo:
             dotted = todo.pop()

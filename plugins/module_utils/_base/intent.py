@@ -391,6 +391,13 @@ class DrillIntent(TypedDict):
     hold_seconds: int
 
 
+class RecorderIntent(TypedDict):
+    manage: bool
+    state: str
+    interfaces: list[str]
+    size_mib: int
+
+
 class GateIntent(TypedDict):
     policy: str
     max_failed_percent: float | None
@@ -453,6 +460,7 @@ class Intent(_Added):
     pairs: PairsIntent
     collectives: CollectivesIntent
     scheduler: SchedulerIntent
+    recorder: RecorderIntent
     drill: DrillIntent
     metrics: MetricsIntent
     gate: GateIntent

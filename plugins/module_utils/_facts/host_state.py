@@ -53,6 +53,7 @@ FABRIC_MANAGER = "nvidia-fabricmanager.service"
 UNITS = (
     "rdma-soft-links.service",
     "rdma-pcie.service",
+    "rdma-recorder.timer",
     "systemd-networkd.service",
     "NetworkManager.service",
     "firewalld.service",

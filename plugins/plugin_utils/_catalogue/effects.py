@@ -61,6 +61,13 @@ EFFECTS = (
     ),
     Effect("cpu", "starts or stops irqbalance, which moves interrupts between CPUs", (SYSTEMD,), IDLE, "cpu_change_allowed"),
     Effect(
+        "recorder",
+        "installs, restarts or removes the recorder, which only reads the host",
+        ("rdma.cluster.recorder",),
+        REQUESTED,
+        "rdma_recorder",
+    ),
+    Effect(
         "driver",
         "installs user space or a driver on a host without a stack; keeps what is installed if `rdma_driver` is absent",
         (

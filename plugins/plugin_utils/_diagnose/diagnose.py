@@ -7,12 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes import CAUSES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.likely import LIKELY, contradiction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import JobLog, Occurrence
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.past import JobTime
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import (
     CONFIRMED,
     EXCLUDED,
@@ -27,10 +28,13 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature i
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import listed
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.hostnames import names_in_logs, short
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.record import HostRecord
 
 SCHEMA = 1
 #: The maximum number of hosts whose facts are checked for each kind of line.
 MOST_CHECKED = 32
+#: The prefix of causes that need the records of the hosts.
+PAST = "past."
 _ORDER = (ERROR, SYMPTOM, UNKNOWN, REMARK, CONSEQUENCE)
 
 
@@ -83,6 +87,7 @@ class Diagnosis:
     """The diagnosis of a log. strangers: hosts of the log that are not in the play.
 
     refused: host → the problems of its intent; without_intent, unread: hosts without an intent, and without facts.
+    job_time: when the job failed, None if that was not asked; seconds: the same since 1970, None if it is not known. records: of the hosts.
     """
 
     log: JobLog
@@ -91,6 +96,9 @@ class Diagnosis:
     refused: Mapping[str, Sequence[str]] = field(default_factory=dict)
     without_intent: Sequence[str] = ()
     unread: Sequence[str] = ()
+    job_time: JobTime | None = None
+    seconds: float | None = None
+    records: Sequence[HostRecord] = ()
 
     def to_dict(self) -> dict[str, Any]:
         context = self.log.context
@@ -106,6 +114,8 @@ class Diagnosis:
             "without_intent": list(self.without_intent),
             "unread_hosts": list(self.unread),
             "first_cause": self.log.cause,
+            "job_time": self.job_time and {**self.job_time.to_dict(), "seconds": self.seconds},
+            "records": {record.host: record.to_dict() for record in self.records},
             "findings": [finding.to_dict() for finding in self.findings],
         }
 
@@ -114,7 +124,8 @@ class Fleet:
     """The hosts of the play.
 
     briefs: the digest of each host's facts, None if there is none; load: loads all that is known of a host; names: name in a log → host.
-    refused: host → the problems of its unusable intent; without_intent: hosts without an intent.
+    refused: host → the problems of its unusable intent; without_intent: hosts without an intent. records: what the hosts recorded around
+    the failure, empty if that was not read.
     """
 
     def __init__(
@@ -124,9 +135,12 @@ class Fleet:
         names: Mapping[str, str],
         refused: Mapping[str, Sequence[str]] | None = None,
         without_intent: Sequence[str] = (),
+        *,
+        records: Sequence[HostRecord] = (),
     ) -> None:
         self._load, self._known = load, dict[str, Known]()
         self.hosts = tuple(briefs)
+        self.records = tuple(records)
         self.refused, self.without_intent = refused or {}, tuple(without_intent)
         self.unread = tuple(host for host, facts in briefs.items() if facts is None)
         self._names = names_in_logs(briefs, names)
@@ -157,14 +171,17 @@ class Fleet:
         return self._known[host]
 
 
-def diagnose(log: JobLog, fleet: Fleet) -> Diagnosis:
-    """The diagnosis of a log, with the findings in the order in which to check them."""
+def diagnose(log: JobLog, fleet: Fleet, job_time: JobTime | None = None, seconds: float | None = None) -> Diagnosis:
+    """The diagnosis of a log, with the findings in the order in which to check them.
+
+    job_time: when the job failed, if the records were read; seconds: the same since 1970 by the control node's clock, None if not known.
+    """
     job = _of_job(log, fleet)
     findings = [_finding(each, log, fleet, job) for each in log.occurrences]
     ordered = sorted(findings, key=lambda each: (not each.first, _ORDER.index(each.occurrence.kind), each.occurrence.line))
     named = dict.fromkeys([*log.context.hosts, *(host for each in log.occurrences for host in each.hosts)])
     strangers = [name for name in named if fleet.find(name) is None]
-    return Diagnosis(log, ordered, strangers, fleet.refused, fleet.without_intent, fleet.unread)
+    return Diagnosis(log, ordered, strangers, fleet.refused, fleet.without_intent, fleet.unread, job_time, seconds, fleet.records)
 
 
 def _of_job(log: JobLog, fleet: Fleet) -> dict[str, Known]:
@@ -176,7 +193,8 @@ def _of_job(log: JobLog, fleet: Fleet) -> dict[str, Known]:
 
 def _finding(occurrence: Occurrence, log: JobLog, fleet: Fleet, job: Mapping[str, Known]) -> Finding:
     hosts = _concerned(occurrence, log, fleet)
-    causes = [_checked(name, hosts, occurrence, log, job) for name in LIKELY.get(occurrence.name, ())]
+    names = [name for name in LIKELY.get(occurrence.name, ()) if fleet.records or not name.startswith(PAST)]
+    causes = [_checked(name, hosts, Scene(Known(""), occurrence, log, {}, job, fleet.records)) for name in names]
     return Finding(occurrence, occurrence.name == log.cause, sorted(causes, key=lambda each: VERDICTS.index(each.verdict)))
 
 
@@ -188,19 +206,20 @@ def _concerned(occurrence: Occurrence, log: JobLog, fleet: Fleet) -> dict[str, K
     return {host: fleet.known(host) if host in fleet.hosts else Known(host) for host in hosts[:MOST_CHECKED]}
 
 
-def _checked(name: str, hosts: Mapping[str, Known], occurrence: Occurrence, log: JobLog, job: Mapping[str, Known]) -> Checked:
+def _checked(name: str, hosts: Mapping[str, Known], scene: Scene) -> Checked:
+    """The answers to a cause: of the log as a whole, or of each host. scene: that of the log."""
     cause = CAUSES[name]
-    error = contradiction(name, [*occurrence.fields.get("error", ()), *occurrence.fields.get("errno", ())])
+    error = contradiction(name, [*scene.occurrence.fields.get("error", ()), *scene.occurrence.fields.get("errno", ())])
     if error is not None:
         answer = excluded(f"the error of the call is {error if not error.isdecimal() else f'number {error}'}")
         return Checked(name, cause.says, EXCLUDED, {"": answer}, "")
     if cause.of_log or not hosts:
-        answers = {"": cause.test(Scene(Known(""), occurrence, log, {}, job))}
+        answers = {"": cause.test(scene)}
     else:
-        answers = {host: cause.test(Scene(known, occurrence, log, _without(hosts, host), job)) for host, known in hosts.items()}
+        answers = {host: cause.test(replace(scene, host=known, others=_without(hosts, host))) for host, known in hosts.items()}
     verdict = min((answer.verdict for answer in answers.values()), key=VERDICTS.index)
     there = [host for host, answer in answers.items() if answer.verdict == verdict and host] or list(hosts)
-    remedy = "" if verdict == VERDICTS[-1] else _remedy(cause.remedy, there, occurrence)
+    remedy = "" if verdict == VERDICTS[-1] else _remedy(cause.remedy, there, scene.occurrence)
     return Checked(name, cause.says, verdict, answers, remedy)
 
 

@@ -49,8 +49,10 @@ _CONNECT = (
 _NVLINK = ("gpu.fabric_manager", "gpu.nvlink", "gpu.lost")
 _GPU = ("gpu.lost", "gpu.broken", "program")
 
-#: Kind of line → its causes, the most likely first.
-LIKELY: dict[str, tuple[str, ...]] = {
+#: Causes that show only in the past, and the kinds of lines that a network's failure can cause: those with one of these causes.
+_PAST, _PAST_NETWORK = ("past.host", "past.journal"), ("past.port", "past.gid", "past.counters")
+_NETWORK = frozenset({"port.down", "port.flaps", "loss", "gid.index", "gid.none", "hang.rank", "socket.address", "earlier", "ended"})
+_NOW: dict[str, tuple[str, ...]] = {
     "ib.no_device": _ALLOWED,
     "ib.no_address": ("socket.name",),
     "ib.open": ("ib.node", "ib.container", "memlock", "firmware"),
@@ -278,3 +280,12 @@ def contradiction(cause: str, errors: Sequence[str]) -> str | None:
         return errors[0]
     unanswered = [error for error in errors if error.startswith(_UNANSWERED[:4]) or error in _UNANSWERED]
     return unanswered[0] if cause in (*_CONTAINER, "limits.nic") and len(unanswered) == len(errors) else None
+
+
+def _with_past(causes: tuple[str, ...]) -> tuple[str, ...]:
+    """What the hosts have recorded comes first: it was true when the job failed."""
+    return (*(_PAST_NETWORK if _NETWORK.intersection(causes) else ()), *_PAST, *causes)
+
+
+#: Kind of line → its causes, the most likely first.
+LIKELY: dict[str, tuple[str, ...]] = {kind: _with_past(causes) for kind, causes in _NOW.items()}

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import D
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import JobLog, Occurrence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts, from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import HOST_CHECKS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.record import HostRecord
 
 CONFIRMED, NOT_CHECKABLE, EXCLUDED = VERDICTS = ("confirmed", "not checkable", "excluded")
 _NOTHING = from_dict(None)
@@ -39,13 +40,17 @@ class Known:
 
 @dataclass(frozen=True)
 class Scene:
-    """One host of an occurrence. others: the other hosts that the line concerns, by name; job: all hosts of the job, by name."""
+    """One host of an occurrence. others: the other hosts that the line concerns, by name; job: all hosts of the job, by name.
+
+    records: what the hosts of the play recorded around the failure; empty if that was not read.
+    """
 
     host: Known
     occurrence: Occurrence
     log: JobLog
     others: Mapping[str, Known] = field(default_factory=dict)
     job: Mapping[str, Known] = field(default_factory=dict)
+    records: Sequence[HostRecord] = ()
 
     @property
     def facts(self) -> RunFacts:

@@ -11,9 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.diagnose import Diagnosis, Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import UNKNOWN_LINE, UNKNOWN_WARNING, JobLog
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.past import known_lines, time_sentence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import CONFIRMED, EXCLUDED, NOT_CHECKABLE, VERDICTS, Answer
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import CONSEQUENCE, ERROR, REMARK, SYMPTOM, UNKNOWN
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import Item, items, listed, section, text_lines
+from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.record import HostRecord
+from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.text import clock_lines, event_lines, unknown_lines
+from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.words import change_words
 
 #: The maximum number of fully printed causes for each kind of line; the others are in diagnosis.json.
 MOST_CAUSES = 4
@@ -21,6 +25,8 @@ MOST_CAUSES = 4
 MOST_UNKNOWN = 8
 #: The maximum number of printed problems of refused intents.
 MOST_PROBLEMS = 5
+#: The maximum number of printed events around the failure.
+MOST_EVENTS = 30
 _STEP = re.compile(r" (?=[1-9]\. )")
 _TITLES = {
     ERROR: "FURTHER ERRORS, WHICH MAY FOLLOW FROM IT",
@@ -35,6 +41,8 @@ def text(diagnosis: Diagnosis, name: str) -> str:
     """The text in lines of at most 120 columns, without a final line break. name: the log's name."""
     parts = ["\n".join(_head(diagnosis, name))]
     parts += ["\n".join(["LIKELY CAUSE", *_lines(finding)]) for finding in diagnosis.findings if finding.first]
+    if diagnosis.job_time is not None:
+        parts.append(section("AROUND THE FAILURE", list(_past(diagnosis))))
     for kind, title in _TITLES.items():
         rest = [finding for finding in diagnosis.findings if finding.occurrence.kind == kind and not finding.first]
         if rest and kind == UNKNOWN:
@@ -46,7 +54,10 @@ def text(diagnosis: Diagnosis, name: str) -> str:
 
 def _head(diagnosis: Diagnosis, name: str) -> Iterator[str]:
     log = diagnosis.log
-    yield from text_lines(f"{name}: why the job failed", 0)
+    yield from text_lines(f"{name}: why the job failed" if name else "What happened around the failure of a job", 0)
+    if not name:
+        yield from _missing(diagnosis)
+        return
     parts = [f"{log.lines} lines", *([f"{log.context.nranks} ranks"] if log.context.nranks else [])]
     parts += [f"hosts {listed(log.context.hosts)}"] if log.context.hosts else []
     parts += [f"NCCL {listed(sorted(log.context.versions))}"] if log.context.versions else []
@@ -64,6 +75,37 @@ def _head(diagnosis: Diagnosis, name: str) -> Iterator[str]:
             "Run it on an inventory with these hosts, or map their names in rdma_job_hosts.",
             marked=True,
         )
+
+
+def _past(diagnosis: Diagnosis) -> Iterator[str]:
+    """What the hosts recorded around the failure, the nearest events before it and a few after it."""
+    if diagnosis.job_time is None:
+        return
+    yield from text_lines(time_sentence(diagnosis.job_time, diagnosis.seconds), marked=diagnosis.seconds is None)
+    if diagnosis.seconds is None:
+        return
+    yield from clock_lines(diagnosis.records)
+    yield from unknown_lines(diagnosis.records)
+    for record in diagnosis.records:
+        if record.journal_unread:
+            yield from text_lines(f"unknown: the journal of {record.host} could not be read: {record.journal_unread}", marked=True)
+        elif record.journal_cut:
+            yield from text_lines(f"The journal of {record.host} was too long: only the lines nearest to the failure were read.")
+    events = sorted(_events(diagnosis.records))
+    near = sorted(events, key=lambda event: abs(event[0] - diagnosis.seconds if diagnosis.seconds else 0.0))[:MOST_EVENTS]
+    if not events:
+        yield from text_lines("Nothing was recorded, and the journals report no known failure.")
+    for seconds, host, words in sorted(near):
+        yield from event_lines(f"{seconds - diagnosis.seconds:+.1f} s", host, words)
+    if len(events) > len(near):
+        yield from text_lines(f"and {len(events) - len(near)} more, all in diagnosis.json")
+
+
+def _events(records: Sequence[HostRecord]) -> Iterator[tuple[float, str, str]]:
+    """The changes of all hosts, and the lines of their journals that report a known failure: time, host, words."""
+    for record in records:
+        yield from ((change.time, record.host, change_words(change, record.rails)) for change in record.changes)
+        yield from ((line.time, record.host, f"{line.source}: {line.text}") for line, _says in known_lines(record))
 
 
 def _without_cause(log: JobLog) -> list[str]:

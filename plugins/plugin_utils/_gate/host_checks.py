@@ -25,6 +25,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.gpu.gpu impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.host import check_host, check_limits, check_memory
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import check_pcie_tuning, planned_mrrs_bytes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.ptp import check_ptp
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.recorder import check_recorder
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.tuning import check_clocksource, check_cpu, check_rings, check_time
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.counters import check_counters
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.link import check_link
@@ -136,6 +137,7 @@ def _host(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
         *check_pcie_tuning(host, intent, facts),
         *check_time(host, facts, threshold(intent, "host.time")),
         *check_clocksource(host, facts),
+        *check_recorder(host, intent, facts),
         *check_ptp(host, intent, facts),
         *check_memory(host, facts, threshold(intent, "host.memory"), threshold(intent, "host.shm")),
     ]

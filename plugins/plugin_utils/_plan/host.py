@@ -26,6 +26,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs impo
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.request import PcieRequest
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_addresses, rail_nics, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._recorder.service import TIMER, recorder_files, removed_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host import pcie_tuning
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import (
     boot_request,
@@ -224,3 +225,20 @@ def pcie_withheld(intent: Intent, facts: Facts, acs_allowed: bool = False, mrrs_
     """Effect ("mrrs", "acs_write") → the withheld change and the reason; empty if nothing is withheld."""
     found = pcie_tuning.withheld(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
     return {effect: each.words for effect, each in found.items()}
+
+
+def recorder_settings(intent: Intent) -> dict[str, Any]:
+    """The options of rdma.cluster.recorder."""
+    recorder = intent["recorder"]
+    return {"state": recorder["state"], "interfaces": list(recorder["interfaces"]), "size_mib": recorder["size_mib"]}
+
+
+def recorder_differs(intent: Intent, facts: Facts) -> bool:
+    """False if the intent does not manage the recorder; else True unless the facts prove that it is as requested."""
+    recorder = intent["recorder"]
+    if not recorder["manage"]:
+        return False
+    if recorder["state"] == "absent":
+        return files_differ(removed_files(), facts.files)
+    files = recorder_files(recorder["interfaces"], recorder["size_mib"] * 2**20)
+    return files_differ(files, facts.files) or (facts.units or {}).get(TIMER) != RUNS

@@ -10,6 +10,7 @@ from collections import Counter
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding, worst
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import DEBIAN
 from ansible_collections.rdma.cluster.plugins.module_utils._metrics.config import Config, bad_labels
 from ansible_collections.rdma.cluster.plugins.module_utils._metrics.results import Gate, HostResults
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
@@ -30,12 +31,12 @@ class ExporterError(ValueError):
 
 
 def exporter_config(folder: RunFolder, host: str, intent: Intent, family: str | None) -> Config:
-    """Return the settings of a host's collector. family: of its distribution, "deb" or "rpm". Raises ExporterError."""
+    """Return the settings of a host's collector. family: of its distribution. Raises ExporterError."""
     wanted = intent["metrics"]
     refused = bad_labels(wanted["labels"])
     if refused:
         raise ExporterError(f"rdma_metrics.labels: {', '.join(refused)} is a label of the collector itself. Choose another name.")
-    if wanted["textfile_dir"] is None and family != "deb":
+    if wanted["textfile_dir"] is None and family != DEBIAN:
         raise ExporterError(
             "rdma_metrics.textfile_dir is not set, and this distribution has no package of node_exporter. Install node_exporter, start it "
             "with `--collector.textfile.directory=DIR`, and set rdma_metrics.textfile_dir to DIR."

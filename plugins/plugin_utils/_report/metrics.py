@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, UNKNOWN, WARNING, Finding, worst
 from ansible_collections.rdma.cluster.plugins.module_utils._metrics.catalogue import RUN_CLEAN, RUN_END
-from ansible_collections.rdma.cluster.plugins.module_utils._metrics.exposition import exposition
+from ansible_collections.rdma.cluster.plugins.module_utils._metrics.exposition import Metric, Sample, exposition
 from ansible_collections.rdma.cluster.plugins.module_utils._metrics.results import Gate, HostResults, counted, result_samples
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.proofs import Proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.drift import Difference
@@ -27,7 +27,7 @@ def metrics(
     findings: Sequence[Finding], drift: Sequence[Difference] | None, proofs: Proofs, *, ended: float, outcome: str, check_mode: bool
 ) -> str:
     """The file's text. ended: seconds since 1970; drift: None if the run did not look for it, which is not the same as no drift."""
-    families = [
+    families: list[tuple[Metric, Iterable[Sample]]] = [
         (RUN_END, [({"mode": "check" if check_mode else "build"}, ended)]),
         (RUN_CLEAN, [({}, float(outcome == "clean"))]),
         *result_samples(results(findings, drift, proofs, ended)),

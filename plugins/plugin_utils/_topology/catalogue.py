@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import SwitchModel
 
-#: The date on which the sources were read.
-READ = "2026-11-27"
+#: The dates on which SONiC's files and the other sources of ports were read.
+_READ_SONIC, _READ_OTHERS = "2026-11-27", "2026-11-26"
 _LIBRARY = "https://github.com/netbox-community/devicetype-library/blob/master/device-types/"
 _SONIC = "https://github.com/sonic-net/sonic-buildimage/blob/086b03bd70f9e211aaaf5f6aefe0790b508d2a94/device/"
 _NVIDIA = "https://docs.nvidia.com/networking/display/"
@@ -48,6 +48,15 @@ _MODELS = (
 )
 #: name → model.
 CATALOGUE = {
-    name: SwitchModel(name, ports, gbps, parts, fabric, source=source, breakout_source=breakout_source, read=READ)
+    name: SwitchModel(
+        name,
+        ports,
+        gbps,
+        parts,
+        fabric,
+        source=source,
+        breakout_source=breakout_source,
+        read=_READ_SONIC if source.startswith(_SONIC) else _READ_OTHERS,
+    )
     for name, fabric, ports, gbps, parts, source, breakout_source in _MODELS
 }

@@ -327,6 +327,7 @@ def _common(link_layer: str, nccl: str = "2.30.7", mtu_bytes: int | None = None)
             "rings": {"rx": 8192, "tx": 8192},
             "pcie": {"acs": "bare_metal"},
         },
+        "rdma_recorder": {"manage": True},
         "rdma_nccl": {
             "version": nccl,
             "topology_file": "/etc/nccl-topology.xml",
@@ -638,6 +639,7 @@ def _answers(modules: Sequence[str], folder: str, signer: str, version: str | No
         f"UnitFileState={'enabled' if name in active else 'disabled'}\n"
         for name in units
     )
+    states += "\nId=rdma-recorder.timer\nActiveState=active\nUnitFileState=enabled\n"
     addresses = [
         {"ifname": name, "max_mtu": 9978, "addr_info": [{"family": "inet", "local": local, "prefixlen": 24}] if local else []}
         for name, local in {

@@ -293,6 +293,20 @@ SECTIONS: dict[str, Section] = {
     ),
     "rdma_collectives": COLLECTIVES,
     **SCHEDULER_SECTIONS,
+    "rdma_recorder": Section(
+        keys(
+            "The recorder of changes ([the recorder](recorder.md)). Without it, a host keeps what it has.",
+            manage=flag("Install the recorder and keep it running, or remove it.", False),
+            state=choice("`absent` stops the recorder and removes it; its record stays.", "present", "present", "absent"),
+            interfaces=Key(
+                (list,),
+                "Interfaces to record although no device is below them, for example VLANs. Bonds are always recorded.",
+                each=text("An interface.", INTERFACE),
+            ),
+            size_mib=integer("Largest size of the record on a host, in MiB.", 1, 1024, default=16),
+        ),
+        ("host",),
+    ),
     "rdma_drill": DRILL,
     "rdma_metrics": METRICS,
     "rdma_gate": Section(
@@ -348,6 +362,11 @@ RUN: dict[str, Key] = {
         HOST,
         text("A host of the inventory.", HOST),
     ),
+    "rdma_job_time": text(
+        "For `diagnose`: when the job failed, with the time zone: `2026-11-23 14:05 UTC`. Without it, the time of the log's first error."
+    ),
+    "rdma_since": text("For `changed`: first time, `2026-11-23 14:05 UTC` or `2h` (before now)."),
+    "rdma_until": text("For `changed`: last time, in the same forms. Without it, now."),
     "rdma_symptom": text(
         "Symptom for the playbook `troubleshoot`: `slow`, `hang`, `gdr`, `ecmp`, `flap`, `drops`, `mesh`, `library` or `registration`."
     ),

@@ -11,11 +11,14 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
+from tests.child import environment
 from tests.unit.builders.hosts import lab_rails
 
 ROOT = Path(__file__).parents[4]
@@ -115,3 +118,60 @@ def test_an_inventory_of_names_has_no_intent_and_no_error(tmp_path: Path) -> Non
     assert done.returncode == 0, done.stdout + done.stderr
     assert "No intent for node1: causes there are checked only against facts." in done.stdout
     assert (stored(tmp_path)["refused_intents"], stored(tmp_path)["without_intent"]) == ({}, ["node1"])
+
+
+RECORD = """
+from pathlib import Path
+from ansible_collections.rdma.cluster.plugins.module_utils._recorder.ring import FOLDER, Ring, moment_now
+
+Path(FOLDER).mkdir(parents=True)
+now = moment_now(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+ring = Ring(FOLDER)
+
+def event(seconds, kind, was, value):
+    mono = now.mono - 100 + seconds
+    times = {"at": mono + now.offset, "mono": mono, "boot": now.boot, "after": mono - 2}
+    return {"kind": kind, "of": "eth7", "was": was, "now": value, **times}
+
+ring.append([event(-3000, "mtu", "1500", "9000"), event(-38.2, "carrier", "up", "no carrier"), event(-34.2, "carrier", "no carrier", "up")])
+ring.touch(now)
+"""
+
+
+@pytest.mark.skipif(subprocess.run(["unshare", "-rm", "true"], check=False).returncode != 0, reason="no namespaces here")
+def test_a_port_that_was_down_38_s_before_the_error_is_the_cause(tmp_path: Path) -> None:
+    """A real record and the real clock of this machine, in a namespace of mounts with an empty /var/lib."""
+    begun = time.time()
+    stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(begun - 100))
+    line = f"[{stamp}] node1:100:200 [0] ib.cc:1 NCCL WARN NET/IB: Got completion from peer 10.0.0.2<4791> with status=12 opcode=0 len=0"
+    (tmp_path / "job.log").write_text(line + " vendor err 129 (Send)\n")
+    (tmp_path / "record.py").write_text(RECORD)
+    local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": {"node1": local}}}))
+    ansible = str(Path(sys.executable).parent / "ansible-playbook")
+    words = 'mount -t tmpfs none /var/lib && "$1" record.py && exec "$2" -i hosts.yml "$3" -e rdma_job_log=job.log'
+    argv = ["unshare", "-rm", "bash", "-c", words, "past", sys.executable, ansible, str(ROOT / "playbooks/diagnose.yml")]
+    known = {**environment(), "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".venv/collections"), "ANSIBLE_NOCOLOR": "1"}
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False, env=known)
+    assert done.returncode == 0, done.stdout + done.stderr
+    text = (tmp_path / "artifacts/latest/diagnosis.txt").read_text(encoding="utf-8")
+    seen = re.search(r"eth7 of node1 was down ([0-9.]+) s before the first error, and up again 4\.0 s later", " ".join(text.split()))
+    assert seen is not None, text
+    # The record was written a moment after the log's time was taken, and a log has whole seconds.
+    assert 30 < float(seen[1]) < 41
+    first = stored(tmp_path)["findings"][0]["causes"][0]
+    assert (first["cause"], first["verdict"]) == ("past.port", "confirmed")
+    assert [change["kind"] for change in stored(tmp_path)["records"]["node1"]["changes"]] == ["carrier", "carrier"]
+    assert "the time of line 1 (ib.retry) in the log" in text
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [("2026-11-23 14:05", "has no time zone. Add one"), ("2099-11-23 14:05 UTC", "in the future")],
+)
+def test_a_time_that_cannot_be_used_is_refused_before_a_host_is_read(tmp_path: Path, given: str, said: str) -> None:
+    (tmp_path / "job.log").write_text("")
+    done = diagnose(tmp_path, "job.log", {"node1": {}}, "-e", json.dumps({"rdma_job_time": given}))
+    assert done.returncode == 2
+    assert said in done.stdout
+    assert "Read the host" not in done.stdout

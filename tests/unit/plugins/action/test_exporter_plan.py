@@ -14,6 +14,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.action import exporter_plan
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import DEBIAN, RPM
 from ansible_collections.rdma.cluster.plugins.module_utils._metrics.config import parse_config
 from ansible_collections.rdma.cluster.plugins.module_utils._metrics.results import Gate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs
@@ -29,7 +30,7 @@ def finding(stage: str, status: str) -> Finding:
     return Finding(stage, f"{stage}.check", "node1", "host", status, "seen", "expected", "Look.")
 
 
-def plan(base: Path, family: str = "deb", **metrics: Any) -> dict[str, Any]:
+def plan(base: Path, family: str = DEBIAN, **metrics: Any) -> dict[str, Any]:
     folder = RunFolder(base / NOW)
     folder.path.mkdir(parents=True, exist_ok=True)
     intent = lab_intent(
@@ -78,13 +79,13 @@ def test_without_runs_there_are_no_results(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_the_site_needs_no_package(tmp_path: Path) -> None:
-    planned = plan(tmp_path, "rpm", textfile_dir="/srv/textfiles")
+    planned = plan(tmp_path, RPM, textfile_dir="/srv/textfiles")
     assert (planned["packages"], parse_config(planned["config"]).folder) == ([], "/srv/textfiles")
 
 
 @pytest.mark.parametrize(
     ("family", "metrics", "words"),
-    [("rpm", {}, "rdma_metrics.textfile_dir is not set"), ("deb", {"labels": {"rail": "x"}}, "rdma_metrics.labels: rail is a label")],
+    [(RPM, {}, "rdma_metrics.textfile_dir is not set"), (DEBIAN, {"labels": {"rail": "x"}}, "rdma_metrics.labels: rail is a label")],
 )
 def test_what_cannot_be_installed_is_refused(tmp_path: Path, family: str, metrics: dict[str, Any], words: str) -> None:
     planned = plan(tmp_path, family, **metrics)

@@ -29,7 +29,7 @@ from lab.clos_plan import ClosShape
 from tests.unit.builders.clos import podded, routed, settings
 
 FIXTURES = Path(__file__).parents[4] / "fixtures/frr"
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parent / "golden_hosts"
 PLANE = routed(spine_asn="own", hosts_peer=True)
 SIZES = st.tuples(st.integers(1, 5), st.integers(1, 4), st.integers(0, 3))
 States = dict[str, RouterState | str]
@@ -86,7 +86,7 @@ def test_two_rails_of_a_plane_are_two_sessions_and_each_address_is_announced_on_
 def test_the_files_are_the_golden_ones(name: str, text: str) -> None:
     """molecule/routed has FRR accept them, and its reload find no difference."""
     own = render(PLANE, PLANE.routers[name]) if text == "leaf" else host_files([PLANE], name)[".frr.conf"]
-    assert own == (GOLDEN / f"frr-peers-{name}.frr.conf").read_text()
+    assert own == (GOLDEN / f"{name}.frr.conf").read_text()
 
 
 def test_the_kernel_settings_and_daemons_of_a_host() -> None:

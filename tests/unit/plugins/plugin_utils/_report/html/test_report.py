@@ -241,8 +241,13 @@ def test_collectives_of_a_real_machine_and_affinity(large: Path, tmp_path: Path)
     printed = (ROOT / "tests/unit/fixtures/h200/all_reduce_perf.txt").read_text(encoding="utf-8")
     rows = [(row.size_bytes, row.out_of_place.busbw_gbytes_per_s) for row in parse_nccl_tests(printed).rows if row.out_of_place]
     run = {
-        **{"operation": "all_reduce_perf", "hosts": [fleet.name(1)], "status": "ok", "gbytes_per_s": rows[-1][1]},
-        **{"expected_gbytes_per_s": None, "sizes": rows, "argv": ["all_reduce_perf", "-g", "2"]},
+        "operation": "all_reduce_perf",
+        "hosts": [fleet.name(1)],
+        "status": "ok",
+        "gbytes_per_s": rows[-1][1],
+        "expected_gbytes_per_s": None,
+        "sizes": rows,
+        "argv": ["all_reduce_perf", "-g", "2"],
     }
     RunFolder(base / RUN).write_json("collectives.json", {"runs": [run]})
     file = base / RUN / "facts" / f"{fleet.name(1)}.json"
