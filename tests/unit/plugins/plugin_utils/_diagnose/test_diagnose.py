@@ -496,7 +496,7 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
             "services may lock 65536 bytes",
         ),
         (GLOO.format("127.0.0.1"), as_it_is, "gloo.loopback", CONFIRMED, "127.0.0.1 is an address within a host"),
-        (GLOO.format("192.168.100.1"), as_it_is, "gloo.loopback", EXCLUDED, "192.168.100.1 is rail0 of node1"),
+        (GLOO.format("192.168.100.1"), as_it_is, "gloo.loopback", EXCLUDED, "192.168.100.1 is ens1 of node1"),
         ("node1: timed out connecting: SO_ERROR: x\n", as_it_is, "gloo.loopback", NOT_CHECKABLE, "the line does not contain the address"),
         (SKIPPED.format("bnxt_re0"), as_it_is, "device.kind", CONFIRMED, "the line names bnxt_re0"),
         (MAD, as_it_is, "mad.ethernet", CONFIRMED, "rxe_rail0/1, rxe_rail1/1 are Ethernet"),
