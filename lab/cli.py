@@ -14,7 +14,7 @@ from types import FrameType
 from lab import clos_cli, cluster, fabric, fabric_cli, fabric_state, namespace, preflight, remote
 from lab.errors import LabError
 from lab.mesh import EXAMPLE
-from lab.plan import FABRICS, KINDS
+from lab.plan import KINDS
 
 
 def parser() -> argparse.ArgumentParser:
@@ -33,7 +33,8 @@ def parser() -> argparse.ArgumentParser:
     up.add_argument("--port-base", type=int, help="node N answers on 127.0.0.1, port BASE+N (default: a free block)")
     up.add_argument("--kernel-args", default="", metavar="WORDS", help="for each machine's kernel, for example lockdown=integrity")
     up.add_argument("--mesh", metavar="full|ring|line|FILE", help=f"cables between the nodes instead of switches; FILE: {EXAMPLE}")
-    up.add_argument("--fabric", choices=FABRICS, help="clos: two leaves and two spines that route, instead of a switch for each rail")
+    text = "switches that route, instead of a switch for each rail; clos: two leaves and two spines; FILE: a cabling plan"
+    up.add_argument("--fabric", metavar="clos|FILE", help=text)
     command("down", "remove a lab and all that belongs to it")
     command("status", "show the nodes of a lab")
     command("counters", "print the byte and packet counters of every cable as JSON")

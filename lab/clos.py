@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab import clos_plan, namespace, paths, preflight, process
-from lab.clos_plan import MTU_BYTES, Cable, ClosShape, checked, namespace_of
+from lab.clos_cabling import Cable
+from lab.clos_plan import MTU_BYTES, ClosShape, checked, namespace_of
 from lab.errors import LabError
 from lab.paths import ClosFolder
 from lab.shell import ENVIRONMENT, log, run
@@ -87,7 +88,8 @@ def up(name: str, shape: ClosShape, configurations: Path | None = None) -> Clos:
             _tear_down(name)
             raise
         cores = f"{shape.cores} cores, " if shape.cores else ""
-        words = f"{shape.leaves} leaves, {shape.spines} spines, {cores}{len(shape.host_names)} hosts"
+        tiers = f"{len(shape.switches)} switches, " if shape.given else f"{shape.leaves} leaves, {shape.spines} spines, {cores}"
+        words = f"{tiers}{len(shape.host_names)} hosts"
         log(f"clos      '{name}' is up after {time.monotonic() - started:.1f} s: {words}; planned cabling: {clos.folder.cabling}")
     return clos
 

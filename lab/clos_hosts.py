@@ -55,23 +55,23 @@ def _join(plan: Plan, rail: Rail, leaf: str, port: str) -> None:
 def with_switches(plan: Plan, inventory: dict[str, Any]) -> dict[str, Any]:
     """Return the inventory of a lab with the routing of its plane, and the switches in the group rdma_switches.
 
-    Ansible reaches a switch by a program that runs Python inside it, as root.
+    Ansible reaches a switch by a program that runs Python inside it, as root. With a given cabling plan, the inventory has neither fabric
+    nor rails: those are in the inventory that was planned with the cables.
     """
     if plan.clos is None:
         return inventory
     folder, everything = ClosFolder.of(plan.name), inventory["all"]
-    routing = {"loopbacks": LOOPBACKS, "host_subnets": str(HOST_SUBNETS), "spine_asn": "own"}
-    fabric = {"topology": "switched", "planes": {"lab": {"plan": str(folder.cabling), "routing": routing}}}
     root = {"ansible_become": True} if "SUDO_UID" in os.environ else {}
     access = {"ansible_connection": "local", **root}
     switches = {name: {**access, "ansible_python_interpreter": str(folder.python(name))} for name in plan.clos.switches}
-    return {
-        "all": {
-            **everything,
-            "vars": {**everything["vars"], "rdma_fabric": fabric},
-            "children": {"rdma_switches": {"hosts": switches}},
-        }
-    }
+    children = {"rdma_switches": {"hosts": switches}}
+    if plan.clos.given:
+        shared = {name: value for name, value in everything["vars"].items() if name != "rdma_fabric"}
+        hosts = {host: {"ansible_port": of["ansible_port"]} for host, of in everything["hosts"].items()}
+        return {"all": {"vars": shared, "hosts": hosts, "children": children}}
+    routing = {"loopbacks": LOOPBACKS, "host_subnets": str(HOST_SUBNETS), "spine_asn": "own"}
+    fabric = {"topology": "switched", "planes": {"lab": {"plan": str(folder.cabling), "routing": routing}}}
+    return {"all": {**everything, "vars": {**everything["vars"], "rdma_fabric": fabric}, "children": children}}
 
 
 def _write_python(network: Clos, switch: str) -> None:

@@ -9,7 +9,8 @@ With cores, leaves and spines are divided into pods: each leaf is cabled to the 
 A core has spine N on swpN.
 
 The hosts are namespaces too, or the nodes of a lab. The addresses of such nodes are those of the collection's plan of the routing: each
-host port of a leaf has a /31, and the ports of one rail at one leaf are a subnet of their own.
+host port of a leaf has a /31, and the ports of one rail at one leaf are a subnet of their own. A lab can also have the switches and cables
+of a given cabling plan (lab/clos_cabling.py). Its inventory then comes from the same plan.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lab.clos_cabling import HOST_PORT, SWITCH_PORT, Cable, read_cabling
 from lab.errors import LabError
 
 #: The first port of a leaf that leads to a host, and the first port of a spine that leads to a core.
@@ -27,8 +29,6 @@ FIRST_CORE_PORT = 33
 #: The distance between the ports of two rails, and so the number of ports of one rail at a leaf: a power of 2, for a subnet of its own.
 RAIL_PORTS = 32
 MOST_LEAVES, MOST_SPINES, MOST_HOSTS, MOST_CORES, MOST_RAILS = 32, 32, 16, 16, 2
-#: The interfaces of a host: rail0, rail1.
-HOST_PORT = "rail"
 MTU_BYTES = 9000
 #: The pools of the plane of a lab. QEMU's management network is 10.0.2.0/24.
 LOOPBACKS = "10.0.0.0/24"
@@ -42,6 +42,7 @@ class ClosShape:
     """leaves × spines switches, and hosts of each leaf with their rails.
 
     of_lab: the hosts are the nodes of the lab of the same name. cores: 0 for two tiers. pods: leaves and spines are divided into so many.
+    given: the text of a cabling plan, whose switches, hosts and cables these are; the numbers are then not used.
     """
 
     leaves: int = 2
@@ -51,6 +52,7 @@ class ClosShape:
     pods: int = 1
     rails: int = 1
     of_lab: bool = False
+    given: str = ""
 
     def __post_init__(self) -> None:
         limits = (
@@ -68,12 +70,16 @@ class ClosShape:
 
     @property
     def switches(self) -> list[str]:
+        if self.given:
+            return list(read_cabling(self.given).switches)
         tiers = (("leaf", self.leaves), ("spine", self.spines), ("core", self.cores))
         return [f"{tier}{n}" for tier, count in tiers for n in range(1, count + 1)]
 
     @property
     def host_names(self) -> list[str]:
         """host1 … of leaf1, then those of leaf2, and so on; node1 … if they are the nodes of a lab."""
+        if self.given:
+            return read_cabling(self.given).hosts
         return [f"{'node' if self.of_lab else 'host'}{n}" for n in range(1, self.leaves * self.hosts + 1)]
 
     @property
@@ -84,6 +90,9 @@ class ClosShape:
     @property
     def cables(self) -> Iterator[Cable]:
         """Yield all cables: first the uplinks, then those of the hosts."""
+        if self.given:
+            yield from read_cabling(self.given).cables
+            return
         leaves, spines = self.leaves // self.pods, self.spines // self.pods
         for leaf in range(self.leaves):
             for port in range(spines):
@@ -105,20 +114,12 @@ class ClosShape:
     def cable(self, link: str) -> Cable:
         """Return the cable at a port of a switch, "leaf1/1", or at a host, "host1"; its first end is the named one. Raises LabError."""
         name, _slash, port = link.partition("/")
-        ends = (name, f"swp{port}" if port else f"{HOST_PORT}0")
+        ends = (name, f"{SWITCH_PORT}{port}" if port else f"{HOST_PORT}0")
         for cable in self.cables:
             for one, other in ((cable.a, cable.b), (cable.b, cable.a)):
                 if one == ends:
                     return Cable(one, other)
         raise LabError(f"There is no cable '{link}'. Name the port of a switch (leaf1/1, spine2/1) or a host (host1).")
-
-
-@dataclass(frozen=True)
-class Cable:
-    """a, b: (node, interface)."""
-
-    a: tuple[str, str]
-    b: tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -130,8 +131,15 @@ class RailAddress:
     routes: tuple[str, ...]
 
 
-def shape_of(nodes: int, rails: int) -> ClosShape:
-    """Return the network of a lab with this number of nodes: two leaves, half of the nodes at each. Raises LabError."""
+def shape_of(nodes: int, rails: int, given: str = "") -> ClosShape:
+    """Return the network of a lab with this number of nodes: two leaves, half of the nodes at each. Raises LabError.
+
+    given: the text of a cabling plan instead, for exactly these nodes and rails.
+    """
+    if given:
+        names = [f"node{number}" for number in range(1, nodes + 1)]
+        read_cabling(given).check_hosts(names, [f"{HOST_PORT}{rail}" for rail in range(rails)])
+        return ClosShape(rails=rails, of_lab=True, given=given)
     if nodes % 2 or not 2 <= nodes <= 2 * MOST_HOSTS:
         raise LabError(f"A lab with a routed Clos has an even number of nodes, 2 to {2 * MOST_HOSTS}; got {nodes}.")
     return ClosShape(hosts=nodes // 2, rails=rails, of_lab=True)
@@ -159,10 +167,12 @@ def namespace_of(name: str, node: str) -> str:
 
 def cabling(shape: ClosShape) -> str:
     """Return the planned cabling in the form of rdma_fabric.planes.NAME.plan."""
+    if shape.given:
+        return shape.given
     tiers = [f"  {name}: {{tier: {name.rstrip('0123456789')}}}\n" for name in shape.switches]
     links = [f"  - {{from: {_end(*cable.a)}, to: {_end(*cable.b)}}}\n" for cable in shape.cables]
     return "".join(["switches:\n", *tiers, "links:\n", *links])
 
 
 def _end(node: str, interface: str) -> str:
-    return f"{node} {interface}" if interface.startswith(HOST_PORT) else f"{node}/{interface.removeprefix('swp')}"
+    return f"{node} {interface}" if interface.startswith(HOST_PORT) else f"{node}/{interface.removeprefix(SWITCH_PORT)}"

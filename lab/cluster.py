@@ -13,12 +13,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import yaml
 
-from lab import cables, clos, clos_hosts, container, image, machine, namespace, paths, preflight, remote
+from lab import cables, clos, clos_cabling, clos_hosts, container, image, machine, namespace, paths, preflight, remote
 from lab.errors import LabError
 from lab.image import Image
 from lab.mesh import parse_end, read_mesh
@@ -85,7 +86,7 @@ def _write_state(lab: Lab, phase: str) -> None:
         "phase": phase, "kind": lab.plan.kind, "nodes": len(lab.plan.nodes), "port_base": lab.plan.port_base,
         "image": lab.image.path.name, "kernel_arguments": lab.plan.kernel_arguments,
         "nic_prefix": lab.plan.nic_prefix, "mesh": lab.plan.mesh,
-        "fabric": CLOS if lab.plan.clos else None,
+        "fabric": (lab.plan.clos.given or CLOS) if lab.plan.clos else None,
     }  # fmt: skip
     new = lab.folder.state.with_suffix(".new")
     new.write_text(json.dumps(state) + "\n")
@@ -104,9 +105,11 @@ def up(
 ) -> None:
     """Start a lab unless it is already up. An `up` that fails or is interrupted leaves nothing behind.
 
-    mesh: the shape of the cables between the nodes, or a file with them; None for a switch for each rail. fabric: one of FABRICS, whose
-    switches are between the nodes instead.
+    mesh: the shape of the cables between the nodes, or a file with them; None for a switch for each rail. fabric: CLOS, or a file with a
+    cabling plan, for switches that route between the nodes.
     """
+    if fabric not in (None, CLOS):
+        fabric = clos_cabling.read_file(Path(fabric))
     cables_between = read_mesh(mesh, nodes, MOST_PORTS) if mesh else ()
     requested = make_plan(name, kind, nodes, port_base or PORT_BASE, kernel_arguments, mesh=cables_between, fabric=fabric)
     if os.geteuid() and not preflight.has_sudo():
@@ -197,7 +200,7 @@ def tear_down(name: str) -> bool:
     """Stop, unmount and remove all parts of a lab, also after a failed `up`. Return whether its folder existed."""
     folder = LabFolder.of(name)
     there = folder.path.exists()
-    has_clos = (_state(name) or {}).get("fabric") == CLOS
+    has_clos = bool((_state(name) or {}).get("fabric"))
     nodes = [path for path in folder.path.glob("node*") if path.is_dir()] if folder.path.exists() else []
     for path in nodes:
         machine.stop(path)

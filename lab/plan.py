@@ -26,9 +26,8 @@ PCI_BUSES = (0x20, 0x40)
 FUNCTIONS = 8
 MOST_PORTS = len(PCI_BUSES) * FUNCTIONS
 KINDS = ("machine", "container")
-#: What `up --fabric` knows: switches that route between the nodes, instead of a bridge for each rail.
+#: The value of `up --fabric` for two leaves and two spines between the nodes, instead of a bridge for each rail.
 CLOS = "clos"
-FABRICS = (CLOS,)
 #: The third and fourth byte of the MAC addresses of a lab's rails, unless `up` draws others; those of management begin with 52:54:00:fe.
 NIC_PREFIX = 0x001A
 NIC_PREFIXES = range(0x0100, 0x10000)
@@ -54,8 +53,9 @@ class Rail:
     """One NIC of a node, and its cable.
 
     bridge: what the cable is plugged into: the rail's switch, or in a mesh the rest of the cable. address: empty in a mesh, whose
-    addresses are planned from its cables. far: in a mesh, the other end of the cable ("node2/0"), unless cables were swapped.
-    uplink: in a routed Clos, the cable's end that leads to the port of the leaf. gateway, routes: of a rail behind a leaf that routes.
+    addresses are planned from its cables, and in a routed Clos from a given cabling plan. far: in a mesh, the other end of the cable
+    ("node2/0"), unless cables were swapped. uplink: in a routed Clos, the cable's end that leads to the port of the leaf. gateway,
+    routes: of a rail behind a leaf that routes.
     """
 
     index: int
@@ -147,7 +147,10 @@ def make_plan(
     mesh: tuple[Cable, ...] = (),
     fabric: str | None = None,
 ) -> Plan:
-    """Return the whole plan. Raises LabError for an invalid name, kind or size. mesh: valid (lab/mesh.py). fabric: one of FABRICS."""
+    """Return the whole plan. Raises LabError for an invalid name, kind or size.
+
+    mesh: valid (lab/mesh.py). fabric: CLOS, or the text of a cabling plan whose switches are between the nodes.
+    """
     if not re.fullmatch(r"[a-z][a-z0-9]{0,9}", name):
         raise LabError(f"A lab's name is 1 to 10 lower-case letters and digits, beginning with a letter; got '{name}'.")
     if kind not in KINDS:
@@ -162,7 +165,7 @@ def make_plan(
         raise LabError("Kernel arguments are at most 512 printable ASCII characters.")
     if mesh and fabric:
         raise LabError("A lab has a mesh of cables or a fabric of switches: give --mesh or --fabric, not both.")
-    clos = shape_of(nodes, RAILS) if fabric == CLOS else None
+    clos = shape_of(nodes, RAILS, "" if fabric == CLOS else fabric) if fabric else None
     made = tuple(_node(name, index, port_base, _rails_of(index, nic_prefix, mesh, clos)) for index in range(1, nodes + 1))
     return Plan(name, kind, port_base, made, kernel_arguments, nic_prefix, mesh, clos)
 
@@ -204,9 +207,12 @@ def _rail(end: End, nic_prefix: int, bridge: str, *, address: str = "", far: str
 
 def _behind_leaf(clos: ClosShape, end: End, nic_prefix: int) -> Rail:
     node, rail = end
+    plain = _rail(end, nic_prefix, _cable_bridge((node - 1) * RAILS + rail))
+    plain = dataclasses.replace(plain, uplink=f"u{plain.cable}")
+    if clos.given:
+        return plain
     at = rail_address(clos, node - 1, rail)
-    plain = _rail(end, nic_prefix, _cable_bridge((node - 1) * RAILS + rail), address=at.address)
-    return dataclasses.replace(plain, uplink=f"u{plain.cable}", gateway=at.gateway, routes=at.routes)
+    return dataclasses.replace(plain, address=at.address, gateway=at.gateway, routes=at.routes)
 
 
 def _rail_bridge(rail: int) -> str:

@@ -9,23 +9,25 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import RoutedPlane
 from lab import clos, cluster, remote
 from lab.clos import Clos
 from lab.cluster import Lab
 from lab.plan import Node
 from lab.remote import RemoteResult
 from lab.shell import run
-from tests.verify.clos import are_established, findings, is_clean, paths, plan_of, until
+from tests.verify.clos import are_established, findings, is_clean, paths, until
 from tests.verify.nodes import say
 from tests.verify.site import Site
 
-UPLINKS = ("leaf1/1", "leaf1/2")
+#: Uplink of leaf1 → the spine that it leads to.
+UPLINKS = {"leaf1/5": "spine1", "leaf1/6": "spine2"}
 #: A queue pair: messages of 64 KiB for so long; a lost packet is repeated after 1 s, up to 7 times.
 SECONDS = 40
 WRITE = "ib_write_bw -d rxe_rail0 -x {gid} -s 65536 -q 1 -u 18 -D {seconds} -F --report_gbits {peer}"
 #: The subject and a part of the text of the findings on four faults that are made together.
 FAULTS = (
-    ("leaf1 swp2", "its MTU is 1500; the rails have 9000"),
+    ("leaf1 swp6", "its MTU is 1500; the rails have 9000"),
     ("leaf2", "missing on leaf1, spine1, spine2"),
     ("spine2", "BFD is not up on swp1"),
     ("spine1", "net.ipv4.ip_forward is 0, planned 1: it does not forward"),
@@ -52,7 +54,7 @@ def sent(network: Clos) -> dict[str, int]:
     return {link: counted[link]["sent_bytes"] for link in UPLINKS}
 
 
-def test_traffic_goes_on_over_the_other_spine_when_an_uplink_is_cut(lab: Lab, network: Clos, site: Site) -> None:
+def test_traffic_goes_on_over_the_other_spine_when_an_uplink_is_cut(lab: Lab, network: Clos, plane: RoutedPlane, site: Site) -> None:
     peer = lab.plan.node("node3").rails[0].address.partition("/")[0]
     with ThreadPoolExecutor(2) as pool:
         server = pool.submit(write, lab, "node3")
@@ -77,26 +79,24 @@ def test_traffic_goes_on_over_the_other_spine_when_an_uplink_is_cut(lab: Lab, ne
             done = site.run("fabric")
             assert done.returncode != 0
             bad = [line for line in site.lines("findings.jsonl") if line["check"] == "fabric.bgp"]
-            spine = used.partition("/")[2]
-            assert [(line["status"], line["subject"]) for line in bad] == [("error", f"leaf1 swp{spine} to spine{spine} swp1")]
+            port = used.replace("/", " swp")
+            assert [(line["status"], line["subject"]) for line in bad] == [("error", f"{port} to {UPLINKS[used]} swp1")]
             assert "has no carrier or is disabled; leaf1 has 1 of 2 uplinks with a good session" in bad[0]["observed"]
         finally:
             clos.restore(network, used)
-    plane = plan_of(network)
     until(lambda: are_established(network, plane) and is_clean(findings(network, plane)), 20, 0.5)
-    until(lambda: paths(network, "leaf1", "10.1.1.66/31") == ["swp1", "swp2"], 10, 0.5)
+    until(lambda: paths(network, "leaf1", plane.routers["leaf2"].host_ports[0].prefix) == ["swp5", "swp6"], 10, 0.5)
 
 
-def test_faults_of_the_switches_are_named_and_gone_after_the_repair(network: Clos, site: Site) -> None:
+def test_faults_of_the_switches_are_named_and_gone_after_the_repair(network: Clos, plane: RoutedPlane, site: Site) -> None:
     def vtysh(switch: str, *lines: str) -> None:
         network.run(switch, "vtysh", *(word for line in ("configure terminal", *lines) for word in ("-c", line)))
 
-    clos.set_mtu(network, "leaf1/2", 1500)
+    clos.set_mtu(network, "leaf1/6", 1500)
     vtysh("leaf2", "no ip prefix-list OWN seq 10")
-    vtysh("spine2", "router bgp 4200000002", "no neighbor FABRIC bfd")
+    vtysh("spine2", f"router bgp {plane.routers['spine2'].asn}", "no neighbor FABRIC bfd")
     network.run("spine1", "sysctl", "-qw", "net.ipv4.ip_forward=0")
     try:
-        plane = plan_of(network)
         until(lambda: len([each for each in findings(network, plane) if each[0] == "error"]) >= 6, 30, 1)
         done = site.run("fabric")
         assert done.returncode != 0
@@ -104,14 +104,13 @@ def test_faults_of_the_switches_are_named_and_gone_after_the_repair(network: Clo
         for subject, words in FAULTS:
             assert [observed for at, observed in found if at == subject and words in observed], (subject, words, found)
     finally:
-        clos.restore(network, "leaf1/2")
+        clos.restore(network, "leaf1/6")
         done = site.run("routed", "-e", "frr_allowed=true")
     assert done.returncode == 0, done.stdout
     until(lambda: is_clean(findings(network, plane)), 30, 0.5)
 
 
-def test_another_asn_is_named(network: Clos) -> None:
-    plane = plan_of(network)
+def test_another_asn_is_named(network: Clos, plane: RoutedPlane) -> None:
     planned = (network.folder.node("leaf1") / "etc/frr.conf").read_text()
     clos.route(network, {"leaf1": planned.replace("4200000101", "4200000199")})
     try:
@@ -125,7 +124,7 @@ def test_another_asn_is_named(network: Clos) -> None:
 
 
 def test_a_cut_host_cable_takes_the_carrier_of_the_leaf(lab: Lab, network: Clos) -> None:
-    program = ["ip", "-n", f"rdma-clos-{network.name}-leaf2", "-br", "link", "show", "dev", "swp34"]
+    program = ["ip", "-n", f"rdma-clos-{network.name}-leaf2", "-br", "link", "show", "dev", "swp3"]
     cluster.cable(lab.plan.name, "node4", 0, {"cut": True})
     try:
         assert "DOWN" in run(program)

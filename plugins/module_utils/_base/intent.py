@@ -320,6 +320,7 @@ class PluginIntent(TypedDict):
     checksum: str | None
     variables: dict[str, str | int]
     build_minutes: int
+    transfer_seconds: int
 
 
 class NcclIntent(TypedDict):

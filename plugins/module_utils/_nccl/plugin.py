@@ -22,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.elf import MAX_
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import program_of
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.unprivileged import as_nobody
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl import plugin_probe
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.problem import shown
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.model import is_older
@@ -58,8 +59,6 @@ def library_path(name: str) -> str:
 
 #: The parts of a request that decide whether an installed plugin is the requested one.
 PARTS = ("name", "checksum", "build", "verbs")
-#: The user and the group `nobody`.
-NOBODY = 65534
 _PROBE_SECONDS = 30.0
 _PYTHON = "/usr/bin/python3"
 _SYMBOL = re.compile(r"ncclNetPlugin_v([0-9]{1,3})")
@@ -178,12 +177,6 @@ def describe_library(data: bytes) -> PluginLibrary:
     numbers = sorted((int(found[1]) for name in symbols.defined if (found := _SYMBOL.fullmatch(name))), reverse=True)
     verbs = any(name.startswith(_VERBS) for name in symbols.undefined)
     return PluginLibrary(hashlib.sha256(data).hexdigest(), symbols.machine, numbers, verbs)
-
-
-def as_nobody(*argv: str) -> list[str]:
-    """Return the command without root's rights, for foreign code (setpriv(1) of util-linux)."""
-    ids = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--bounding-set=-all"] if os.geteuid() == 0 else []
-    return ["setpriv", *ids, "--no-new-privs", "--", *argv]
 
 
 def read_plugin(sys: SysRoot, runner: Runner | None, query: PluginQuery, nccl: str | None) -> NcclPlugin:

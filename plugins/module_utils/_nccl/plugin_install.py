@@ -26,11 +26,10 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.elf import MAX_
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, ensure_files, setting_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.unprivileged import NOBODY, as_nobody
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.plugin import (
-    NOBODY,
     PluginLibrary,
     PluginStamp,
-    as_nobody,
     describe_library,
     library_path,
     parse_plugin_stamp,

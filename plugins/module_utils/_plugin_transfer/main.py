@@ -14,7 +14,6 @@ import contextlib
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -29,8 +28,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import program_of
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl.plugin import as_nobody
+from ansible_collections.rdma.cluster.plugins.module_utils._base.unprivileged import as_nobody
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.wire import CONNECT_TIMEOUT_SECONDS, MeetingError, Wire
 from ansible_collections.rdma.cluster.plugins.module_utils._plugin_transfer import child
 from ansible_collections.rdma.cluster.plugins.module_utils._plugin_transfer.counters import Counters, read_counters
@@ -46,7 +46,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._plugin_transfer.plan
     parse_transfer_plan,
 )
 
-CHILD = "--child"
 _PYTHON = "/usr/bin/python3"
 _RETRY_SECONDS, _GRACE_SECONDS, _CLOSE_SECONDS, _BACKLOG = 0.5, 2.0, 5.0, 64
 _LINE_BYTES = 8192
@@ -64,7 +63,7 @@ class Process:
         self._deadline, self._came, self._look = deadline, b"", look
         # Nobody may not be able to use a Python of root's own.
         interpreter = _PYTHON if Path(_PYTHON).exists() else sys.executable
-        argv = as_nobody(interpreter, "-I", str(program), CHILD, json.dumps(asdict(order)))
+        argv = as_nobody(interpreter, "-I", str(program), json.dumps(asdict(order)))
         self._process = subprocess.Popen(  # pylint: disable=ansible-bad-function
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True, bufsize=0, cwd="/"
         )
@@ -130,7 +129,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Work:
-    """What a host needs for all of its transfers. program: this program, which nobody can read too. deadline: of the whole program."""
+    """What a host needs for all of its transfers. program: that of child.py, which nobody can read. deadline: of the whole program."""
 
     plan: TransferPlan
     host: str
@@ -355,12 +354,15 @@ def run(plan: TransferPlan, host: str, token: bytes, program: Path) -> list[Tran
 
 
 @contextlib.contextmanager
-def readable_copy(program: Path) -> Iterator[Path]:
-    """Copy this program to a temporary folder, where nobody can read it."""
+def child_program() -> Iterator[Path]:
+    """Write the program of child.py to a temporary folder, where nobody can read it.
+
+    It starts for each transfer. Python compiles all code of a program at each start, so it contains only what it needs.
+    """
     with tempfile.TemporaryDirectory(prefix="rdma-cluster-") as folder:
         Path(folder).chmod(0o755)
-        copy = Path(folder) / "plugin_transfer.pyz"
-        shutil.copyfile(program, copy)
+        copy = Path(folder) / "plugin_transfer_child.pyz"
+        copy.write_bytes(program_of(child.main))
         copy.chmod(0o644)
         yield copy
 
@@ -368,17 +370,14 @@ def readable_copy(program: Path) -> Iterator[Path]:
 def main() -> int:
     """Make the transfers of a host. Arguments: the plan's file, the host's name in it, the file of the secret, the file for the results.
 
-    With `--child` it is the process that loads the plugin. Exit code 2: the input cannot be used, or the port is taken.
+    Exit code 2: the input cannot be used, or the port is taken.
     """
-    if sys.argv[1:2] == [CHILD]:
-        del sys.argv[1]
-        return child.main()
     plan_path, host, token_path, results_path = sys.argv[1:]
     try:
         plan, token = parse_transfer_plan(Path(plan_path).read_text(encoding="utf-8")), Path(token_path).read_bytes().strip()
         if not token or host not in plan.hosts:
             raise ParseError("the secret is empty" if not token else f"{host} is not in the plan")
-        with readable_copy(Path(sys.argv[0])) as program:
+        with child_program() as program:
             results = run(plan, host, token, program)
         text, code = json.dumps([asdict(each) for each in results]), 0
     except (OSError, ParseError) as error:

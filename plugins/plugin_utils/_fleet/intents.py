@@ -281,7 +281,7 @@ def _switched(planned: Mapping[str, Any]) -> Iterator[Finding]:
             yield from mixed
             continue
         if any(spot.rail["gateway"] for spot in spots):
-            yield from _unrouted(spots)
+            yield from _unrouted(spots, planned)
         else:
             subnets = [Claim(spot.host, spot.subject, spot.network) for spot in spots if spot.network is not None]
             yield from _odd("intent.address", "subnet", subnets)
@@ -327,7 +327,17 @@ def _is_covered(network: str, routes: Sequence[str]) -> bool:
     return any(each.overlaps(own) and each.prefixlen <= own.prefixlen for each in behind)
 
 
-def _unrouted(spots: Sequence[Spot]) -> Iterator[Finding]:
+def _routes(spot: Spot, intent: Intent) -> tuple[str, ...]:
+    """Return the routes of a rail, and of the host's other rails in its plane: the main table can have a route once only.
+
+    Packets from the address of a rail with a gateway use the table of that rail, and need no route in the main table.
+    """
+    if spot.rail["gateway"] is None:
+        return tuple(spot.rail["routes"])
+    return tuple(route for rail in intent["rails"] if rail["plane"] == spot.rail["plane"] for route in rail["routes"])
+
+
+def _unrouted(spots: Sequence[Spot], planned: Mapping[str, Intent]) -> Iterator[Finding]:
     """Findings on hosts of a routed rail whose main table would not lead to the subnet of another host."""
     networks: dict[str, list[str]] = defaultdict(list)
     for spot in spots:
@@ -335,7 +345,7 @@ def _unrouted(spots: Sequence[Spot]) -> Iterator[Finding]:
             networks[spot.network].append(spot.host)
     behind: dict[tuple[str, ...], dict[str, list[str]]] = {}
     for spot in (spot for spot in spots if spot.network is not None):
-        routes = tuple(spot.rail["routes"])
+        routes = _routes(spot, planned[spot.host])
         if routes not in behind:
             behind[routes] = {network: hosts for network, hosts in networks.items() if not _is_covered(network, routes)}
         missing = {network: hosts for network, hosts in behind[routes].items() if not _is_covered(network, [str(spot.network)])}

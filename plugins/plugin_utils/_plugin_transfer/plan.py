@@ -27,8 +27,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.plugin import n
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import Endpoint, endpoints
 
 PORT = 18590
-#: nccl-mesh-plugin waits for a connection for 30 seconds.
-SECONDS = 45.0
 START_SECONDS, START_SECONDS_PER_BATCH = 30.0, 10.0
 SECONDS_PER_HOUR = 3600.0
 #: The places of the plan and the results in the run folder, and of the proofs, which outlive the run.
@@ -45,7 +43,8 @@ Proofs = dict[str, dict[str, Any]]
 class PluginUser:
     """A host that uses the plugin. sha256: of the library. rails: of role compute, with an RDMA device: rail → endpoint.
 
-    networks: rail → its planned network, None without an address. interface: through which its NCCL uses the library.
+    networks: rail → its planned network, None without an address. interface: through which its NCCL uses the library. seconds: the limit
+    of a transfer.
     """
 
     kind: str
@@ -56,6 +55,7 @@ class PluginUser:
     rails: Mapping[str, Endpoint]
     networks: Mapping[str, str | None]
     is_mesh: bool
+    seconds: float = 0.0
 
     @property
     def plan(self) -> HostPlan:
@@ -76,7 +76,8 @@ def plugin_user(intent: Intent, facts: RunFacts) -> PluginUser | None:
     variables = {name: str(value) for name, value in plugin["variables"].items()}
     is_mesh = (intent.get("fabric") or {}).get("topology") == "mesh"
     path = library_path(plugin_name(plugin))
-    return PluginUser(plugin["kind"], path, seen.library.sha256, interface, variables, found, networks, is_mesh)
+    seconds = float(plugin["transfer_seconds"])
+    return PluginUser(plugin["kind"], path, seen.library.sha256, interface, variables, found, networks, is_mesh, seconds)
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,8 @@ class Transfers:
         """Return the plan for the hosts. forks: the number of hosts that Ansible starts at once."""
         hosts = [host for host in self.users if any(host in (each.sender, each.receiver) for each in meetings)]
         start_seconds = START_SECONDS + START_SECONDS_PER_BATCH * math.ceil(len(hosts) / max(1, forks))
-        return TransferPlan(run, PORT, start_seconds, SECONDS, {host: self.users[host].plan for host in hosts}, tuple(meetings))
+        seconds = max((self.users[host].seconds for host in hosts), default=0.0)
+        return TransferPlan(run, PORT, start_seconds, seconds, {host: self.users[host].plan for host in hosts}, tuple(meetings))
 
 
 def subject(host: str, meeting: Meeting) -> str:

@@ -14,8 +14,16 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import hi
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import VALUE, IntentError, IntentProblem
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import read_variable
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.topology import PLAN
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.forged import plain
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.catalogue import CATALOGUE
-from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import CablePrices, PlanRequest, Room, Survive, SwitchModel
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import (
+    CablePrices,
+    PlanRequest,
+    Pools,
+    Room,
+    Survive,
+    SwitchModel,
+)
 
 NAME = "rdma_plan"
 #: More than this slows collective operations of all hosts by the same factor.
@@ -41,6 +49,7 @@ _READ_HERE = frozenset(
         "hosts_per_rack",
         "cables",
         "room",
+        "routing",
     )
 )
 
@@ -50,7 +59,8 @@ def read_request(variables: Mapping[str, Any]) -> tuple[PlanRequest, str | None]
 
     Raises IntentError with every problem found.
     """
-    given: dict[str, Any] = read_variable(variables, NAME, replace(PLAN, required=True))
+    # Ansible's own types for values of a file cannot be written to the inventory.
+    given: dict[str, Any] = plain(read_variable(variables, NAME, replace(PLAN, required=True)))
     problems = [*_switch_problems(given)]
     if problems:
         raise IntentError(problems)
@@ -76,6 +86,7 @@ def read_request(variables: Mapping[str, Any]) -> tuple[PlanRequest, str | None]
         CablePrices(cables["dac_max_m"], **cables["prices"], aoc_max_m=given["prices"]["aoc_max_m"], fiber=given["prices"]["fiber"]),
         {name: given[name] for name in sorted(_KNOWN - _READ_HERE)},
         Room(given["hosts_per_rack"], **given["room"]),
+        Pools(**given["routing"]),
     )
     return request, given["existing"]
 

@@ -82,6 +82,14 @@ class Room:
 
 
 @dataclass(frozen=True)
+class Pools:
+    """The IPv4 networks of routed planes: of hosts and of switches. Several planes divide them."""
+
+    host_subnets: str = "10.0.0.0/9"
+    loopbacks: str = "10.128.0.0/16"
+
+
+@dataclass(frozen=True)
 class PlanRequest:
     """The request. hosts_later: the plan holds for this many hosts without moving a cable.
 
@@ -105,6 +113,7 @@ class PlanRequest:
     cables: CablePrices = CablePrices()
     sections: Mapping[str, object] = field(default_factory=dict)
     room: Room = Room()
+    pools: Pools = Pools()
 
     @property
     def rails(self) -> tuple[str, ...]:

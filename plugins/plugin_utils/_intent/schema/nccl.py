@@ -124,6 +124,12 @@ PLUGIN = keys(
         Key((str, int), "Its value.", form=NCCL_VALUE),
     ),
     build_minutes=integer("Maximum duration of the build.", 1, 60, default=5),
+    transfer_seconds=integer(
+        "Maximum duration of a transfer between two hosts ([the check](nccl.md#network-plugins)), with the start of the plugin.",
+        10,
+        600,
+        default=45,
+    ),
 )
 SECTIONS: dict[str, Section] = {
     "rdma_nccl": Section(

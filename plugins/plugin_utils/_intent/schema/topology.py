@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
     FILE,
+    IPV4_SUBNET,
     NAME,
     Key,
     choice,
@@ -99,6 +100,11 @@ PLAN = keys(
             aoc=number("Active optical cable.", 0),
             optic=number("Transceiver.", 0),
         ),
+    ),
+    routing=keys(
+        "Address pools of an Ethernet fabric whose switches route. Several planes divide them. No other network may overlap them.",
+        host_subnets=text("Pool of the hosts' addresses.", IPV4_SUBNET, default="10.0.0.0/9"),
+        loopbacks=text("Pool of the switches' loopback addresses.", IPV4_SUBNET, default="10.128.0.0/16"),
     ),
     **NUMBERS,
     existing=text(

@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.discover.inventory_text import OneLine, inventory_text
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.routing import CORE_OFFSET, LEAF_OFFSET
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.design import Design
@@ -23,9 +24,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes impo
 
 #: The placeholder of a PCI address.
 FILL_IN = "FILL-IN"
-#: Address pools of routed planes: of hosts, divided between the planes, and of switches, 1024 addresses for each plane.
-HOST_POOL = ipaddress.IPv4Network("10.0.0.0/9")
-LOOPBACK_POOL = ipaddress.IPv4Network("10.128.0.0/16")
+#: The longest prefix of a plane's loopbacks that the pool has room for, but not longer than this: 1024 addresses.
 LOOPBACK_BITS = 22
 #: Without routing, rail r of host number n has 10.r.(n / 256).(n modulo 256) in a network of this prefix length.
 RAIL_BITS = 16
@@ -39,7 +38,10 @@ DRAGONFLY = "dragonfly_plus"
 
 
 def inventory(design: Design, request: PlanRequest, at: Mapping[str, Place]) -> str:
-    """Return the inventory as YAML. at: host → its place. The cable plans are expected in `cabling/` beside it."""
+    """Return the inventory as YAML. at: host → its place. The cable plans are expected in `cabling/` beside it.
+
+    Raises ParseError if the address pools are too small.
+    """
     hosts = _Hosts(design, request)
     groups = {f"rack_{rack.lower()}": {"hosts": dict.fromkeys(names)} for rack, names in _racks(design, at).items()}
     groups |= {f"leaves_{number}": {"hosts": dict.fromkeys(names)} for number, names in enumerate(hosts.by_leaves(), 1)}
@@ -76,6 +78,27 @@ class _Hosts:
         self.port = {(cable.a.node, cable.a.rail): (cable.b.node, cable.b.port) for cable in design.cables if cable.b.node in self.switches}
         highest = max((port for _leaf, port in self.port.values()), default=0)
         self.leaf_bits = min(LARGEST_SUBNET_BITS, 32 - math.ceil(math.log2(PORT_ADDRESSES * (highest + 1))))
+        self.host_pools = self._parts("host_subnets") if self.routed else []
+        self.loopback_pools = self._parts("loopbacks", LOOPBACK_BITS) if self.routed else []
+        if self.routed:
+            self._check_pools()
+
+    def _parts(self, name: str, least_bits: int = 0) -> list[ipaddress.IPv4Network]:
+        """Return the part of a pool of each plane."""
+        pool, planes = ipaddress.IPv4Network(getattr(self.request.pools, name)), len(self.design.planes)
+        bits = max(least_bits, pool.prefixlen + math.ceil(math.log2(planes)))
+        if bits > LARGEST_SUBNET_BITS:
+            raise ParseError(f"rdma_plan.routing.{name} is {pool}, which is too small for {planes} planes")
+        return [ipaddress.IPv4Network((int(pool[0]) + number * 2 ** (32 - bits), bits)) for number in range(planes)]
+
+    def _check_pools(self) -> None:
+        """Raise ParseError if a part is smaller than `--tags routing` needs."""
+        leaves = max(switch.number for switch in self.design.switches if switch.tier == "leaf")
+        needed = {"host_subnets": leaves * 2 ** (32 - self.leaf_bits), "loopbacks": LEAF_OFFSET + leaves + 1}
+        for (name, addresses), part in zip(needed.items(), (self.host_pools[0], self.loopback_pools[0]), strict=True):
+            if addresses > part.num_addresses:
+                words = f"{getattr(self.request.pools, name)}: {part.num_addresses} addresses for each plane"
+                raise ParseError(f"rdma_plan.routing.{name} is {words}, and {leaves} leaves need {addresses}")
 
     def _why_not_routed(self) -> str:
         """Return why routing is not planned, "" if it is: the tiers, or more switches than a plane has numbers for."""
@@ -104,7 +127,7 @@ class _Hosts:
                 "3. Check subnet_manager: two hosts run opensm. If a managed switch does, write `kind: switch` instead of `hosts`."
             )
         elif self.routed:
-            found.append("3. Check the pools in `routing`: no other network may overlap them. If you change one, change the addresses too.")
+            found.append("3. Check the pools in `routing`: no other network may overlap them. Plan others with `rdma_plan.routing`.")
         elif self.design.family in NEIGHBORS:
             found.append("3. Plan the addresses of the cables: ansible-playbook rdma.cluster.plan --tags mesh -i THIS_FILE")
         else:
@@ -132,16 +155,11 @@ class _Hosts:
                 manager["subnet_prefix"] = f"0x{0xFEC0000000000000 + number:016x}"
             plane["subnet_manager"] = manager
         elif self.routed:
-            loopbacks = ipaddress.IPv4Network((int(LOOPBACK_POOL[0]) + number * 2 ** (32 - LOOPBACK_BITS), LOOPBACK_BITS))
             plane["routing"] = {
-                "loopbacks": str(loopbacks), "host_subnets": str(self._pool(number)), "leaf_prefix_length": self.leaf_bits,
+                "loopbacks": str(self.loopback_pools[number]), "host_subnets": str(self.host_pools[number]),
+                "leaf_prefix_length": self.leaf_bits,
             }  # fmt: skip
         return plane
-
-    def _pool(self, plane: int) -> ipaddress.IPv4Network:
-        """Return the addresses of the hosts of a routed plane."""
-        bits = HOST_POOL.prefixlen + math.ceil(math.log2(len(self.design.planes)))
-        return ipaddress.IPv4Network((int(HOST_POOL[0]) + plane * 2 ** (32 - bits), bits))
 
     def rail(self, rail: int) -> dict[str, Any]:
         """Return a rail, the same for all hosts."""
@@ -157,7 +175,7 @@ class _Hosts:
             found |= {"address": f"{{{{ rail_addresses[{rail}] }}}}", "gateway": f"{{{{ rail_gateways[{rail}] }}}}"}
             # The main table can have a route once only. What leaves from the address of another rail uses the table of that rail.
             if rail == 0 or len(self.design.planes) > 1:
-                found["routes"] = [str(self._pool(self.design.planes.index(plane)))]
+                found["routes"] = [str(self.host_pools[self.design.planes.index(plane)])]
         elif not self.infiniband and self.design.family not in NEIGHBORS:
             found["address"] = f"10.{rail}.{{{{ unit // 256 }}}}.{{{{ unit % 256 }}}}/{RAIL_BITS}"
         return found
@@ -174,7 +192,7 @@ class _Hosts:
         """Return the lower address of a port's /31, that of the leaf, as `--tags routing` plans it."""
         leaf, port = self.port[host, rail]
         switch = self.switches[leaf]
-        pool = self._pool(self.design.planes.index(switch.plane))
+        pool = self.host_pools[self.design.planes.index(switch.plane)]
         return pool[(switch.number - 1) * 2 ** (32 - self.leaf_bits) + PORT_ADDRESSES * port]
 
     def by_leaves(self) -> list[list[str]]:

@@ -31,7 +31,8 @@ def plan(folder: Path, request: dict[str, Any] | None, *words: str) -> subproces
 
 
 def test_a_fabric_is_planned_and_its_files_are_read(tmp_path: Path) -> None:
-    done = plan(tmp_path, {"hosts": 32, "switch": {"model": "qm9700"}, "hosts_later": 64, "topology": "rail"})
+    request: dict[str, Any] = {"hosts": 32, "nic_gbps": 400, "switch": {"model": "qm9700"}, "hosts_later": 64, "topology": "rail"}
+    done = plan(tmp_path, request)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Plan for 32 hosts with 8 NICs of 400 Gb/s each: 256 NICs" in done.stdout
     assert "changed=0" in done.stdout

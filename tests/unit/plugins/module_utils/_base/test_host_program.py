@@ -27,6 +27,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._metrics import servi
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl import plugin_probe
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs import folder as pairs_folder
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import service as pcie_service
+from ansible_collections.rdma.cluster.plugins.module_utils._plugin_transfer import child as plugin_transfer_child
 from ansible_collections.rdma.cluster.plugins.module_utils._plugin_transfer import unit as plugin_transfer
 from ansible_collections.rdma.cluster.plugins.module_utils._qos import service as qos_service
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma import soft_links
@@ -52,18 +53,19 @@ def test_it_holds_what_is_imported_and_no_more() -> None:
     assert expected <= names(host_program("_rdma.soft_links"))
 
 
-#: Every program of ours that a unit of a host runs, and the probe of NCCL's plugins.
+#: Every program of ours that a unit of a host runs, and those that load NCCL's plugins.
 MAINS = [
     stream_unit.stream_program,
     metrics_service.collector,
     pairs_folder.pair_runner,
     plugin_probe.main,
     plugin_transfer.transfer_program,
+    plugin_transfer_child.main,
     *(each.BOOT.main for each in (cpu_ensure, pcie_service, qos_service, soft_links)),
 ]
 PROGRAMS = [
     *("_drill.stream", "_host.cpu_runner", "_metrics.main", "_nccl.plugin_probe", "_pairs.runner.main", "_pcie_tuning.runner"),
-    *("_plugin_transfer.main", "_qos.runner", "_rdma.soft_links_runner"),
+    *("_plugin_transfer.child", "_plugin_transfer.main", "_qos.runner", "_rdma.soft_links_runner"),
 ]
 
 
@@ -79,9 +81,16 @@ def test_every_program_is_listed_here() -> None:
         "_qos/service.py",
         "_rdma/soft_links.py",
     }
-    assert places == {*units, "_drill/stream_unit.py", "_nccl/plugin.py"}
+    assert places == {*units, "_drill/stream_unit.py", "_nccl/plugin.py", "_plugin_transfer/main.py"}
     assert sorted(main.__module__[len(PACKAGE) + 1 :] for main in MAINS) == PROGRAMS
     assert [program_of(main) for main in MAINS] == [host_program(main.__module__[len(PACKAGE) + 1 :]) for main in MAINS]
+
+
+def test_the_process_with_a_plugin_has_only_its_own_code() -> None:
+    """It starts for each transfer, within the time of the transfer, and Python compiles all of it."""
+    rooms = {"_nccl/__init__.py", "_plugin_transfer/__init__.py"}
+    own = {"_nccl/plugin_probe.py", "_plugin_transfer/child.py", "_plugin_transfer/interface.py"}
+    assert names(program_of(plugin_transfer_child.main)) == rooms | own
 
 
 def sent_with(start: str) -> set[str]:
@@ -104,6 +113,7 @@ def sent_with(start: str) -> set[str]:
         ("_pairs.folder", "_pairs.runner.main"),
         ("_pcie_tuning.service", "_pcie_tuning.runner"),
         ("_plugin_transfer.unit", "_plugin_transfer.main"),
+        ("_plugin_transfer.main", "_plugin_transfer.child"),
         ("_qos.service", "_qos.runner"),
         ("_rdma.soft_links", "_rdma.soft_links_runner"),
     ],

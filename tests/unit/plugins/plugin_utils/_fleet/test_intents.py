@@ -450,6 +450,20 @@ def test_a_host_without_a_route_to_the_subnet_of_another_one() -> None:
     assert list(found) == ["node2"]
 
 
+def test_one_rail_of_a_plane_has_the_routes_to_all_its_subnets() -> None:
+    """The main table can have a route once only. The other rail has a gateway, and so a table of its own."""
+    hosts = routed()
+    for host in ("node1", "node2", "node3"):
+        first, second = rails(hosts, host)
+        first.update(plane="fab", routes=["10.0.0.0/15"])
+        second.update(plane="fab", routes=[])
+    assert bad(hosts) == {}
+    # The switches of another plane do not lead there.
+    for host in ("node1", "node2", "node3"):
+        rails(hosts, host)[1]["plane"] = "other"
+    assert {host: len(found) for host, found in bad(hosts).items()} == {"node1": 1, "node2": 1, "node3": 1}
+
+
 def test_a_host_without_a_gateway_among_routed_ones() -> None:
     hosts = routed()
     rails(hosts, "node3")[1].update(gateway=None, routes=[])

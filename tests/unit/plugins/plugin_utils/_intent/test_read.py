@@ -113,6 +113,7 @@ def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
         "plugin": {
             "kind": "none", "name": None, "version": None, "source": None, "file": None, "checksum": None, "variables": {},
             "build_minutes": 5,
+            "transfer_seconds": 45,
         },
         "variables": {},
     }  # fmt: skip

@@ -19,7 +19,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.topolo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.catalogue import CATALOGUE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.table import head_lines
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.request import read_request
-from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import PlanRequest, Survive
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import PlanRequest, Pools, Survive
 
 
 def read(**more: Any) -> PlanRequest:
@@ -39,6 +39,7 @@ def test_a_short_request_has_these_defaults() -> None:
     assert request.survive == Survive(0, 0, 0.5)
     assert (request.switch.name, request.switch.ports, request.switch.gbps) == ("qm9700", 64, 400)
     assert request.rails == tuple(f"rail{rail}" for rail in range(8))
+    assert request.pools == Pools()
 
 
 def test_values_of_the_request_reach_the_plan() -> None:

@@ -15,6 +15,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible.vars.manager import VariableManager
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.planes import routed_planes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import IntentError
@@ -31,6 +32,13 @@ SHAPES: list[dict[str, Any]] = [
     {"hosts": 24, "nics_per_host": 2, "topology": "leaf_spine", "fabric": "ethernet"},
     {"hosts": 24, "nics_per_host": 4, "topology": "rail", "fabric": "ethernet"},
     {"hosts": 24, "nics_per_host": 4, "topology": "rail_planes", "fabric": "ethernet"},
+    {
+        "hosts": 24,
+        "nics_per_host": 4,
+        "topology": "rail_planes",
+        "fabric": "ethernet",
+        "routing": {"host_subnets": "172.16.0.0/22", "loopbacks": "172.20.0.0/23"},
+    },
     {"hosts": 40, "nics_per_host": 1, "topology": "fat_tree", "fabric": "ethernet"},
     # Three levels: 17 leaves, 24 spines and 12 cores, with pods of different sizes.
     {"hosts": 130, "nics_per_host": 1, "topology": "fat_tree", "fabric": "ethernet"},
@@ -45,7 +53,9 @@ NOT_ROUTED = {
     "fat_tree 600": "at most 64",
     "single": "it has no leaves and spines",
 }
-WORDS = [f"{shape['topology']}-{shape['hosts']}-{shape.get('fabric', 'infiniband')}" for shape in SHAPES]
+WORDS = [
+    f"{shape['topology']}-{shape['hosts']}-{shape.get('fabric', 'infiniband')}{'-pools' if 'routing' in shape else ''}" for shape in SHAPES
+]
 
 
 def files(shape: dict[str, Any]) -> dict[str, str]:
@@ -104,6 +114,31 @@ def test_it_is_complete_afterwards_and_the_routing_fits(shape: dict[str, Any], t
     if not ethernet:
         prefixes = [each["subnet_manager"]["subnet_prefix"] for each in intents["node1"]["fabric"]["planes"].values()]  # type: ignore[index]
         assert len(set(prefixes)) == len(prefixes) == len(intents["node1"]["fabric"]["planes"])
+
+
+def test_the_planes_divide_the_pools_of_the_request(tmp_path: Path) -> None:
+    texts = files(SHAPES[7])
+    planes = variables(tmp_path, texts["inventory.yml"])["node1"]["rdma_fabric"]["planes"]
+    routing = [each["routing"] for each in planes.values()]
+    assert [each["host_subnets"] for each in routing] == ["172.16.0.0/24", "172.16.1.0/24", "172.16.2.0/24", "172.16.3.0/24"]
+    assert [each["loopbacks"] for each in routing] == ["172.20.0.0/25", "172.20.0.128/25", "172.20.1.0/25", "172.20.1.128/25"]
+
+
+@pytest.mark.parametrize(
+    ("pools", "words"),
+    [
+        ({"host_subnets": "172.16.0.0/26"}, "host_subnets is 172.16.0.0/26: 64 addresses for each plane, and 6 leaves need 192"),
+        ({"loopbacks": "172.20.0.0/27"}, "loopbacks is 172.20.0.0/27: 32 addresses for each plane, and 6 leaves need 107"),
+    ],
+)
+def test_a_pool_that_is_too_small_is_refused(pools: dict[str, str], words: str) -> None:
+    with pytest.raises(ParseError, match=words):
+        files({"hosts": 24, "nics_per_host": 2, "topology": "leaf_spine", "fabric": "ethernet", "routing": pools})
+
+
+def test_a_pool_without_a_part_for_each_plane_is_refused() -> None:
+    with pytest.raises(ParseError, match="172.20.0.0/30, which is too small for 4 planes"):
+        files({**SHAPES[6], "routing": {"loopbacks": "172.20.0.0/30"}})
 
 
 def test_the_groups_are_the_racks_and_the_leaves(tmp_path: Path) -> None:
