@@ -31,6 +31,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._plugin_transfer impo
 from ansible_collections.rdma.cluster.plugins.module_utils._plugin_transfer import unit as plugin_transfer
 from ansible_collections.rdma.cluster.plugins.module_utils._qos import service as qos_service
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma import soft_links
+from ansible_collections.rdma.cluster.plugins.module_utils._recorder import program as recorder_program
 
 ROOT = PACKAGE.replace(".", "/")
 HOUSE = Path(base_host_program.__file__).parents[1]
@@ -60,12 +61,13 @@ MAINS = [
     pairs_folder.pair_runner,
     plugin_probe.main,
     plugin_transfer.transfer_program,
+    recorder_program.main,
     plugin_transfer_child.main,
     *(each.BOOT.main for each in (cpu_ensure, pcie_service, qos_service, soft_links)),
 ]
 PROGRAMS = [
     *("_drill.stream", "_host.cpu_runner", "_metrics.main", "_nccl.plugin_probe", "_pairs.runner.main", "_pcie_tuning.runner"),
-    *("_plugin_transfer.child", "_plugin_transfer.main", "_qos.runner", "_rdma.soft_links_runner"),
+    *("_plugin_transfer.child", "_plugin_transfer.main", "_qos.runner", "_rdma.soft_links_runner", "_recorder.program"),
 ]
 
 
@@ -80,6 +82,7 @@ def test_every_program_is_listed_here() -> None:
         "_plugin_transfer/unit.py",
         "_qos/service.py",
         "_rdma/soft_links.py",
+        "_recorder/service.py",
     }
     assert places == {*units, "_drill/stream_unit.py", "_nccl/plugin.py", "_plugin_transfer/main.py"}
     assert sorted(main.__module__[len(PACKAGE) + 1 :] for main in MAINS) == PROGRAMS

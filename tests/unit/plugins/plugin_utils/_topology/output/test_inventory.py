@@ -137,7 +137,7 @@ def test_a_pool_that_is_too_small_is_refused(pools: dict[str, str], words: str) 
 
 
 def test_a_pool_without_a_part_for_each_plane_is_refused() -> None:
-    with pytest.raises(ParseError, match="172.20.0.0/30, which is too small for 4 planes"):
+    with pytest.raises(ParseError, match=r"172\.20\.0\.0/30, which is too small for 4 planes"):
         files({**SHAPES[6], "routing": {"loopbacks": "172.20.0.0/30"}})
 
 
