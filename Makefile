@@ -53,7 +53,13 @@ fabric-packages: ## packages of the distribution for a simulated fabric, with op
 venv: ## the virtual environment alone
 	@$(tools)/venv.sh $(PYTHON)
 
-unit: venv ## unit tests
+faults: venv ## every fault of the catalogue without machines; writes docs/faults.md (`unit` compares it)
+	@$(tools)/run.sh python -m tests.faults
+
+faults-lab: prepare ## the faults that need simulated fabrics or machines (ARGS=--list lists them)
+	@$(tools)/run.sh python -m tests.faults --lab $(ARGS)
+
+unit: venv ## unit tests, and the faults
 	@$(tools)/units.sh
 
 host-units: venv ## the unit tests of what runs on hosts, under the oldest Python that hosts have
@@ -96,4 +102,4 @@ requirements: venv ## pin the newest version of every requirement
 clean: ## remove what the tools made, but no lab and no evidence
 	rm -rf .venv .ansible .hypothesis .mypy_cache .pytest_cache .ruff_cache tests/output rdma-cluster-*.tar.gz
 
-.PHONY: help docs fabric-packages demo lab lab-up lab-down site test test-all prepare venv unit host-units lint build checks sanity turns newest bench format requirements clean
+.PHONY: help docs fabric-packages demo faults faults-lab lab lab-up lab-down site test test-all prepare venv unit host-units lint build checks sanity turns newest bench format requirements clean

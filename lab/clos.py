@@ -1,6 +1,7 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A routed Clos network: leaves, spines and hosts as network namespaces, joined by veth pairs, with the real FRR on the switches.
+"""A routed Clos network: leaves, spines and hosts as network namespaces, joined by veth pairs, with the real FRR on the switches, and on
+hosts that have a configuration.
 
 The kernel that forwards and the routing daemons are real; only the switch hardware is missing. Nothing is visible on this machine's own
 network. Each switch has its own /etc/frr and /run/frr, so that plain commands such as `vtysh` work inside it.
@@ -67,7 +68,7 @@ class Clos:
 def up(name: str, shape: ClosShape, configurations: Path | None = None) -> Clos:
     """Create the namespaces and cables, and start FRR if there are configurations. An `up` that fails leaves nothing behind.
 
-    configurations: a folder with SWITCH/frr.conf for each switch to start; None starts none.
+    configurations: a folder with NODE/frr.conf for each switch or host to start; None starts none.
     """
     clos = Clos(checked(name), shape)
     preflight.check_clos()
@@ -128,36 +129,37 @@ def locked(name: str) -> Iterator[None]:
 
 
 def texts_of(folder: Path) -> dict[str, str]:
-    """Return switch → text of its frr.conf, from a folder with SWITCH/frr.conf."""
+    """Return node → text of its frr.conf, from a folder with NODE/frr.conf."""
     found = {path.parent.name: path.read_text() for path in sorted(folder.glob("*/frr.conf"))}
     if not found:
-        raise LabError(f"{folder} has no SWITCH/frr.conf.")
+        raise LabError(f"{folder} has no NODE/frr.conf.")
     return found
 
 
 def route(clos: Clos, texts: Mapping[str, str]) -> None:
-    """Write each text as frr.conf of its switch, and start the switch's daemons again with it."""
-    for switch, text in texts.items():
-        if switch not in clos.shape.switches:
-            raise LabError(f"'{switch}' is not a switch of '{clos.name}'.")
-        stop_daemons(clos, switch)
-        # zebra leaves the addresses of its file in the kernel.
-        for interface in ("lo", *(port for cable in clos.shape.cables for node, port in (cable.a, cable.b) if node == switch)):
-            _ip(clos, switch, "address", "flush", "dev", interface, "scope", "global")
-        (clos.folder.node(switch) / "etc/frr.conf").write_text(text)
+    """Write each text as frr.conf of its switch or host, and start the daemons there again with it."""
+    for node, text in texts.items():
+        if node not in clos.shape.namespaces:
+            raise LabError(f"'{node}' is not a node of '{clos.name}'.")
+        stop_daemons(clos, node)
+        # zebra leaves the addresses of its file in the kernel. Those of a host are not from its file.
+        ports = [port for cable in clos.shape.cables for end, port in (cable.a, cable.b) if end == node]
+        for interface in ("lo", *ports) if node in clos.shape.switches else ():
+            _ip(clos, node, "address", "flush", "dev", interface, "scope", "global")
+        (clos.folder.node(node) / "etc/frr.conf").write_text(text)
     for daemons in (DAEMONS[:1], DAEMONS[1:]):
-        started = [_start_daemon(clos, switch, daemon) for switch in texts for daemon in daemons]
+        started = [_start_daemon(clos, node, daemon) for node in texts for daemon in daemons]
         for each in started:
             _await(each)
     # FRR's own service gives the file to its daemons in this way too.
-    _together([clos.argv(switch, ["vtysh", "-b"]) for switch in texts])
+    _together([clos.argv(node, ["vtysh", "-b"]) for node in texts])
 
 
-def stop_daemons(clos: Clos, switch: str, only: Sequence[str] = DAEMONS, *, grace_seconds: float = 10.0) -> None:
-    """End the daemons of a switch that this lab started."""
+def stop_daemons(clos: Clos, node: str, only: Sequence[str] = DAEMONS, *, grace_seconds: float = 10.0) -> None:
+    """End the daemons of a node that this lab started."""
     for daemon in reversed(DAEMONS):
         if daemon in only:
-            process.end(clos.folder.node(switch) / f"run/{daemon}.pid", f"{FRR}/{daemon}", grace_seconds=grace_seconds)
+            process.end(clos.folder.node(node) / f"run/{daemon}.pid", f"{FRR}/{daemon}", grace_seconds=grace_seconds)
 
 
 def cut(clos: Clos, link: str) -> None:
@@ -251,12 +253,11 @@ def _nodes(clos: Clos, nodes: Sequence[str]) -> None:
             (clos.folder.node(node) / part).mkdir(parents=True)
             # The daemons run as this user, as on a real switch.
             shutil.chown(clos.folder.node(node) / part, "frr", "frr")
-        if node in clos.shape.switches:
-            (clos.folder.node(node) / "etc/vtysh.conf").write_text("service integrated-vtysh-config\n")
-            # The switches of a lab get them from the role frr.
-            if not clos.shape.of_lab:
-                settings = [f"{name}={value}" for name, value in SWITCH_SYSCTLS.items()]
-                run(["ip", "netns", "exec", namespace_of(clos.name, node), "sysctl", "-qw", *settings])
+        (clos.folder.node(node) / "etc/vtysh.conf").write_text("service integrated-vtysh-config\n")
+        # The switches of a lab get them from the role frr.
+        if node in clos.shape.switches and not clos.shape.of_lab:
+            settings = [f"{name}={value}" for name, value in SWITCH_SYSCTLS.items()]
+            run(["ip", "netns", "exec", namespace_of(clos.name, node), "sysctl", "-qw", *settings])
 
 
 def _plug(clos: Clos, cables: Sequence[Cable]) -> None:
@@ -281,9 +282,9 @@ class _Started:
     output: Path
 
 
-def _start_daemon(clos: Clos, switch: str, daemon: str) -> _Started:
+def _start_daemon(clos: Clos, node: str, daemon: str) -> _Started:
     """Start a daemon as a child (not -d), with the profile that frr.conf names: a running daemon does not change its profile."""
-    home = clos.folder.node(switch)
+    home = clos.folder.node(node)
     words: list[str | Path] = [FRR / daemon, "-P", "0", "--log", "file:/run/frr/log"]
     text = (home / "etc/frr.conf").read_text()
     if profile := next((line.split()[2] for line in text.splitlines() if line.startswith("frr defaults ")), ""):
@@ -292,9 +293,9 @@ def _start_daemon(clos: Clos, switch: str, daemon: str) -> _Started:
     socket.unlink(missing_ok=True)
     with printed.open("wb") as output:
         started = subprocess.Popen(
-            clos.argv(switch, words), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, env=ENVIRONMENT
+            clos.argv(node, words), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, env=ENVIRONMENT
         )
-    return _Started(f"{daemon} of {switch}", started, socket, printed)
+    return _Started(f"{daemon} of {node}", started, socket, printed)
 
 
 def _await(started: _Started) -> None:

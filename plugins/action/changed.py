@@ -15,7 +15,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import P
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.record import FOLDER, Clock, HostRecord, from_stored
 from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.text import changed_text
-from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.times import GivenTimeError, parse_given_time, time_words
+from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.times import GivenTimeError, given_time, time_words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.words import rail_names
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
@@ -33,8 +33,8 @@ class ActionModule(RunAction):
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         now = time.time()
         try:
-            since = parse_given_time("rdma_since", options["since"], now, durations=True)
-            until = now if options["until"] is None else parse_given_time("rdma_until", options["until"], now, durations=True)
+            since = given_time("rdma_since", options["since"], now, durations=True)
+            until = now if options["until"] is None else given_time("rdma_until", options["until"], now, durations=True)
         except GivenTimeError as error:
             return {"failed": True, "msg": str(error)}
         if not since < until:

@@ -25,7 +25,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.hostnames impo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts, from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.record import FOLDER, HostRecord, from_stored
-from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.times import GivenTimeError, parse_given_time
+from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.times import GivenTimeError, given_time
 from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.words import rail_names
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
@@ -91,7 +91,7 @@ class ActionModule(RunAction):
             found = time_of_log(log, time.time())
         else:
             try:
-                seconds = parse_given_time("rdma_job_time", options["time"], time.time())
+                seconds = given_time("rdma_job_time", options["time"], time.time())
             except GivenTimeError as error:
                 return {"failed": True, "msg": str(error)}
             found = JobTime(seconds, None, None, "the time of rdma_job_time")

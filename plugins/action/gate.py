@@ -223,7 +223,9 @@ class ActionModule(RunAction):
         return {"failed": decision.stops, "msg": words + decision.words, "decision": decision.to_dict()}
 
     def _note_gpu_hour(self) -> None:
-        """Record the price of a GPU hour (rdma_plan.gpu_hour) for the summary."""
+        """Record the price of a GPU hour (rdma_plan.gpu_hour) for the summary, once in a run."""
+        if (self.folder.path / COST_FILE).is_file():
+            return
         given = None if PLAN_NAME in self._raw_facts(self.variables) else self.variables["hostvars"][self.host].get(PLAN_NAME)
         if not isinstance(given, Mapping) or given.get("gpu_hour") is None:
             return

@@ -36,8 +36,8 @@ class ActionModule(RunAction):
         try:
             text, values = report(kind, read_variable({NAME: self._templated(NAME, None)}, NAME, PLAN))
         except IntentError as error:
-            words = "\n".join(f"  - {problem}" for problem in error.problems)
-            return {"failed": True, "msg": f"The request cannot be used:\n{words}", "problems": [str(each) for each in error.problems]}
+            message = str(IntentError(error.problems, "The request cannot be used"))
+            return {"failed": True, "msg": message, "problems": [str(each) for each in error.problems]}
         except ValueError as error:
             return {"failed": True, "msg": f"{error}.", "problems": [str(error)]}
         stored = [self.folder.write_json(f"{FOLDER}/{kind}.json", values), self.folder.write(f"{FOLDER}/{kind}.txt", text + "\n")]

@@ -28,7 +28,7 @@ class ActionModule(RunAction):
             return {
                 "failed": True,
                 "msg": f"This run has no plan for {self.host}. Its name must be that of a switch in the cabling plan of a plane with "
-                "`routing`. Call rdma.cluster.routing_plan before.",
+                "`routing`, or of a host there with `hosts_peer` whose rails were found. Call rdma.cluster.routing_plan before.",
             }
         return self.module("router_config", **plan, busy=self._busy(), replace_allowed=options["replace_allowed"])
 

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import OK
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.planes import routed_planes
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.planes import host_interfaces, routed_planes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.stored import routing_findings, stored_answer, stored_name
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import known_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
 LOOK_SECONDS = 1.0
@@ -34,7 +35,9 @@ class ActionModule(RunAction):
             time.sleep(LOOK_SECONDS)
 
     def _is_settled(self) -> bool:
-        """Return whether all switches of this switch's plane were as planned when each was last read. They are read side by side."""
-        intents = {host: intent for host in self.folder.stored_hosts("intent") if (intent := self.intent_of(host)) is not None}
-        planes = [plane for plane in routed_planes(intents, self.plan_text) if self.host in plane.routers]
-        return all(each.status == OK for plane in planes for each in routing_findings(self.folder, plane, intents))
+        """Return whether all of this router's planes were as planned when each router was last read. They are read side by side."""
+        known = known_hosts(self.folder, self.folder.stored_hosts("intent"))
+        intents = {host: each.intent for host, each in known.items() if each.intent is not None}
+        planes = routed_planes(intents, self.plan_text, host_interfaces(known))
+        own = [plane for plane in planes if self.host in plane.speakers]
+        return all(each.status == OK for plane in own for each in routing_findings(self.folder, plane, planes, intents))

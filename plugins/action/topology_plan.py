@@ -62,9 +62,8 @@ class ActionModule(RunAction):
             existing, source = (None, "") if file is None else self._existing(file, request)
             return self._plan(request, existing, source)
         except IntentError as error:
-            words = "\n".join(f"  - {problem}" for problem in error.problems)
-            problems = [str(each) for each in error.problems]
-            return {"failed": True, "msg": f"The request cannot be planned:\n{words}", "problems": problems}
+            message = str(IntentError(error.problems, "The request cannot be planned"))
+            return {"failed": True, "msg": message, "problems": [str(each) for each in error.problems]}
         except ParseError as error:
             return {"failed": True, "msg": str(error)}
 

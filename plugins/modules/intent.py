@@ -94,6 +94,9 @@ ansible_facts:
         drill:
           description: The faults that the playbook C(drill) may make.
           type: dict
+        metrics:
+          description: The metrics of the host, which the role P(rdma.cluster.exporter#role) installs.
+          type: dict
         gate:
           description: What happens if hosts do not pass a gate.
           type: dict

@@ -10,8 +10,8 @@ module: router_facts
 version_added: 0.1.0
 short_description: Read a router that runs FRR
 description:
-  - Returns what C(vtysh) prints of BGP, its routes, the kernel's routes, BFD and the interfaces, and the kernel settings that routing
-    depends on. M(rdma.cluster.gate) of the stage C(fabric) compares them with the plan.
+  - Returns what C(vtysh) prints of BGP, its routes, BFD and the interfaces, the routes of the kernel, and the kernel settings that
+    routing depends on. M(rdma.cluster.gate) of the stage C(fabric) compares them with the plan.
   - Changes nothing. A router without FRR, or whose daemons do not run, is not an error. RV(problem) has the reason.
   - The action of this name stores the answer in the folder of this run.
 author:
@@ -46,6 +46,14 @@ texts:
 sysctls:
   description: Kernel setting → its value as text.
   type: dict
+  returned: always
+kernel:
+  description: The output of C(ip -json -4 route show), V(null) if it could not be read.
+  type: str
+  returned: always
+kernel_problem:
+  description: Why the routes of the kernel could not be read, V(null) if they were.
+  type: str
   returned: always
 problem:
   description: Why FRR could not be read, V(null) if it was.

@@ -17,6 +17,8 @@ description:
     if a rail does not have the address and the gateway that its port of the leaf needs.
   - Writes C(plan/switch-NAME.frr.conf), C(.daemons) and C(.sysctl) to the folder of this run for a switch with C(syntax=frr),
     C(.routing.nv) for C(nvue), and C(.config_db.json) and C(.frr.conf) for C(sonic). Call it once.
+  - With C(hosts_peer), it writes C(plan/host-NAME.frr.conf), C(.daemons) and C(.sysctl) for each host that M(rdma.cluster.observe) has
+    read in this run, because they name the interfaces of the rails.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:

@@ -12,8 +12,9 @@ short_description: Plan the topology files of Slurm and Kubernetes
 description:
   - Derives the tree of leaves and spines above the hosts from the graph that the fabric stage of an earlier run has stored, and writes it
     for schedulers. Only compute rails count, and each plane has its own tree.
-  - Leaves out hosts without a valid proof of the pairs stage on each compute rail, and lists them. C(rdma_scheduler) in the inventory
-    changes this, the plane and the names of the nodes.
+  - Hosts without a valid proof of the pairs stage on each compute rail are not in the tree, and are listed. For Slurm each of them is a
+    leaf of its own, so that only jobs of one host run there. C(rdma_scheduler) in the inventory changes this, the plane and the names of
+    the nodes.
   - Uses the intents that M(rdma.cluster.intent) has read in this run. It contacts no host, installs nothing, and changes nothing.
   - Writes C(topology.conf), C(topology-block.conf), C(topology.yaml), C(kubernetes-labels.sh) and C(hostfile) to C(plan/scheduler/) of the
     folder of this run, with the difference from the last plan in C(scheduler.diff). Call it once.
@@ -46,7 +47,7 @@ explained:
   type: str
   returned: success
 left_out:
-  description: The hosts that are in no file, each with the reason.
+  description: The hosts that are not in the trees, each with the reason.
   type: dict
   returned: success
 stored:

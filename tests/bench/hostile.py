@@ -183,7 +183,8 @@ def _named(folder: Path, plan: dict[str, Any], records: Sequence[Mapping[str, An
         own = [record for record in records if record[record["role"]] == host]
         results = [result for record in own if (result := result_of(record, positions)) is not None]
         file.write_text("".join(f"{result.to_line()}\n" for result in results), encoding="ascii")
-    matrix = Matrix.read([(plan, files)], plan["tests"][0]["name"])
+    test = plan["tests"][0]["name"]
+    matrix = Matrix.read([(plan, files)], [test])[test]
     matrix = matrix.with_limits([[RATE_GBPS] * len(plan["hosts"])] * RAILS)
     return tuple(dict.fromkeys(verdict.kind if verdict.host is None else plan["hosts"][verdict.host] for verdict in localize(matrix)))
 

@@ -61,7 +61,7 @@ def judge(folder: Path) -> dict[str, Any]:
     """Read and judge: {"seconds", of them "read_seconds", "cpu_seconds", "mib", "results", "verdicts"}."""
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
     begun, cpu = time.monotonic(), time.process_time()
-    matrix = Matrix.read([(plan, {host: folder / f"{host}.jsonl" for host in plan["hosts"]})], "bandwidth")
+    matrix = Matrix.read([(plan, {host: folder / f"{host}.jsonl" for host in plan["hosts"]})], ["bandwidth"])["bandwidth"]
     matrix = matrix.with_limits([[EXPECTED_GBPS] * len(matrix.hosts)] * len(matrix.rails))
     read = time.monotonic() - begun
     verdicts = [[each.kind, each.rail, each.host, each.failed] for each in localize(matrix)]

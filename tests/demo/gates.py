@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.action import fabric_discover, gate, pair_plan
@@ -36,6 +35,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._report.summary impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import under_way
 from lab.fabric_state import Fabric
+from tests.simulator.actions import act
 from tests.simulator.sweeps import EFFICIENCY, NOISE
 from tests.verify.fabric import OnFabric
 
@@ -97,16 +97,7 @@ class Run:
 
     def _act(self, module: Any, host: str = "", **options: Any) -> dict[str, Any]:
         """The result of an action for a host; one that runs once, for the first."""
-        action = module.ActionModule.__new__(module.ActionModule)
-        hosts = list(self.intents)
-        action.folder, action._task = self.folder, SimpleNamespace(check_mode=False)
-        action._templar = SimpleNamespace(template=lambda value: value)
-        action._find_needle = lambda _kind, name: str(self.folder.path.parent / name)
-        facts = {name: {"ansible_facts": {}, "__pairs_collected": {"finished": True}} for name in hosts}
-        play = {"ansible_play_hosts": hosts, "ansible_play_hosts_all": hosts, "groups": {"all": hosts}, "hostvars": facts}
-        action.variables = {**play, "ansible_facts": {}, "inventory_hostname": host or hosts[0]}
-        done: dict[str, Any] = action.work(options)
-        return done
+        return act(module, self.folder, [*self.intents], host, **options)
 
     def _read(self, what: str) -> None:
         """Read the fabric with the real tools and store the answer: from one host, and from another if that one did not see all of it."""

@@ -35,6 +35,7 @@ HARMLESS = {
     *(f"ansible.builtin.{name}" for name in ("assert", "debug", "fail", "find", "set_fact", "stat", "meta", "wait_for_connection")),
     *(f"ansible.builtin.{name}" for name in ("include_tasks", "import_tasks", "include_role", "import_role")),
     *(f"rdma.cluster.{name}" for name in ("observe", "withheld", "rails_up", "rdma_facts", "driver_plan", "driver_removal")),
+    "rdma.cluster.exporter_plan",
     *(
         f"rdma.cluster.{name}"
         for name in ("pair_plan", "pair_proofs", "pair_proofs_void", "pair_results", "path_mtu", "subnet_manager_plan")

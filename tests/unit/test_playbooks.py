@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ansible_collections.rdma.cluster.plugins.module_utils._metrics.catalogue import METRICS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import OURS, OURS_PREFIX, RUN, SECTIONS
 
@@ -225,20 +226,22 @@ def test_a_host_is_read_right_before_it_is_reloaded_or_rebooted() -> None:
     assert withheld["when"] == "__reboot_read.users != ''"
 
 
-#: Names that begin as our variables do: a group, a kernel module, tools, modules of the collection, keys of its files.
+#: Names that begin as our variables do: a group, a kernel module, tools, modules of the collection, keys of its files, files of metrics.
 NO_VARIABLES = {
     "rdma_drill_members",
     "rdma_driver_restart",
     "rdma_network_live",
     "rdma_qos_live",
     "rdma_switches",
+    "rdma_cluster",
+    "rdma_cluster_",
     "rdma_cm",
+    "rdma_ucm",
     "rdma_topo",
     "rdma_rxe",
     "rdma_facts",
     "rdma_percent",
 }
-METRICS = "rdma_cluster_"
 #: What stands before it is part of a longer name, of a path or of a fact; what stands after it makes it a file's name.
 NAME = re.compile(r"(?<![\w./-])rdma_[a-z0-9_]+\b(?!\.ya?ml|\.py|/)")
 
@@ -254,10 +257,10 @@ def test_each_variable_that_playbooks_roles_actions_and_docs_name_is_known() -> 
     docs = used_in("docs/**/*.md", "README.md", "CONTRIBUTING.md", "inventories/**/*.yml", "plugins/action/*.py")
     assert {"rdma_hosts", "rdma_stage", "rdma_job_log", "rdma_job_hosts", "rdma_serial", "rdma_measure"} <= code.keys()
     assert docs.keys() | code.keys() >= NO_VARIABLES, "a name that no page has any more"
-    known = {*SECTIONS, *RUN, *OURS, *NO_VARIABLES}
+    known = {*SECTIONS, *RUN, *OURS, *NO_VARIABLES, *(metric.name for metric in METRICS)}
     unknown = {
         name: file
         for name, file in {**docs, **code}.items()
-        if name not in known and not name.startswith((OURS_PREFIX, METRICS)) and name + "_" != OURS_PREFIX
+        if name not in known and not name.startswith(OURS_PREFIX) and name + "_" != OURS_PREFIX
     }
     assert unknown == {}

@@ -10,7 +10,7 @@ import pytest
 
 from lab import clos, clos_systemd
 from lab.clos import Clos
-from tests.verify.clos import findings, is_clean, plan_of, texts, until
+from tests.verify.clos import address_hosts, findings, is_clean, plan_of, texts, until
 
 
 @pytest.fixture(scope="session")
@@ -22,9 +22,6 @@ def network() -> Clos:
         for name, text in texts(plane).items():
             (network.folder.node(name) / "etc/frr.conf").write_text(text)
         clos_systemd.boot(network)
-    for router in plane.routers.values():
-        for port in router.host_ports:
-            network.run(port.host, "ip", "address", "replace", port.host_address, "dev", port.device)
-            network.run(port.host, "ip", "route", "replace", "10.1.0.0/16", "via", port.address.partition("/")[0])
+    address_hosts(network, plane)
     until(lambda: is_clean(findings(network, plane)), 30, 0.5)
     return network

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from datetime import datetime
 
 import pytest
@@ -13,24 +11,8 @@ import pytest
 from lab import clos
 from lab.clos import Clos
 from lab.clos_plan import ClosShape
-from tests.verify.clos import SETTLED, are_established, findings, is_clean, paths, plan_of, summary, texts, until
+from tests.verify.clos import SETTLED, address_hosts, are_established, datagram, findings, is_clean, paths, plan_of, summary, texts, until
 
-#: A datagram that fills the MTU of 9000, and must not be fragmented (IP_MTU_DISCOVER: IP_PMTUDISC_DO).
-RECEIVE = """
-import socket
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.settimeout(8)
-s.bind(("", 4791))
-print("ready", flush=True)
-data, (sender, _port) = s.recvfrom(65535)
-print(sender, len(data))
-"""
-SEND = """
-import socket
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.setsockopt(socket.IPPROTO_IP, 10, 2)
-s.sendto(bytes(8972), ("10.1.1.67", 4791))
-"""
 #: Loopbacks and ASNs are those of our plan, so that only what the snippet lacks is found.
 SNIPPET = """frr defaults {profile}
 hostname {name}
@@ -115,16 +97,8 @@ def test_a_second_reload_finds_no_difference_and_frr_accepts_the_files(routed: C
 
 
 def test_a_host_reaches_another_with_its_whole_mtu(routed: Clos) -> None:
-    plane = plan_of(routed)
-    for router in plane.routers.values():
-        for port in router.host_ports:
-            routed.run(port.host, "ip", "address", "replace", port.host_address, "dev", port.device)
-            routed.run(port.host, "ip", "route", "replace", "10.1.0.0/16", "via", port.address.partition("/")[0])
-    with subprocess.Popen(routed.argv("host2", [sys.executable, "-c", RECEIVE]), stdout=subprocess.PIPE, text=True) as receiver:
-        assert receiver.stdout is not None
-        assert receiver.stdout.readline() == "ready\n"
-        routed.run("host1", sys.executable, "-c", SEND)
-        assert receiver.communicate(timeout=10)[0] == "10.1.0.67 8972\n"
+    address_hosts(routed, plan_of(routed))
+    assert datagram(routed) == "10.1.0.67 8972\n"
     SETTLED.add(routed.name)
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -202,6 +203,23 @@ def test_the_kernel_uses_all_paths_again_after_a_cable_had_no_carrier(routed: Cl
         clos.restore(routed, "leaf1/1")
     settle(routed)
     until(lambda: paths(routed, "leaf1", "10.1.1.66/31") == ["swp1", "swp2"], 10)
+
+
+def test_a_path_that_the_kernel_lost_is_named_although_frr_shows_it(routed: Clos) -> None:
+    """A next hop is taken from the kernel's route behind FRR's back. The remedy of the finding repairs it."""
+    plane, prefix = plan_of(routed), "10.1.0.66/31"
+    (route,) = json.loads(routed.run("leaf2", "ip", "-j", "route", "show", prefix))
+    kept = next(hop for hop in route["nexthops"] if hop["dev"] == "swp1")
+    words = ["via", kept["gateway"], "dev", "swp1", "onlink", "proto", "bgp", "metric", str(route["metric"])]
+    ip("leaf2", "route", "replace", prefix, *words)(routed)
+    try:
+        lost = f"the kernel has 1 of 2 paths that FRR shows to {prefix}; missing: swp2 to spine2"
+        assert findings(routed, plane) == [("error", "leaf2", lost)]
+        (shown,) = json.loads(routed.run("leaf2", "vtysh", "-c", f"show ip route {prefix} json"))[prefix]
+        assert sorted(hop["interfaceName"] for hop in shown["nexthops"] if hop.get("fib")) == ["swp1", "swp2"]
+    finally:
+        routed.run("leaf2", "vtysh", "-c", "clear bgp swp2")
+    settle(routed)
 
 
 def test_a_stopped_router_is_unknown(routed: Clos) -> None:

@@ -45,7 +45,7 @@ def test_the_role_repairs_a_switch_keeps_its_sessions_and_refuses_another_asn_an
     assert "multipath-relax" not in routed.run("leaf1", "vtysh", "-c", "show running-config")
     done = play(site, "-e", "frr_allowed=true")
     assert done.returncode == 0, done.stdout
-    assert "the plan has ASN 4200000001 and the switch 4200000099" in done.stdout
+    assert "the plan has ASN 4200000001 and FRR 4200000099" in done.stdout
     assert "/etc/frr/frr.conf has lines of others (router bgp 65000" in done.stdout
     assert foreign.read_text() == "router bgp 65000\n"
     assert {port: peer["connectionsDropped"] for port, peer in summary(routed, "leaf1").items()} == dropped

@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.hashed import forecast
 from lab.clos import Clos
-from tests.verify.clos import SETTLED, plan_of
+from tests.verify.clos import SETTLED, address_hosts, plan_of
 
 #: Sends packets of each flow, a source port each; the other end need not listen.
 SEND = """
@@ -37,10 +37,7 @@ def sent(network: Clos) -> list[int]:
 
 @pytest.mark.parametrize("flows", [1, 4, 64])
 def test_the_busiest_spine_has_the_forecast_share(routed: Clos, flows: int) -> None:
-    for router in plan_of(routed).routers.values():
-        for port in router.host_ports:
-            routed.run(port.host, "ip", "address", "replace", port.host_address, "dev", port.device)
-            routed.run(port.host, "ip", "route", "replace", "10.1.0.0/16", "via", port.address.partition("/")[0])
+    address_hosts(routed, plan_of(routed))
     # The same hash in each run, from Linux 6.11 on.
     routed.run("leaf1", "sysctl", "-qw", "net.ipv4.fib_multipath_hash_seed=7", check=False)
     draw, shares = random.Random(flows), []

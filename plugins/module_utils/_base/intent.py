@@ -107,6 +107,7 @@ class RoutingIntent(TypedDict):
     port_lanes: int | None
     syntax: str
     switches: dict[str, RoutedSwitch]
+    hosts_peer: bool
     bfd: bool
     maximum_paths: int
     hash_policy: str
@@ -426,6 +427,14 @@ class MeasuredOutage(TypedDict):
     day: str
 
 
+class MetricsIntent(TypedDict):
+    manage: bool
+    textfile_dir: str | None
+    interval_seconds: int
+    hw_counters: bool
+    labels: dict[str, str]
+
+
 class _Added(TypedDict, total=False):
     allowed: Mapping[str, bool]
     outage: MeasuredOutage
@@ -453,6 +462,7 @@ class Intent(_Added):
     scheduler: SchedulerIntent
     recorder: RecorderIntent
     drill: DrillIntent
+    metrics: MetricsIntent
     gate: GateIntent
     checks: dict[str, Rule]
 

@@ -11,7 +11,8 @@ eleven for a failure, whose value is null. The control node reads lines by the s
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -127,6 +128,28 @@ def is_result(cells: object) -> bool:
         return is_value(value)
     kind, line = cells[KIND:]
     return value is None and isinstance(kind, str) and kind in KINDS and isinstance(line, str) and len(line) <= LINE_CHARACTERS
+
+
+def are_measurements(rows: Sequence[Sequence[Any]]) -> bool:
+    """Return whether is_result is true for each of many rows, all of the length of a measurement. Columns are checked, not cells."""
+    if not rows:
+        return True
+    columns = list(zip(*rows))
+    numbers, (value, seconds, waited) = columns[:VALUE], columns[VALUE:]
+    return (
+        all(set(map(type, column)) == {int} and min(column) >= 0 for column in numbers)
+        and max(columns[ROLE]) <= 1
+        and not any(map(operator.eq, columns[SERVER], columns[CLIENT]))
+        and _are_numbers(value)
+        and VALUES[0] <= min(value)
+        and max(value) <= VALUES[1]
+        and all(_are_numbers(column) and min(column) >= 0 and max(column) < MOST_SECONDS for column in (seconds, waited))
+    )
+
+
+def _are_numbers(column: Sequence[Any]) -> bool:
+    """Return whether all cells are numbers, none of them NaN, which hides from min and max."""
+    return set(map(type, column)) <= {int, float} and not any(map(operator.ne, column, column))
 
 
 def is_value(cell: Any) -> bool:

@@ -21,7 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import A
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange, ManagedFile, ensure_files
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import host_users, read_load
-from ansible_collections.rdma.cluster.plugins.module_utils._routing.read import NOT_RUNNING, SUMMARY
+from ansible_collections.rdma.cluster.plugins.module_utils._routing.read import FORWARD, FORWARD6, NOT_RUNNING, SUMMARY
 from ansible_collections.rdma.cluster.plugins.module_utils._routing.vtysh import (
     ESTABLISHED,
     BgpSummary,
@@ -46,6 +46,8 @@ OLD_CONFS = tuple(
         *("pimd", "ldpd", "nhrpd", "pbrd", "vrrpd"),
     )
 )
+#: Kernel setting → the line of FRR's configuration if it is off.
+_FORWARDING = {FORWARD: "no ip forwarding", FORWARD6: "no ipv6 forwarding"}
 #: Empty lines, comments, and what frr.conf of a new package has.
 _NOTHING = re.compile(
     r"\s*(?:[!#].*|log .*|service integrated-vtysh-config|frr (?:version|defaults) .*|hostname .*|line vty|end"
@@ -55,7 +57,7 @@ _NOTHING = re.compile(
 
 @dataclass(frozen=True)
 class RouterPlan:
-    """The planned texts of a router. sysctls: name → value."""
+    """The planned texts of a router. sysctls: name → value. Without a value for forwarding, as on a host, it stays as it is."""
 
     conf: str
     daemons: str
@@ -77,6 +79,7 @@ class RouterChange:
     files: list[FileChange] = field(default_factory=list)
     live: dict[str, str] = field(default_factory=dict)
     refusal: str = ""
+    text: str = ""
 
     @property
     def changed(self) -> bool:
@@ -119,12 +122,12 @@ def compare_router(plan: RouterPlan, sys: SysRoot, runner: Runner, *, replace_al
     if installed:
         _check_text(plan.conf, runner)
     summary = _summary(runner) if installed else None
-    change = RouterChange(summary is not None, installed)
+    change = RouterChange(summary is not None, installed, text=_compared_text(plan, sys))
     change.files = ensure_files(planned_files(plan), check_mode=True)
     change.live = {name: value for name, value in plan.sysctls.items() if sys.text(f"/proc/sys/{name.replace('.', '/')}") != value}
     if summary is not None:
         _check_version(runner)
-        change.removed, change.added = parse_reload_test(_with_text(plan.conf, lambda path: _reload(runner, "--test", path)))
+        change.removed, change.added = parse_reload_test(_with_text(change.text, lambda path: _reload(runner, "--test", path)))
     change.refusal = (
         _other_asn(plan, summary)
         or ("" if replace_allowed else _others(sys, change.removed))
@@ -144,12 +147,30 @@ def apply_router(plan: RouterPlan, change: RouterChange, runner: Runner) -> None
         run_checked(runner, "systemctl", "enable", SERVICE)
         run_checked(runner, "systemctl", "restart", SERVICE)
     elif change.removed or change.added:
-        _reload(runner, "--reload", CONF)
-        left = parse_reload_test(_reload(runner, "--test", CONF))
+        if change.text == plan.conf:
+            _reload(runner, "--reload", CONF)
+        else:
+            _with_text(change.text, lambda path: _reload(runner, "--reload", path))
+            # Given another file than frr.conf, frr-reload.py writes the running configuration to frr.conf.
+            ensure_files(planned_files(plan), check_mode=False)
+        left = parse_reload_test(_with_text(change.text, lambda path: _reload(runner, "--test", path)))
         if any(left):
             raise ApplyError(
                 f"FRR has not taken over all of {CONF}: {'; '.join([*left[0], *left[1]])[:500]}. See /var/log/frr or the journal."
             )
+
+
+def _compared_text(plan: RouterPlan, sys: SysRoot) -> str:
+    """Return the planned configuration with the lines that FRR shows for forwarding that is off and that the plan leaves as it is.
+
+    Without them, frr-reload.py would turn forwarding on. They are not in frr.conf: FRR would turn forwarding off whenever it starts, also
+    on a host whose containers need it.
+    """
+    kept = [
+        line for name, line in _FORWARDING.items() if name not in plan.sysctls and sys.text(f"/proc/sys/{name.replace('.', '/')}") == "0"
+    ]
+    head, integrated, rest = plan.conf.partition("service integrated-vtysh-config\n")
+    return "".join([head, integrated, *(f"{line}\n" for line in kept), rest])
 
 
 def _check_text(conf: str, runner: Runner) -> None:
@@ -225,7 +246,7 @@ def _other_asn(plan: RouterPlan, summary: BgpSummary | None) -> str:
     planned = re.search(r"^router bgp ([0-9]+)$", plan.conf, re.MULTILINE)
     if summary is None or not up or planned is None or summary.asn == int(planned.group(1)):
         return ""
-    words = f"the plan has ASN {planned.group(1)} and the switch {summary.asn}, so all its sessions would restart ({', '.join(up)} are up)"
+    words = f"the plan has ASN {planned.group(1)} and FRR {summary.asn}, so all its sessions would restart ({', '.join(up)} are up)"
     return f"{words}: was a switch added in the middle of the cabling plan?"
 
 

@@ -80,7 +80,11 @@ def _section(stage: str, checks: Checks) -> str:
         "| check | what it checks | read from | what to do |",
         "|---|---|---|---|",
     ]
-    lines += [f"| `{name}` | {each.subject} | {each.read_from} | {each.remedy} |" for name, each in checks.items() if each.stage == stage]
+    lines += [
+        f'| <a id="{name}"></a>`{name}` | {each.subject} | {each.read_from} | {each.remedy} |'
+        for name, each in checks.items()
+        if each.stage == stage
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -102,6 +102,20 @@ EFFECTS = (
         REQUESTED,
         "rdma_driver.hold_kernel",
     ),
+    Effect(
+        "exporter",
+        "installs a timer that reads the host and writes a file of metrics",
+        ("rdma.cluster.exporter",),
+        REQUESTED,
+        "rdma_metrics.manage",
+    ),
+    Effect(
+        "exporter",
+        "installs Debian's node_exporter, which listens on TCP port 9100 of all addresses; not with `rdma_metrics.textfile_dir`",
+        ("ansible.builtin.apt",),
+        REQUESTED,
+        "rdma_metrics.manage",
+    ),
     Effect("link", "sets rails up that are down", ("rdma.cluster.rail_links",), ADDS),
     Effect(
         "nccl",
@@ -211,7 +225,8 @@ EFFECTS = (
     ),
     Effect(
         "frr",
-        "installs FRR on a switch of the group `rdma_switches`, writes its configuration and kernel settings, and reloads or starts it",
+        "installs FRR on a switch of the group `rdma_switches` or on a host of a plane with `hosts_peer`, writes its configuration and "
+        "kernel settings, and reloads or starts it",
         ("ansible.builtin.package", "rdma.cluster.router_config"),
         ALLOWED,
         "frr_allowed",

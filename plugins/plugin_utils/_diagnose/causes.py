@@ -25,10 +25,13 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes_host
     device_list,
     iommu,
     ipc_removed,
+    is_set,
     locked_memory,
     names_file,
     no_device,
+    no_infiniband,
     no_node,
+    other_vendor,
     ports_down,
     set_to,
     shared_memory,
@@ -254,6 +257,92 @@ CAUSES: dict[str, Cause] = {
         judged("link", "link.sm"),
         "1. Run `sminfo` on {host}. 2. Start a subnet manager, or run the link stage.",
     ),
+    "device.kind": Cause(
+        "the NIC is not of mlx5, and GPUs control only these",
+        other_vendor,
+        "1. On {host}, run `rdma link`: mlx5 devices are of NVIDIA. 2. Set NVSHMEM_IB_ENABLE_IBGDA=0 and NVSHMEM_REMOTE_TRANSPORT=ibrc or "
+        "libfabric. 3. For DeepEP's low latency, use NICs of NVIDIA.",
+    ),
+    "nvshmem.ibgda": Cause(
+        "the GPU's driver or the container does not allow GPUs to control a NIC",
+        not_checkable("the options of the NVIDIA driver were not read"),
+        "1. On {host}, check that /proc/driver/nvidia/params contains `EnableStreamMemOPs: 1` and `PeerMappingOverride=1`. 2. Set both in "
+        "/etc/modprobe.d, and reboot. 3. Start the container with `--privileged`, or set NVSHMEM_IBGDA_NIC_HANDLER=cpu.",
+    ),
+    "verbs.version": Cause(
+        "libibverbs and its plug-ins, or the kernel's driver, are of different releases",
+        not_checkable("the facts do not contain a job's libraries"),
+        "1. On {host} and in the container, run `ldconfig -p | grep -E 'ibverbs|mlx5|bnxt_re'`; all must be of one release. 2. Remove "
+        "other copies from LD_LIBRARY_PATH and LD_PRELOAD. 3. Install in the container the NIC vendor's rdma-core of the host's driver.",
+    ),
+    "verbs.package": Cause(
+        "the plug-in of libibverbs for this NIC is not installed",
+        not_checkable("the facts do not contain a job's libraries"),
+        "1. On {host} and in the container, run `ls /etc/libibverbs.d; ls /usr/lib*/libibverbs /usr/lib/*/libibverbs`. 2. Install "
+        "ibverbs-providers (Debian, Ubuntu), libibverbs (RHEL) or the vendor's package.",
+    ),
+    "mad.ethernet": Cause(
+        "the port is not InfiniBand, which has no such management",
+        no_infiniband,
+        "1. On {host}, run `ibstat`, and check `Link layer`. 2. Name an InfiniBand port: `-C DEVICE -P PORT`. For RoCE, use `rdma link` "
+        "and `ethtool -S`.",
+    ),
+    "mad.node": Cause(
+        "the device node of management packets is missing, or not readable",
+        not_checkable("the nodes of management packets were not read"),
+        "1. On {host}, run `ls -l /dev/infiniband/umad*`. 2. Run `modprobe ib_umad`. 3. Run the tool as root.",
+    ),
+    "mad.route": Cause(
+        "a cable, switch or host on the route is down, busy or has another M_Key",
+        not_checkable("the fabric was not read"),
+        "1. On {host}, run `ibqueryerrors` and `iblinkinfo | grep -i down`. 2. Follow the route of the line: `smpquery -D nodedesc ROUTE`. "
+        "3. Reseat the cable or restart the device at its end.",
+    ),
+    "sm.second": Cause(
+        "another process uses the port for the same management class",
+        not_checkable("the processes of the host were not read"),
+        "1. On {host}, run `pgrep -a opensm`, and end the other one. 2. Check that the kernel's ib_umad works: `sminfo`. 3. If it does not "
+        "since a new kernel, start the previous one.",
+    ),
+    "fm.version": Cause(
+        "Fabric Manager is not of the driver's version",
+        fabric_manager,
+        "1. On {host}, run `modinfo -F version nvidia` and `nv-fabricmanager --version`. 2. Install nvidia-fabricmanager of exactly this "
+        "version. 3. Hold both packages at it, and restart nvidia-fabricmanager.",
+    ),
+    "fm.absent": Cause(
+        "the host has no NVSwitch, or its driver is not loaded",
+        not_checkable("it depends on the model of the host"),
+        "1. On {host}, run `lspci -d 10de: | grep -i bridge` and `nvidia-smi topo -m`. 2. Without NVSwitches, disable "
+        "nvidia-fabricmanager. 3. With fifth-generation NVLink, run `modprobe mlx5_ib ib_umad` first.",
+    ),
+    "gpu.imex": Cause(
+        "the IMEX service does not run on all hosts, or the job has no IMEX channel",
+        not_checkable("the IMEX service was not read"),
+        "1. On {host}, run `systemctl status nvidia-imex` and `nvidia-imex-ctl -N`. 2. Check that /dev/nvidia-caps-imex-channels has a "
+        "channel, also in the container. 3. For one host, set NCCL_MNNVL_ENABLE=0.",
+    ),
+    "ucx.two": Cause(
+        "the process loads two copies of UCX",
+        not_checkable("the facts do not contain a job's libraries"),
+        "1. On {host}, run `grep -E 'libuc[pst]' /proc/PID/maps`. 2. Keep one copy: uninstall UCX of the image, or build NIXL against it.",
+    ),
+    "debug.ucx": Cause(
+        "the line with the reason is not in this log",
+        not_checkable("UCX prints it at level warn or info"),
+        "Run it again with UCX_LOG_LEVEL=info and NIXL_LOG_LEVEL=DEBUG on {host}.",
+    ),
+    "debug.nvshmem": Cause(
+        "the line with the reason is not in this log",
+        not_checkable("NVSHMEM prints it at level WARN"),
+        "Run it again with NVSHMEM_DEBUG=INFO and NVSHMEM_DEBUG_SUBSYS=INIT,TRANSPORT on {host}.",
+    ),
+    "gloo.loopback": Cause(
+        "a host's own name leads to an address that no other host reaches, and Gloo uses it",
+        wrong_address,
+        "1. On {host}, run `getent hosts $(hostname)`: it must be an address that other hosts reach. 2. Set GLOO_SOCKET_IFNAME to the "
+        "management interface, or correct /etc/hosts.",
+    ),
     "device.name": Cause(
         "the named RDMA device does not exist there",
         device_named,
@@ -447,6 +536,18 @@ CAUSES: dict[str, Cause] = {
         "the program was built without MPI, or another mpirun starts it",
         not_checkable("the facts do not contain how it was built"),
         "1. On {host}, run `ldd all_reduce_perf | grep mpi`. 2. Build nccl-tests with `make MPI=1 MPI_HOME=…`, and use that MPI's mpirun.",
+    ),
+    "nccl.algorithm": Cause(
+        "NCCL_ALGO or NCCL_PROTO exclude every algorithm for it",
+        is_set("NCCL_ALGO", "NCCL_PROTO"),
+        "Unset NCCL_ALGO and NCCL_PROTO on {host}, or add `Ring` and `Simple` to their lists.",
+    ),
+    "slurm.network": Cause(
+        "slurmd on the host does not answer in time: its network, its load, or an image that is imported",
+        not_checkable("slurmd was not read"),
+        "1. On {host}, run `scontrol show slurmd` and `journalctl -u slurmd`. 2. Check that `getent hosts` with the names of the job's "
+        "hosts gives the management network. 3. Import the image before the job: `enroot import`. For a test, set "
+        "SLURM_PMIX_DIRECT_CONN=false.",
     ),
     "mpi.launcher": Cause(
         "mpirun cannot log in, or finds no installation there",

@@ -47,6 +47,32 @@ def no_device(scene: Scene) -> Answer:
     return excluded(f"the host has {listed(sorted(devices))}") if devices else confirmed("the host has no RDMA device")
 
 
+def other_vendor(scene: Scene) -> Answer:
+    """Whether the device of the line, or any if it names none, has another driver than mlx5."""
+    devices = scene.devices
+    named = [name for name in scene.field_values("device") if not name.startswith("mlx5")]
+    if named:
+        return confirmed(f"the line names {listed(named)}")
+    if devices is None:
+        return unknown("the RDMA devices were not read")
+    others = [name for name, device in sorted(devices.items()) if device.driver not in (None, "mlx5_core")]
+    return confirmed(f"{listed(others)} is of another driver") if others else excluded("all RDMA devices are of mlx5")
+
+
+def no_infiniband(scene: Scene) -> Answer:
+    """Whether no port of the host, or of the device that the line names, is InfiniBand."""
+    devices = scene.devices
+    if not devices:
+        return unknown("there is no RDMA device, or it was not read")
+    named = [name for name in scene.field_values("device") if name in devices]
+    layers = {f"{name}/{number}": port.link_layer for name, number, port in _ports(devices) if name in named or not named}
+    if None in layers.values() or not layers:
+        return unknown("the link layer of ports was not read")
+    if any(layer == "InfiniBand" for layer in layers.values()):
+        return excluded(f"{listed([port for port, layer in layers.items() if layer == 'InfiniBand'])} is InfiniBand")
+    return confirmed(f"{listed(list(layers))} {'is' if len(layers) == 1 else 'are'} Ethernet")
+
+
 def device_list(scene: Scene) -> Answer:
     """Whether NCCL_IB_HCA names a device that the host does not have, or selects no ACTIVE port."""
     devices = scene.devices
@@ -87,6 +113,20 @@ def set_to(name: str, *values: str) -> Test:
         if scene.facts.nccl_files is None:
             return unknown("NCCL's files were not read, and the log does not contain it")
         return excluded(f"{name} is not set")
+
+    return test
+
+
+def is_set(*names: str) -> Test:
+    """A test whether one of these variables of NCCL is set."""
+
+    def test(scene: Scene) -> Answer:
+        there = [f"{name}={value} by {where}" for name in names for value, where in scene.variable(name)]
+        if there:
+            return confirmed("; ".join(there))
+        if scene.facts.nccl_files is None:
+            return unknown("NCCL's files were not read, and the log does not contain them")
+        return excluded(f"{' and '.join(names)} are not set")
 
     return test
 

@@ -11,17 +11,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes import CAUSES
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.likely import LIKELY
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.likely import LIKELY, contradiction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import JobLog, Occurrence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.past import JobTime
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import (
     CONFIRMED,
+    EXCLUDED,
     NOT_CHECKABLE,
     VERDICTS,
     Answer,
     Known,
     Scene,
     addresses,
+    excluded,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import CONSEQUENCE, ERROR, REMARK, SYMPTOM, UNKNOWN
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import listed
@@ -213,6 +215,10 @@ def _concerned(occurrence: Occurrence, log: JobLog, fleet: Fleet) -> dict[str, K
 def _checked(name: str, hosts: Mapping[str, Known], scene: Scene) -> Checked:
     """The answers to a cause: of the log as a whole, or of each host. scene: that of the log."""
     cause = CAUSES[name]
+    error = contradiction(name, [*scene.occurrence.fields.get("error", ()), *scene.occurrence.fields.get("errno", ())])
+    if error is not None:
+        answer = excluded(f"the error of the call is {error if not error.isdecimal() else f'number {error}'}")
+        return Checked(name, cause.says, EXCLUDED, {"": answer}, "")
     if cause.of_log or not hosts:
         answers = {"": cause.test(scene)}
     else:

@@ -6,11 +6,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 _LOST = ("earlier", "ended")
 _REACH = (
     "earlier",
     "port.down",
     "port.planned",
+    "ib.sm",
     "gid.index",
     "gid.subnet",
     "mtu",
@@ -30,7 +33,19 @@ _SPACE = ("shm.container", "shm.full")
 _NIC = ("firmware", "driver.fit", "pcie.link")
 _CONTAINER = ("ib.node", "ib.container")
 _LOCKED = ("memlock", "memlock.container")
-_CONNECT = ("gid.index", "gid.differs", "gid.none", "gid.planned", "gid.subnet", "mtu", "hca.differs", "port.down", "ib.layers", "ib.pkey")
+_CONNECT = (
+    "gid.index",
+    "gid.differs",
+    "gid.none",
+    "gid.planned",
+    "gid.subnet",
+    "mtu",
+    "hca.differs",
+    "port.down",
+    "ib.layers",
+    "ib.pkey",
+    "driver.fit",
+)
 _NVLINK = ("gpu.fabric_manager", "gpu.nvlink", "gpu.lost")
 _GPU = ("gpu.lost", "gpu.broken", "program")
 
@@ -41,7 +56,7 @@ _NOW: dict[str, tuple[str, ...]] = {
     "ib.no_device": _ALLOWED,
     "ib.no_address": ("socket.name",),
     "ib.open": ("ib.node", "ib.container", "memlock", "firmware"),
-    "ib.query": ("port.down", "firmware"),
+    "ib.query": ("ib.container", "driver.fit", "firmware", "port.down"),
     "ib.library": ("ib.container",),
     "ib.layers": ("ib.layers", "hca.list"),
     "ib.fatal": ("port.down", "gpu.lost", "iommu", "firmware"),
@@ -51,7 +66,7 @@ _NOW: dict[str, tuple[str, ...]] = {
     "memory.dmabuf": _REGISTER,
     "memory.locked": ("memlock", "memlock.container"),
     "memory.gpu": _REGISTER,
-    "memory.refused": _REGISTER,
+    "memory.refused": (*_REGISTER, "limits.nic", "driver.fit"),
     "memory.gin": _REGISTER,
     "gdr.disabled": ("gpu.path", "gpu.dmabuf_off", "gpu.intent"),
     "ib.retry": _REACH,
@@ -60,7 +75,7 @@ _NOW: dict[str, tuple[str, ...]] = {
     "ib.remote_operation": ("earlier", "gpu.path", "iommu", "gpu.lost", "firmware"),
     "ib.remote_request": ("earlier", "version", "firmware"),
     "ib.local_protection": ("iommu", "acs", "gpu.path", "gpu.lost"),
-    "ib.local_length": ("earlier", "hang.program", "version"),
+    "ib.local_length": ("earlier", "mtu", "hang.program", "version"),
     "ib.completion": _REACH,
     "ib.local_operation": ("earlier", "firmware", "version"),
     "ib.local_access": ("earlier", "iommu", "gpu.path", "program"),
@@ -79,7 +94,7 @@ _NOW: dict[str, tuple[str, ...]] = {
     "qp.timeout": ("gid.subnet", "port.down", "gid.index", "gid.differs", "arp", "ib.pkey", "hca.differs", "loss"),
     "qp.invalid": (*_CONNECT, "ib.container"),
     "qp.unreachable": ("gid.subnet", "gid.index", "gid.differs", "gid.none", "hca.differs"),
-    "qp.refused": ("port.down", "gid.differs", "hca.differs", *_LOCKED, *_CONTAINER, "firmware"),
+    "qp.refused": ("gid.index", "gid.none", "gid.differs", "port.down", "hca.differs", *_LOCKED, *_CONTAINER, "firmware"),
     "net.none": (*_ALLOWED, "plugin", "socket.name"),
     "net.network": ("plugin", *_ALLOWED),
     "net.plugin": ("plugin", "plugin.version"),
@@ -96,11 +111,32 @@ _NOW: dict[str, tuple[str, ...]] = {
     "test.mtu": ("mtu", "mtu.planned"),
     "test.gpu": ("gpu.path", "gpu.intent", "gpu.driver", "test.build"),
     "test.missing": ("test.build",),
-    "ofi.none": (*_CONTAINER, "hca.none", "plugin.version", "ofi.efa"),
-    "ofi.open": (*_CONTAINER, *_LOCKED, "plugin.version", "limits.nic"),
+    "ofi.none": ("ofi.efa", *_CONTAINER, "hca.none", "plugin.version", "device.name"),
+    "ofi.open": ("plugin.version", *_CONTAINER, *_LOCKED, "limits.nic"),
     "ofi.memory": ("gpu.path", "gpu.intent", *_LOCKED, "ib.container"),
     "ofi.transfer": ("earlier", "ofi.group", "hang.rank", "port.down"),
     "ofi.failed": ("earlier", "plugin.version", "debug"),
+    "nvshmem.device": ("device.kind", "ib.container"),
+    "nvshmem.transport": ("earlier", "nvshmem.ibgda", "hca.none", *_CONTAINER, "port.down"),
+    "nvshmem.ibgda": ("nvshmem.ibgda", "ib.container", *_LOCKED),
+    "nvshmem.failed": ("earlier", "debug.nvshmem", "version"),
+    "deepep.timeout": ("earlier", "hang.rank", "nvshmem.ibgda", "port.down", "loss", "version"),
+    "mooncake.handshake": ("earlier", "ended", "socket.firewall", "program"),
+    "nixl.failed": ("earlier", "ucx.two", "port.down", "debug.ucx"),
+    "nixl.lost": ("earlier", "ended", "port.flaps", "loss"),
+    "verbs.abi": ("verbs.version", "ib.container"),
+    "verbs.driver": ("verbs.package", "verbs.version"),
+    "verbs.unloaded": ("verbs.package", "verbs.version"),
+    "verbs.memlock": _LOCKED,
+    "cm.channel": (*_CONTAINER, "driver.fit", "hca.none"),
+    "mad.open": ("mad.ethernet", "mad.node", "driver.fit"),
+    "mad.timeout": ("mad.route", "port.down", "cable"),
+    "opensm.bind": ("sm.second", "mad.ethernet", "mad.node", "driver.fit"),
+    "opensm.failed": ("earlier", "mad.route", "port.down"),
+    "fm.version": ("fm.version",),
+    "fm.no_switch": ("fm.absent",),
+    "fm.failed": ("earlier", "fm.version", "fm.absent"),
+    "gpu.start": ("gpu.lost", "gpu.driver", "pcie.broken", "gpu.broken"),
     "ucx.failed": ("earlier", "port.down", "plugin.version", *_LOCKED),
     "ucx.device": ("device.name", "port.down", "ib.container", "ucx.choice"),
     "sharp.unavailable": ("sharp",),
@@ -119,8 +155,13 @@ _NOW: dict[str, tuple[str, ...]] = {
     "topo.version": ("topo.stale",),
     "topo.broken": ("topo.stale",),
     "p2p.refused": ("acs", "iommu"),
-    "p2p.failed": ("acs", "iommu", "gpu.visible", "shm.apart"),
-    "gpu.nvls": ("gpu.fabric_manager", "gpu.nvlink"),
+    "p2p.failed": ("acs", "iommu", "gpu.visible", "shm.apart", "gpu.container"),
+    "gpu.nvls": ("gpu.fabric_manager", "gpu.nvlink", "gpu.imex"),
+    "gpu.imex": ("gpu.imex", "gpu.fabric_manager"),
+    "topo.rsmi": ("gpu.container", "gpu.driver"),
+    "topo.order": ("hca.differs", "gpu.container", "topo.stale"),
+    "nccl.algorithm": ("nccl.algorithm", "version"),
+    "topo.path": ("earlier", "hca.differs", "gpu.container", "gpu.driver"),
     "gpu.nvml": ("gpu.driver", "gpu.lost", "gpu.container"),
     "nccl.truncated": ("earlier", "hang.program", "version", "socket.job"),
     "nccl.ranks": ("store.alone", "socket.job", "version"),
@@ -155,9 +196,11 @@ _NOW: dict[str, tuple[str, ...]] = {
     "store.retrying": ("socket.address", "store.alone"),
     "store.port": ("port.taken",),
     "store.wait": ("earlier", "hang.slow"),
+    "gloo.connect": ("gloo.loopback", "socket.firewall", "ended"),
     "mpi.absent": ("mpi.build",),
     "mpi.slots": ("mpi.hosts",),
     "mpi.daemon": ("mpi.launcher",),
+    "mpi.runtime": ("earlier", "mpi.launcher", "mpi.build"),
     "mpi.lost": _LOST,
     "mpi.openib": ("ucx.mpi",),
     "mpi.no_port": ("port.down", "ib.sm", "ib.container"),
@@ -173,6 +216,12 @@ _NOW: dict[str, tuple[str, ...]] = {
     "host.files": ("files",),
     "host.numa": ("host.settings",),
     "iommu.setting": ("iommu",),
+    "process.killed": ("earlier", "oom.host", "time"),
+    "process.bus": ("earlier", *_SPACE, "program"),
+    "process.crashed": ("earlier", "program", "version"),
+    "ucx.version": ("ucx.two",),
+    "slurm.launch": ("slurm.network", "socket.firewall", "ended"),
+    "slurm.pmix": ("slurm.network", "socket.firewall", "hang.slow"),
     "slurm.node": _LOST,
     "slurm.time": ("time", "hang.rank"),
     "slurm.task": ("earlier", "oom.host", "program"),
@@ -213,6 +262,24 @@ _NOW: dict[str, tuple[str, ...]] = {
     "nccl.unknown": ("unknown",),
     "log.unknown": ("unknown.line",),
 }
+
+#: The errors of a call by which the limit of locked memory shows, and those of a NIC that does not answer.
+_OF_LIMIT = ("Cannot allocate memory", "Resource temporarily unavailable", "Operation not permitted", "12", "11", "1")
+_UNANSWERED = ("Connection timed out", "Operation canceled", "Input/output error", "Remote I/O error", "110", "125", "5", "121")
+
+_OF_GPUS = ("gpu.path", "gpu.dmabuf_off", "gpu.intent", "iommu")
+
+
+def contradiction(cause: str, errors: Sequence[str]) -> str | None:
+    """The error that excludes a cause. errors: those of the lines, as words or numbers; None if there are none, or one fits."""
+    if not errors:
+        return None
+    if cause in _LOCKED and not any(error.startswith(_OF_LIMIT[:3]) or error in _OF_LIMIT for error in errors):
+        return errors[0]
+    if cause in _OF_GPUS and errors[0].startswith(_UNANSWERED[:4]):
+        return errors[0]
+    unanswered = [error for error in errors if error.startswith(_UNANSWERED[:4]) or error in _UNANSWERED]
+    return unanswered[0] if cause in (*_CONTAINER, "limits.nic") and len(unanswered) == len(errors) else None
 
 
 def _with_past(causes: tuple[str, ...]) -> tuple[str, ...]:

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.command import whole_sentences
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.lines import INFO, WARN, origin
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_context import Context
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_line import LONGEST_LINE, LocatedLine, fields, read
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_line import LONGEST_LINE, LocatedLine, fields, plain, read
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.meanings import MEANINGS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import ERROR, REMARK, SYMPTOM, Finder, Signature
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures import CUDA_SIGNATURES, JOB_SIGNATURES, NCCL_SIGNATURES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_kernel import KERNEL_SIGNATURES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_mpi import MPI_SIGNATURES
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_perftest import PERFTEST_SIGNATURES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_perftest import CALL_SIGNATURES, PERFTEST_SIGNATURES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_plugin import PLUGIN_SIGNATURES
 
 #: The first match of a line counts.
@@ -34,6 +34,7 @@ SIGNATURES: tuple[Signature, ...] = (
     *MPI_SIGNATURES,
     *KERNEL_SIGNATURES,
     *PERFTEST_SIGNATURES,
+    *CALL_SIGNATURES,
 )
 #: The maximum number of stored hosts and ranks for each kind of line, and of values for each field.
 MOST_PLACES = 4096
@@ -43,12 +44,34 @@ MOST_UNKNOWN = 64
 UNKNOWN_WARNING, UNKNOWN_LINE = "nccl.unknown", "log.unknown"
 _SOURCE = "NCCL"
 #: The marks of an error in a line of any other program. The quick ones are part of every such line.
-_QUICK_MARKS = ("rror", "RROR", "FATAL", "CRITICAL", "ail", "nable", "ouldn't", "ould not", "ception", "bort", "imed out", "imeout")
+_QUICK_MARKS = (
+    "rror",
+    "RROR",
+    "FATAL",
+    "CRITICAL",
+    "ail",
+    "nable",
+    "ouldn't",
+    "ould not",
+    "ception",
+    "bort",
+    "imed out",
+    "imeout",
+    "libibverbs:",
+    "librdmacm:",
+    "AILED",
+)
 _OTHER = re.compile(
     r"\b(?:ERROR|FATAL|CRITICAL)\b|(?:^|[\s:>\]])(?:\w+\.){0,8}\w{0,60}(?:Error|Exception): |(?:^|[\s:>])(?:fatal )?[Ee]rror: "
     r"|(?:^|[\s:>])(?:Couldn't|Could not|Failed to|Unable to) |cannot open shared object"
+    r"|libibverbs: (?:Warning|Fatal)|librdmacm: |^[EF][0-9]{4} [0-9:]{8}\.[0-9]+\s|\[FAILED\]|NVRM: .{0,200}(?:[Ff]ail|[Ee]rror"
+    r"|[Tt]imed? ?out)"
+    r"|\b(?:ibv_|rdma_|mlx5dv_|fi_|uc[pst]_|nccl|nvshmem|cuda|cu[A-Z]|hip|MPI_)\w{2,60}\b.{0,120}(?:[Ff]ail|[Ee]rror\b|timed out)"
+    r"|[Tt]imed out (?:waiting|connecting|after)|\btimeout, "
     r"|\b(?:mlx[45]_\w+|infiniband|bnxt_\w+|irdma|efa|hfi1|pcieport|nvidia\S*) .{0,200}(?:[Ff]ail|[Ee]rror|[Aa]bort|time(?:d )?out)"
 )
+#: The marks of a level at which programs log failures that they expect.
+_EXPECTED = re.compile(r"\b(?:DEBUG|TRACE|DIAG)\b|UCX +INFO|<(?:info|debug)>")
 #: The marks before a warning or error of NCCL in a line: NCCL's own level, and PyTorch's exceptions that quote NCCL.
 _UNKNOWN_MARKS = (WARN, "DistBackendError: ", "NCCL error: ")
 #: The parts that vary between warnings of one kind: addresses, numbers, and names of files in shared memory.
@@ -146,6 +169,7 @@ class _Reader:
         self.last = line
         if _CHANNEL in line:
             return
+        line = plain(line)
         info = INFO in line
         line = line[:LONGEST_LINE]
         found = find_signature(line, info=info)
@@ -184,7 +208,7 @@ class _Reader:
         mark = next((mark for mark in _UNKNOWN_MARKS if mark in line), None)
         if mark is not None:
             self._add_unknown(line, mark)
-        elif any(part in line for part in _QUICK_MARKS) and _OTHER.search(line):
+        elif any(part in line for part in _QUICK_MARKS) and _OTHER.search(line) and not _EXPECTED.search(line):
             located = read(line)
             self._keep(self.others, self._key(self.others, located.text), line, Signature(UNKNOWN_LINE, "", "an unknown program"), {})
 

@@ -72,9 +72,14 @@ class LocatedLine:
     time: str | None = None
 
 
+def plain(line: str) -> str:
+    """A line without colors, other sequences of a terminal, and the carriage return of a Windows line end."""
+    line = _ESCAPES.sub("", line) if "\x1b" in line else line
+    return f"{line[:-2]}\n" if line.endswith("\r\n") else line
+
+
 def read(line: str) -> LocatedLine:
-    """The parts of a line of at most LONGEST_LINE characters; never raises, because a job's log may contain anything."""
-    line = _ESCAPES.sub("", line)
+    """The parts of a line of at most LONGEST_LINE characters without escapes; never raises: a job's log may contain anything."""
     rank, rest = _launcher(line)
     for word in (INFO, WARN):
         head, found, text = rest.partition(word)

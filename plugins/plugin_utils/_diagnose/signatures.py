@@ -26,6 +26,17 @@ _NO_INTERFACE = (
     ("verify NCCL_OOB_NET_IFNAME", "NCCL src/bootstrap.cc"),
     ("NET/Socket : no interface found", "NCCL src/transport/net_socket.cc"),
     ("No interface found in the same subnet", _SOCKET),
+    ("Socket creation failed : Address family not supported", _SOCKET),
+    # The address is not initialized if no interface has the name in NCCL_SOCKET_IFNAME.
+    ("is neither AF_INET(", _SOCKET),
+)
+#: A CUDA call failed within a transport: the source file shows which one.
+_TRANSPORT_CALLS = (
+    ("gpu.nvls", "transport/nvls.cc", "NCCL src/transport/nvls.cc"),
+    ("p2p.failed", "transport/p2p.cc", "NCCL src/transport/p2p.cc"),
+    ("shm.failed", "misc/shmutils.cc", "NCCL src/misc/shmutils.cc"),
+    ("shm.failed", "transport/shm.cc", "NCCL src/transport/shm.cc"),
+    ("shm.failed", "include/shm.h", "NCCL src/include/shm.h"),
 )
 #: The bare texts of older versions of NCCL.
 _OLD_RESULTS = (("nccl.internal", "internal error"), ("nccl.usage", "invalid usage"), ("nccl.argument", "invalid argument"))
@@ -75,12 +86,17 @@ NCCL_SIGNATURES: tuple[Signature, ...] = (
     Signature("net.socket", "Using network Socket", "NCCL src/init.cc", info=True),
     # sockets
     *(Signature("socket.no_interface", needle, source) for needle, source in _NO_INTERFACE),
+    Signature("socket.refused", "Call to connect failed", _SOCKET, r"Connection refused"),
+    Signature(
+        "socket.unreachable", "Call to connect failed", _SOCKET, r"(?P<error>No route to host|Network is unreachable|Connection timed out)"
+    ),
     Signature("socket.refused", "Connection refused", _SOCKET, r"NCCL WARN .{0,300}[Cc]onnect to \S+ .{0,40}Connection refused"),
     Signature(
         "socket.unreachable",
         "onnect to ",
         _SOCKET,
-        r"NCCL WARN .{0,300}[Cc]onnect to \S+ .{0,40}(?P<error>No route to host|Network is unreachable|Connection timed out)",
+        r"NCCL WARN .{0,300}[Cc]onnect to \S+ .{0,40}(?P<error>No route to host|Network is unreachable|Connection timed out|"
+        r"Software caused connection abort)",
     ),
     Signature("socket.refused", "exceeded retries (", _SOCKET, r"socket(?:Start|Poll)Connect"),
     Signature("socket.unreachable", "exceeded timeouts (", _SOCKET, r"socket(?:Start|Poll)Connect"),
@@ -129,6 +145,29 @@ NCCL_SIGNATURES: tuple[Signature, ...] = (
     Signature("p2p.refused", "Could not enable P2P", "NCCL src/transport/p2p.cc", info=True),
     Signature("p2p.failed", "failed to peer with device", "NCCL src/transport/p2p.cc"),
     Signature("p2p.failed", "cudaIpc", "NCCL src/transport/p2p.cc", r"cudaIpc\w+ failed"),
+    *(
+        Signature(name, file, source, rf"{file}:\d+ (?:\(\w+\) )?NCCL WARN (?:Cuda|HIP) failure (?P<error>.{{1,100}})")
+        for name, file, source in _TRANSPORT_CALLS
+    ),
+    Signature("p2p.failed", "hipIpc", "RCCL src/transport/p2p.cc", r"hipIpc\w+ failed"),
+    Signature("p2p.failed", "P2P is disabled between NVLINK connected GPUs", "NCCL src/graph/paths.cc"),
+    Signature("gpu.imex", "is available but not working on this system", "NCCL src/mnnvl.cc", r"MNNVL \(cliqueSize"),
+    Signature(
+        "topo.rsmi",
+        " NCCL WARN ",
+        "RCCL src/misc/alt_rsmi.cc",
+        r"NCCL WARN (?:Could not (?:read|determine GPU id of) node #|Error reading link properties|Failed to open topo/nodes)",
+    ),
+    Signature("topo.rsmi", "ARSMI failure", "RCCL src/misc/rocm_smi_wrap.cc"),
+    Signature("topo.path", "Failed to find reverse path from remNode", "NCCL src/graph/paths.cc"),
+    Signature(
+        "topo.path",
+        "Could not find ",
+        "NCCL src/graph/paths.cc",
+        r"NCCL WARN Could not find (?:node of type|intermediate GPU|id |\w+ with id )",
+    ),
+    Signature("topo.order", "falling back to simple order", "NCCL src/graph/search.cc"),
+    Signature("nccl.algorithm", "no algorithm/protocol available", "NCCL src/enqueue.cc"),
     Signature("gpu.nvls", "Failed to bind NVLink SHARP (NVLS) Multicast memory", "NCCL src/transport/nvls.cc"),
     Signature("gpu.nvls", "error in the Fabric Manager or NVSwitches", "NCCL src/transport/nvls.cc"),
     Signature(
@@ -212,7 +251,26 @@ NCCL_SIGNATURES: tuple[Signature, ...] = (
 )
 
 _TORCH, _STORE, _RECORDER = "PyTorch ProcessGroupNCCL.cpp", "PyTorch TCPStore.cpp", "PyTorch torch/distributed/flight_recorder"
-_SLURM, _CUDA = "Slurm", "CUDA"
+_SLURM, _CUDA, _GLOO, _ELASTIC = "Slurm", "CUDA", "Gloo gloo/transport", "PyTorch torch/distributed/elastic/rendezvous"
+
+#: Kind of line, number and name of the signal.
+_SIGNALS = (
+    ("process.killed", "9", "SIGKILL"),
+    ("process.bus", "7", "SIGBUS"),
+    ("process.crashed", "(?:4|6|8|11)", "SIG(?:ILL|ABRT|FPE|SEGV)"),
+)
+_SIGNAL_LINES = (
+    (
+        "failed (exitcode: -",
+        "PyTorch torch/distributed/elastic/multiprocessing/api.py",
+        r"exitcode: -{0}\)(?:.{{0,20}}local_rank: (?P<local_rank>\d+))?",
+    ),
+    ("traceback : Signal ", "PyTorch torch/distributed/elastic/multiprocessing/errors", r"Signal {0} \({1}\)"),
+    ("exits with return code = -", "DeepSpeed deepspeed/launcher/launch.py", r"return code = -{0}\b"),
+    ("received at time=", "Abseil absl/debugging/failure_signal_handler.cc", r"\*\*\* {1} received at time"),
+    ("Caught signal ", "UCX src/ucs/debug/debug.c", r"Caught signal {0}\b"),
+    ("] Signal: ", "Open MPI opal/util/stacktrace.c", r"\] Signal: .{{0,40}}\({0}\)"),
+)
 
 #: CUDA's texts appear in the lines of every program that uses it, so they come before those of NCCL.
 CUDA_SIGNATURES: tuple[Signature, ...] = (
@@ -233,6 +291,7 @@ CUDA_SIGNATURES: tuple[Signature, ...] = (
     Signature("cuda.old_driver", "provided PTX was compiled with an unsupported toolchain", _CUDA),
     Signature("cuda.no_device", "no ROCm-capable device is detected", "ROCm"),
     Signature("cuda.no_device", "Driver Not Loaded", "NVML"),
+    Signature("cuda.no_device", "The NVIDIA Driver was not detected", "NVIDIA's containers"),
     Signature("cuda.no_device", "Found no NVIDIA driver on your system", "PyTorch"),
     Signature("cuda.access", "device-side assert triggered", _CUDA),
     Signature("cuda.memory", "HIP out of memory", "PyTorch"),
@@ -243,6 +302,12 @@ CUDA_SIGNATURES: tuple[Signature, ...] = (
 )
 
 JOB_SIGNATURES: tuple[Signature, ...] = (
+    # A kernel between GPUs of one host fails if they cannot access each other's memory.
+    Signature("p2p.failed", "Failed: Cuda error", "vLLM csrc/custom_all_reduce.cuh", r"custom_all_reduce\.cuh"),
+    Signature(
+        "gpu.imex", "cuMemCreate", _CUDA, r"(?i)cuMem(?:Create|ImportFromShareableHandle|ExportToShareableHandle)\b.{0,200}not permitted"
+    ),
+    Signature("cuda.failed", "Failed: Cuda error", "vLLM csrc", r"Failed: Cuda error (?P<error>.{1,100})"),
     Signature("cuda.failed", "Cuda failure", "NCCL src/include/checks.h", r"Cuda failure (?P<error>.{1,100})"),
     Signature("cuda.failed", "HIP failure", "RCCL src/include/checks.h", r"HIP failure:? (?P<error>.{1,100})"),
     Signature("cuda.failed", "CUDA error: ", "PyTorch", r"CUDA error: (?P<error>.{1,100})"),
@@ -281,6 +346,9 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
     Signature("torch.timeout", "Timeout at ", _TORCH, r"Timeout at (?:NCCL work|collective): "),
     Signature("torch.timeout", "detected by watchdog at work", _TORCH),
     Signature("torch.timeout", "ollective timed out on ranks", "PyTorch"),
+    Signature("torch.timeout", "WorkNCCL::checkTimeout", _TORCH),
+    Signature("torch.timeout", "Exception raised from checkTimeout", _TORCH),
+    Signature("torch.aborted", "Exception raised from ncclCommWatchdog", _TORCH),
     Signature("torch.init", "ncclCommInitRank", "PyTorch", r"(?i)NCCL communicator.{0,80}timed? ?out|ncclCommInitRank.{0,80}timed? ?out"),
     Signature("torch.aborted", "Some NCCL operations have failed or timed out", _TORCH),
     Signature("torch.aborted", "NCCL communicator was aborted", _TORCH),
@@ -294,6 +362,12 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
     Signature("torch.init", "NCCL timeout in communicator initialization", _TORCH),
     Signature("torch.remote", "Observed flight recorder dump signal", _TORCH),
     Signature("torch.remote", "Received a dump signal due to a collective timeout", _TORCH),
+    # A process that ended by a signal: torchrun's agent, its summary, DeepSpeed's launcher, Abseil, Open MPI and UCX write it.
+    *(
+        Signature(name, needle, source, pattern.format(number, word))
+        for name, number, word in _SIGNALS
+        for needle, source, pattern in _SIGNAL_LINES
+    ),
     Signature("torch.child", "ChildFailedError", "PyTorch torchrun"),
     Signature(
         "store.clients",
@@ -302,6 +376,32 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
         r"Timed out after (?P<seconds>\d+) seconds waiting for clients\. (?P<there>\d+)/(?P<wanted>\d+)",
     ),
     Signature("store.connect", "client socket has timed out", _STORE),
+    Signature("store.connect", "connect() timed out. Original timeout was", "PyTorch socket.cpp"),
+    Signature("store.lost", "has failed to shutdown the rendezvous", _ELASTIC),
+    Signature("store.lost", "has failed to send a keep-alive heartbeat to the rendezvous", _ELASTIC),
+    Signature("store.connect", "RendezvousConnectionError", _ELASTIC, r"The connection to the \S+ store has failed"),
+    Signature("store.clients", "RendezvousTimeoutError", _ELASTIC),
+    Signature("store.wait", "DistStoreError: Socket Timeout", _STORE),
+    Signature("store.wait", "Timeout waiting for key: ", _STORE, r"key: (?P<key>\S{1,100})"),
+    Signature("store.lost", "Connection reset by peer", _STORE, r"RuntimeError: Connection reset by peer\s*$"),
+    Signature("store.lost", "Broken pipe", _STORE, r"RuntimeError: Broken pipe\s*$"),
+    # Gloo
+    Signature(
+        "gloo.connect",
+        "connectFullMesh failed",
+        f"{_GLOO}/tcp/pair.cc",
+        r"connectFullMesh failed with(?:.{0,400}remote=\[(?P<peer>[0-9a-fA-F.:]{3,45})\])?",
+    ),
+    Signature(
+        "gloo.connect", "timed out connecting: ", f"{_GLOO}/tcp/helpers.h", r"SO_ERROR(?:.{0,200}remote=\[(?P<peer>[0-9a-fA-F.:]{3,45})\])?"
+    ),
+    Signature(
+        "torch.timeout",
+        "operation to complete",
+        f"{_GLOO}/tcp/unbound_buffer.cc",
+        r"gloo/transport/.{0,60}Timed out waiting \d+ms for (?P<operation>recv|send) operation",
+    ),
+    Signature("socket.closed", "Connection closed by peer [", f"{_GLOO}/tcp/pair.cc", r"gloo/transport"),
     # Error 97 means that there is no IPv6; it then uses IPv4.
     Signature("store.retrying", "client socket has failed to connect", _STORE, r"failed to connect(?!.{0,300}errno: 97)"),
     Signature("store.port", "Address already in use", _STORE, r"^(?!.*NCCL)"),
@@ -321,6 +421,10 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
     Signature("host.memory", "Out Of Memory", _SLURM, r"error: (?P<host>\S+): tasks? (?P<rank>\d+)"),
     Signature("slurm.node", "DUE TO NODE FAILURE", _SLURM, r" ON (?P<host>\S+) CANCELLED"),
     Signature("slurm.node", "Node failure on", _SLURM, r"Node failure on (?P<host>\S+)"),
+    Signature("slurm.launch", "Task launch for ", _SLURM, r"Task launch for \S+ failed on node (?P<host>\S+?):"),
+    Signature("slurm.launch", "Application launch failed", _SLURM),
+    Signature("slurm.launch", "slurm_receive_msgs", _SLURM, r"slurm_receive_msgs: \[\[(?P<host>[^\]]{1,253})\]:\d+\] failed"),
+    Signature("slurm.pmix", "collective timeout seq", f"{_SLURM} src/plugins/mpi/pmix", r"pmixp_coll"),
     Signature("slurm.time", "DUE TO TIME LIMIT", _SLURM, r" ON (?P<host>\S+) CANCELLED"),
     Signature(
         "slurm.task", "srun: error:", _SLURM, r"error: (?P<host>\S+): tasks? (?P<rank>\d+)\S*: (?P<how>Killed|Segmentation|Bus|Abort)"

@@ -30,12 +30,28 @@ _XIDS = (
     ("gpu.xid", r"\d+"),
 )
 
+#: A channel that ends because of an earlier error has Xid 45, and names the Xid of that error.
+_PREVIOUS = r"Xid \((?P<gpu>[^)]{1,40})\): 45, .{0,200}caused by previous Xid (?P<code>"
+
 KERNEL_SIGNATURES: tuple[Signature, ...] = (
     # GPUs
+    *(Signature(name, "caused by previous Xid", _NVIDIA, _PREVIOUS + code + r")\b") for name, code in _XIDS if name != "gpu.cleanup"),
     *(Signature(name, "NVRM: Xid", _NVIDIA, r"Xid \((?P<gpu>[^)]{1,40})\): (?P<code>" + code + r")\b") for name, code in _XIDS),
     Signature("gpu.off_bus", "has fallen off the bus", _NVIDIA),
+    Signature("gpu.off_bus", "NVRM: fallen off the bus", _NVIDIA),
+    Signature("gpu.firmware", "GSP Timeout", f"{_NVIDIA} src/nvidia/src/kernel/gpu/gsp/kernel_gsp.c", r"NVRM"),
+    Signature("gpu.firmware", "Heartbeat timed out", f"{_NVIDIA} src/nvidia/src/kernel/gpu/gsp/kernel_gsp.c", r"NVRM"),
+    Signature("gpu.firmware", "of waiting for RPC response from GPU", _NVIDIA, r"NVRM"),
+    Signature(
+        "gpu.start", "RmInitAdapter", f"{_NVIDIA} src/nvidia/arch/nvalloc/unix/src/osinit.c", r"(?i)NVRM.{0,80}RmInitAdapter.{0,60}failed"
+    ),
+    Signature("gpu.start", "rm_init_adapter failed", f"{_NVIDIA} kernel-open/nvidia/nv.c"),
+    Signature("gpu.start", "Cannot attach gpu", f"{_NVIDIA} src/nvidia/arch/nvalloc/unix/src/osinit.c", r"NVRM"),
+    Signature("gpu.start", "NVRM: installed in this system is not supported by the", f"{_NVIDIA} src/nvidia/arch/nvalloc/unix/src/osapi.c"),
     Signature("gpu.nvswitch", "SXid (PCI", _NVIDIA, r"SXid \((?P<switch>[^)]{1,40})\): (?P<code>\d+), (?:Fatal|Non-fatal)"),
     Signature("kernel.peermem", "nv_get_p2p_free_callback", "nvidia-peermem", r"ERROR"),
+    Signature("memory.gpu", "umem get failed", f"{_IB}/hw/mlx5/mr.c"),
+    Signature("memory.gpu", "ib_umem_get: failed to get user pages", f"{_IB}/core/umem.c"),
     Signature("kernel.peermem", "nv_mem", "nvidia-peermem", r"nv(?:idia)?[-_]peer\w*.{0,40}(?i:error|fail)"),
     Signature("host.memory", "Out of memory: Kill", _KERNEL),
     Signature("host.memory", "page allocation failure", _KERNEL),
@@ -119,8 +135,12 @@ KERNEL_SIGNATURES: tuple[Signature, ...] = (
     # queues and links
     Signature("kernel.queue", "CQ error on CQN", f"{_CORE}/eq.c"),
     Signature("kernel.queue", "cq_err_event_notifier", f"{_CORE}/eq.c"),
+    Signature("kernel.queue", "moved to error state", f"{_IB}/sw/rxe", r"rdma_rxe.{0,40}qp#\d+"),
+    Signature("kernel.queue", "NETDEV WATCHDOG: ", _KERNEL, rf"NETDEV WATCHDOG: (?P<netdev>\S{{1,64}}) \({_DRIVERS}\): transmit queue"),
+    Signature("kernel.queue", "TX timeout detected", f"{_CORE}/en_main.c", r"mlx5_core|mlx4_en"),
     Signature("kernel.queue", "mlx5e_cq_error_event", f"{_CORE}/en_main.c"),
     Signature("kernel.completion", "dump error cqe", _KERNEL),
+    Signature("kernel.completion", "error cqe on cqn", f"{_IB}/hw/mlx5/cq.c", r"mlx5_poll_one.{0,60}(?:Requestor|Responder) error cqe"),
     Signature("kernel.completion", "handle_error_cqe", f"{_IB}/hw/mlx5/cq.c", r"WC error: (?P<status>\d+)"),
     Signature("kernel.link", ": Link down", _KERNEL, r"mlx5_core \S+ (?P<netdev>\S+): Link down"),
     Signature("kernel.link", "NIC Link is Down", _KERNEL),
@@ -155,8 +175,14 @@ KERNEL_SIGNATURES: tuple[Signature, ...] = (
     # modules, crashes, hangs
     Signature("kernel.modules", "disagrees about version of symbol", "Linux kernel/module"),
     Signature("kernel.modules", "Unknown symbol", "Linux kernel/module", r": Unknown symbol \S+ \(err"),
+    Signature(
+        "kernel.modules", "could not insert '", "kmod modprobe", r"could not insert '(?P<module>[\w-]{1,64})'(?:: (?P<error>[^:(]{1,80}))?"
+    ),
+    Signature("kernel.modules", "modprobe: FATAL: Module", "kmod modprobe", r"Module (?P<module>\S{1,64}) not found"),
+    Signature("kernel.modules", "does not exist, skipping...", "MLNX_OFED openibd", r"Module (?P<module>\S{1,64}) does not exist"),
     Signature("kernel.oops", "BUG: unable to handle", _KERNEL),
     Signature("kernel.oops", "BUG: Bad ", _KERNEL),
+    Signature("kernel.oops", "BUG: KASAN: ", _KERNEL),
     Signature("kernel.oops", "BUG: kernel NULL pointer", _KERNEL),
     Signature("kernel.oops", "nable to handle kernel ", _KERNEL, r"[Uu]nable to handle kernel (?:NULL pointer|paging request)"),
     Signature("kernel.oops", "kernel BUG at", _KERNEL),

@@ -21,6 +21,13 @@ MPI_SIGNATURES: tuple[Signature, ...] = (
     Signature("mpi.daemon", "unable to complete a TCP connection", _OMPI),
     Signature("mpi.lost", "has lost communication with a remote daemon", _OMPI),
     Signature("mpi.daemon", "Host key verification failed", _OMPI),
+    Signature(
+        "mpi.runtime",
+        "_ERROR_LOG: ",
+        f"{_OMPI} orte",
+        r"(?:ORTE|PRTE|PMIX|OPAL)_ERROR_LOG: (?P<error>.{1,80}?) in file (?P<place>\S{1,100})",
+    ),
+    Signature("mpi.runtime", "PMIX ERROR: ", "PMIx", r"PMIX ERROR: (?P<error>.{1,80}?) in file"),
     # openib
     *(Signature(name, "error polling", f"{_OPENIB}/btl_openib_component.c", _POLLING.format(number)) for name, number in STATUS_KINDS),
     Signature("memory.locked", "allocate some locked memory", f"{_OPENIB}/help-mpi-btl-openib.txt"),
@@ -54,6 +61,9 @@ MPI_SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "mpi.tcp", "btl_tcp_endpoint", _OMPI, r"btl_tcp_endpoint.{0,300}connect\(\) to (?P<peer>[0-9a-fA-F.:]{3,45}?)(?::\d+)? failed"
     ),
+    Signature("ofi.none", "OFI addrinfo() failed", "MPICH src/mpid/ch4/netmod/ofi"),
+    Signature("ofi.open", " failed (ofi_init.", "MPICH src/mpid/ch4/netmod/ofi", r"OFI .{0,60}failed \(ofi_init"),
+    Signature("mpi.tcp", "received unexpected process identifier", f"{_OMPI} opal/mca/btl/tcp/btl_tcp_endpoint.c"),
     Signature("mpi.tcp", "Open MPI detected an inbound MPI TCP connection request from a peer", _OMPI),
     Signature("socket.closed", "mca_btl_tcp_frag_", _OMPI, r"mca_btl_tcp_frag_(?:recv|send): (?:readv|writev) failed"),
     Signature("socket.no_interface", "unable to find any relevant network interfaces", _OMPI),
@@ -82,6 +92,25 @@ MPI_SIGNATURES: tuple[Signature, ...] = (
     Signature("memory.gpu", "failed: Bad address", _UCX, r"UCX +ERROR .{0,200}reg_\w*mr"),
     Signature("memory.gpu", "Couldn't enable GPUDirect RDMA", _UCX),
     Signature("memory.refused", "reg_", _UCX, r"UCX +ERROR .{0,200}reg_\w*mr.{0,300}failed: (?P<error>[A-Za-z ]{1,60})"),
+    # An address handle needs the hardware address of the other end.
+    Signature("qp.timeout", "ibv_create_ah(", _UCX, _ERROR + r"ibv_create_ah\(.{0,400}failed: Connection timed out"),
+    Signature(
+        "qp.unreachable", "ibv_create_ah(", _UCX, _ERROR + r"ibv_create_ah\(.{0,400}failed: (?:Network is unreachable|No route to host)"
+    ),
+    Signature("qp.invalid", "ibv_create_ah(", _UCX, _ERROR + r"ibv_create_ah\(.{0,400}failed: "),
+    Signature(
+        "ib.create",
+        "mlx5dv_",
+        f"{_UCX} src/uct/ib/mlx5",
+        _ERROR + r"mlx5dv_(?:create_\w+|devx_(?:obj_create|create_\w+|umem_reg|alloc_uar)"
+        r")\(?.{0,200}failed.{0,80}: (?P<error>[A-Z][A-Za-z/ ]{1,60})",
+    ),
+    Signature(
+        "qp.connect",
+        "mlx5dv_devx_",
+        f"{_UCX} src/uct/ib/mlx5/dv/ib_mlx5_dv.c",
+        _ERROR + r"mlx5dv_devx_(?:obj|qp)_modify\(.{0,200}failed.{0,80}: (?P<error>[A-Z][A-Za-z/ ]{1,60})",
+    ),
     Signature("ib.create", "ibv_create_", _UCX, r"UCX +ERROR .{0,200}ibv_create_\w+\(?.{0,300}failed: (?P<error>[A-Za-z ]{1,60})"),
     Signature("qp.connect", "UCX ", _UCX, _ERROR + r"(?:modify|modifying|modify_qp).{0,60}\b(?P<state>INIT|RTR|RTS)\b"),
     Signature(
@@ -96,12 +125,13 @@ MPI_SIGNATURES: tuple[Signature, ...] = (
     Signature("shm.space", "Not enough memory to write total of", _UCX),
     # UCX: completions
     *(
-        Signature(name, words, "UCX src/uct/ib/mlx5/ib_mlx5_log.c", r"UCX +(?:ERROR|WARN|DIAG|FATAL)|^(?!.*UCX).{0,40}" + words)
+        Signature(name, words, "UCX src/uct/ib/mlx5/ib_mlx5_log.c", r"UCX +(?:ERROR|WARN|DIAG|FATAL)|^(?!.*UCX).{0,200}" + words)
         for name, words in UCX_WORDS[:2]
     ),
     *(Signature(name, words, "UCX src/uct/ib/mlx5/ib_mlx5_log.c", r"UCX +(?:ERROR|WARN|DIAG|FATAL)") for name, words in UCX_WORDS[2:]),
     *(Signature(name, words, "UCX src/uct/ib/rc/verbs", r"UCX +(?:ERROR|WARN|DIAG|FATAL)") for name, words in WORDS),
     # UCX: the choice of a transport
+    Signature("ucx.version", "UCP API version is incompatible", "UCX src/ucp/core/ucp_context.c"),
     Signature(
         "ib.port_down",
         "UCX ",
@@ -119,7 +149,7 @@ MPI_SIGNATURES: tuple[Signature, ...] = (
         _ERROR + r"no (?:usable|active|supported|auxiliary)?.{0,40}transport|UCX +ERROR +no "
         ".{0,60}transport",
     ),
-    Signature("ucx.transport", "Destination is unreachable", _UCX, r"UCX +ERROR|pml_ucx|ucp_ep_create|NET/UCX"),
+    Signature("ucx.transport", "Destination is unreachable", _UCX, r"UCX +ERROR|UCXPY|UCX\w*Error|pml_ucx|ucp_ep_create|NET/UCX"),
     Signature("ucx.transport", "Failed to resolve UCX endpoint for rank", "Open MPI ompi/mca/pml/ucx", r"for rank (?P<unreachable>\d+)"),
     Signature("ucx.transport", "Failed to create UCP worker", "Open MPI ompi/mca/pml/ucx"),
     Signature("ucx.transport", "Failed to receive UCX worker address", "Open MPI ompi/mca/pml/ucx"),

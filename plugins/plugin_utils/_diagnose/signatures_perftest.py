@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The texts of perftest, of libibverbs' examples and of librdmacm by which errors are recognized.
+"""The texts of perftest, rdma-core (libraries, examples and tools), OpenSM and Fabric Manager by which errors are recognized.
 
 The texts are those of perftest 4.5 to 6.29, of ibv_rc_pingpong and of qperf. A status of a completion is recognized in every program that
 prints the words of ibv_wc_status_str.
@@ -20,7 +20,73 @@ _PINGPONG, _VERBS = "rdma-core libibverbs/examples", "libibverbs ibv_wc_status_s
 _FAILED = r"Failed status(?: |-[^()]{{0,99}}\()(?P<status>{})\b"
 _POLLED = r"Poll send CQ error status=(?P<status>{})\b"
 
+_LIBRARY, _CM, _MAD = "rdma-core libibverbs", "rdma-core librdmacm", "rdma-core libibmad"
+_OPENSM, _MANAGER = "OpenSM", "NVIDIA Fabric Manager"
+_ERRNO = (
+    r"(?P<error>No such (?:device|file)|Cannot (?:assign|allocate)|Invalid argument|Operation not|Permission|Address|Connection|Network"
+    r"|No route|Bad|Function)"
+)
+
+TOOL_SIGNATURES: tuple[Signature, ...] = (
+    # libibverbs: its plug-ins in user space
+    Signature(
+        "verbs.abi", "does not support the kernel ABI of", f"{_LIBRARY}/init.c", r"on? device (?P<device_path>\S{1,99})|kernel ABI of"
+    ),
+    Signature("verbs.abi", "libibverbs: Fatal: kernel ABI version", f"{_LIBRARY}/init.c"),
+    Signature(
+        "verbs.abi", "IBVERBS_PRIVATE_", f"{_LIBRARY}/dynamic_driver.c", r"couldn't load driver '(?P<library>[^']{1,99})'.{0,200}not found"
+    ),
+    Signature("verbs.driver", "no userspace device-specific driver found for", f"{_LIBRARY}/init.c"),
+    Signature(
+        "verbs.unloaded", "libibverbs: Warning: couldn't ", f"{_LIBRARY}/dynamic_driver.c", r"couldn't (?:load driver|open config|stat) "
+    ),
+    Signature("verbs.memlock", "libibverbs: Warning: RLIMIT_MEMLOCK is", f"{_LIBRARY}/init.c", r"is (?P<limit>\d+) bytes"),
+    Signature("test.no_device", "librdmacm: Fatal: no RDMA devices found", f"{_CM}/cma.c"),
+    Signature("ib.open", "ailed to open device", f"{_LIBRARY}/examples/devinfo.c", r"^(?!.*NCCL).*[Ff]ailed to open device"),
+    Signature("ib.port_down", "no hfi units are active", "libpsm2"),
+    Signature("ib.open", "ail to open rdma device", "brpc src/brpc/rdma/rdma_helper.cpp"),
+    # librdmacm: perror("rdma_bind_addr") in its examples
+    Signature("cm.channel", "rdma_create_", _CM, r"rdma_create_(?:event_channel|id)(?:\(\))? ?(?:failed|: " + _ERRNO + ")"),
+    Signature(
+        "cm.address",
+        "rdma_",
+        _CM,
+        r"rdma_(?:bind_addr|resolve_addr|resolve_route|connect|listen|accept|create_ep|getaddrinfo|get_request): " + _ERRNO,
+    ),
+    # management packets
+    Signature("mad.open", "client_register for mgmt", f"{_MAD}/rpc.c", r"client_register for mgmt (?:class )?\d+ failed"),
+    Signature(
+        "mad.open", "an't open ", f"{_MAD}/rpc.c", r"[Cc]an't open (?:UMAD|MAD|GSI UMAD|SMI UMAD) port \(\(?(?P<device>[A-Za-z]\w*)?"
+    ),
+    Signature("mad.open", "an't init UMAD library", f"{_MAD}/rpc.c"),
+    Signature(
+        "mad.timeout", " bad status ", "rdma-core libibnetdisc/query_smp.c", r"umad \(.{0,200}bad status (?P<errno>\d+); (?P<error>.{1,60})"
+    ),
+    Signature("mad.timeout", "_do_madrpc failed; dport", f"{_MAD}/rpc.c", r"dport \((?P<route>[^)]{1,200})\)"),
+    Signature("mad.failed", "iberror: failed: ", "rdma-core infiniband-diags"),
+    # the subnet manager
+    Signature("opensm.bind", ": ERR ", f"{_OPENSM} libvendor/osm_vendor_ibumad.c", r"ERR (?:542[0-9]|2E10|3118|5404|1A1[01]|2F0[0-9])\b: "),
+    Signature(
+        "mad.timeout",
+        ": ERR ",
+        f"{_OPENSM} libvendor/osm_vendor_ibumad.c",
+        r"ERR (?:5410|5411|3113|3120|3315)\b: .{0,100}(?i:time|error|complet)",
+    ),
+    Signature("opensm.failed", ": ERR ", _OPENSM, r"0x01 -> \w{1,80}: ERR (?P<code>[0-9A-F]{4}): (?P<error>.{1,120})"),
+    # Fabric Manager
+    Signature(
+        "fm.version",
+        "GPU driver interface version",
+        _MANAGER,
+        r"version (?P<one_version>\S{1,40}) d(?:o|oes)n[^ ]{1,3}t match with driver version (?P<other_version>\S{1,40}?)\.?\s",
+    ),
+    Signature("fm.no_switch", "NV_WARN_NOTHING_TO_DO", _MANAGER, r"NVSwitch"),
+    Signature("fm.failed", "fabric manager config file item", _MANAGER, r"has an invalid value"),
+    Signature("fm.failed", "nvidia-fabricmanager.service: ", "systemd", r"status=[1-9]\d*/FAILURE|Failed with result"),
+)
+
 PERFTEST_SIGNATURES: tuple[Signature, ...] = (
+    *TOOL_SIGNATURES,
     *(Signature(name, "Failed status", "perftest src/perftest_resources.h", _FAILED.format(number)) for name, number in STATUS_KINDS),
     *(Signature(name, "Poll send CQ error", _RESOURCES, _POLLED.format(number)) for name, number in STATUS_KINDS),
     # devices and ports
@@ -50,7 +116,7 @@ PERFTEST_SIGNATURES: tuple[Signature, ...] = (
     Signature("memory.registration", "Couldn't allocate MR", _RESOURCES, r"Couldn't allocate MR(?: with error=(?P<errno>\d+))?"),
     Signature("memory.registration", "ailed to create ", _RESOURCES, r"[Ff]ailed to create (?:mr|MR|mkey)\b"),
     Signature("memory.registration", "Couldn't create null MR", _RESOURCES),
-    Signature("memory.registration", "Couldn't register MR", _PINGPONG),
+    Signature("memory.registration", "Couldn't register ", _PINGPONG, r"Couldn't register (?:\w+ )?MR"),
     Signature(
         "ib.create",
         "Couldn't create ",
@@ -70,7 +136,7 @@ PERFTEST_SIGNATURES: tuple[Signature, ...] = (
     # the connection
     Signature(
         "qp.connect",
-        "ailed to modify QP",
+        "ailed to modify ",
         _RESOURCES,
         r"[Ff]ailed to modify (?:\w+ )?QP(?: \d+)? to (?P<state>INIT|RTR|RTS)(?:: (?P<error>[A-Za-z ]{1,60}))?",
     ),
@@ -148,4 +214,46 @@ PERFTEST_SIGNATURES: tuple[Signature, ...] = (
     ),
     # words of any program, so they come last
     *(Signature(name, words, _VERBS) for name, words in WORDS),
+)
+
+#: A failed call in the words of any program; not a line at a level at which programs log calls that they expect to fail.
+_CALL = (
+    r"^(?!.*(?:\b(?:DEBUG|TRACE|DIAG)\b|UCX +INFO|<(?:info|debug)>)).*\b{}\b.{{0,200}}"
+    r"(?:[Ff]ail|[Ee]rr(?:or)?\b|returned (?:-?[1-9]|NULL|null)|: (?=[A-Z][a-z]+ ))"
+)
+_WHY = r"(?:.{0,80}?(?P<error>Cannot allocate memory|Bad address|Invalid argument|Connection timed out|Operation not \w+|No such device))?"
+CALL_SIGNATURES: tuple[Signature, ...] = (
+    Signature(
+        "memory.locked", "Cannot allocate memory", _LIBRARY, _CALL.format(r"ibv_(?:reg_\w*mr\w*|create_\w+|alloc_pd)") + ".*Cannot allocate"
+    ),
+    Signature(
+        "memory.locked", "ibv_reg_", _LIBRARY, _CALL.format(r"ibv_reg_\w*mr\w*") + r".{0,40}\b(?:code|errno|error|rc)\b[ =:]{1,3}-?12\b"
+    ),
+    Signature(
+        "memory.locked",
+        "Cannot allocate memory",
+        "any program",
+        r"(?i)(?:regist\w{0,12}(?: of)?(?: memory)? failed|fail\w* to (?:register|create (?:qp|cq|srq|mr)))\b.{0,60}Cannot allocate memory"
+        r"|Cannot allocate memory.{0,20}fail\w* to (?:register|create (?:qp|cq|srq|mr))\b",
+    ),
+    Signature("memory.gpu", "Bad address", _LIBRARY, _CALL.format(r"ibv_reg_\w*mr\w*") + ".*Bad address"),
+    Signature("memory.dmabuf", "ibv_reg_dmabuf_mr", _LIBRARY, _CALL.format("ibv_reg_dmabuf_mr") + _WHY),
+    Signature(
+        "memory.refused", " failed", "any program", r"\b[Rr]egister\w{0,40}(?:Memory|MR|Mr)\w{0,40} failed\b" + _WHY.replace("80", "120")
+    ),
+    Signature("memory.refused", "ibv_reg_", _LIBRARY, _CALL.format(r"ibv_reg_\w*mr\w*") + _WHY),
+    Signature("qp.timeout", "ibv_modify_qp", _LIBRARY, _CALL.format("ibv_modify_qp") + r".*(?:timed out|\b110\b)"),
+    Signature("qp.connect", "ibv_modify_qp", _LIBRARY, _CALL.format("ibv_modify_qp") + _WHY),
+    Signature("ib.open", "ibv_open_device", _LIBRARY, _CALL.format("ibv_open_device") + _WHY),
+    Signature("ib.query", "ibv_query_", _LIBRARY, _CALL.format(r"ibv_query_(?:device\w*|port|gid\w*|pkey)") + _WHY),
+    Signature("ib.post", "ibv_post_", _LIBRARY, _CALL.format(r"ibv_post_\w+") + _WHY),
+    Signature("ib.create", "ibv_", _LIBRARY, _CALL.format(r"ibv_(?:create_\w+|alloc_\w+)") + _WHY),
+    Signature(
+        "cm.address",
+        "rdma_",
+        _CM,
+        _CALL.format(r"rdma_(?:bind_addr|resolve_addr|resolve_route|connect|listen|accept|create_ep|getaddrinfo)"),
+    ),
+    Signature("process.crashed", "Assertion ", "assert", r"Assertion [`'].{1,300}' failed"),
+    Signature("cm.address", "ib_cm_", "UCX src/uct/ib/cm", r"ib_cm_\w+\(\) failed"),
 )

@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The texts of network plugins of NCCL by which errors are recognized: OFI (AWS), libfabric, UCX and SHARP (HPC-X), and their loading."""
+"""The texts of network plugins of NCCL, and of the transfer libraries beside it, by which errors are recognized.
+
+Plugins: OFI (AWS), libfabric and its provider psm3, UCX and SHARP (HPC-X), and their loading. Libraries: NVSHMEM, DeepEP, Mooncake, NIXL.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,127 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature i
 _OFI, _FABRIC, _SHARP = "aws-ofi-nccl src", "libfabric prov/efa", "nccl-rdma-sharp-plugins src"
 _OPEN = "nccl src/plugin/plugin_open.cc"
 
+_NVSHMEM, _IBRC, _MOONCAKE = "NVSHMEM src", "NVSHMEM src/modules/transport/ibrc/ibrc.cpp", "Mooncake mooncake-transfer-engine/src"
+_PSM3 = "libfabric prov/psm3/psm3/hal_verbs/verbs_ep.c"
+#: "…/transport/ibrc/ibrc.cpp:418: non-zero status: 110 ibv_modify_qp failed"; the number is an errno.
+_STATUS = r"transport/ib(?:rc|gda|devx)/.{{0,40}}: non-zero status: (?P<errno>{})\b"
+
+LIBRARY_SIGNATURES: tuple[Signature, ...] = (
+    # NVSHMEM
+    Signature("qp.timeout", "non-zero status: ", _IBRC, _STATUS.format(110)),
+    Signature("qp.unreachable", "non-zero status: ", _IBRC, _STATUS.format("(?:101|113)")),
+    Signature("qp.invalid", "non-zero status: ", _IBRC, _STATUS.format(22) + r".{0,40}ibv_modify_qp"),
+    Signature("qp.refused", "ibv_modify_qp failed", _IBRC, r"non-zero status: (?P<errno>\d+) .{0,20}ibv_modify_qp failed"),
+    Signature("qp.invalid", "Unable to create ah", f"{_NVSHMEM}/modules/transport/ibgda/ibgda.cpp", r"NULL value"),
+    Signature(
+        "nvshmem.device",
+        "is not enumerated as an mlx5 device",
+        f"{_NVSHMEM}/modules/transport/ibgda/ibgda.cpp",
+        r"device (?P<device>\w{1,63})",
+    ),
+    Signature(
+        "nvshmem.ibgda",
+        "mlx5dv_devx_",
+        f"{_NVSHMEM}/modules/transport/ibgda/ibgda.cpp",
+        r"(?:NULL value|non-zero status: \d+).{0,40}(?:cannot allocate mlx5dv_devx_uar|mlx5dv_devx_query_eqn failed|mlx5dv_devx_umem\w*"
+        r" failed)",
+    ),
+    Signature(
+        "nvshmem.ibgda",
+        "transport/ibgda/",
+        f"{_NVSHMEM}/modules/transport/ibgda/ibgda.cpp",
+        r"(?:NULL value|non-zero status: \d+).{0,20}(?:cannot (?:allocate|register) \w+ buf|ibgda_\w+ failed|cudaHostRegister|Unable to"
+        r" register)",
+    ),
+    Signature(
+        "nvshmem.transport",
+        "init failed for transport: ",
+        f"{_NVSHMEM}/host/transport/transport.cpp",
+        r"transport: (?P<transport>\w{1,40})",
+    ),
+    Signature("nvshmem.transport", "Unable to initialize any transports", f"{_NVSHMEM}/host/transport/transport.cpp"),
+    Signature(
+        "memory.gdrcopy",
+        "gdrcopy ",
+        f"{_NVSHMEM}/modules/transport",
+        r"non-zero status: (?P<code>\d+) .{0,20}gdrcopy (?:map|pin_buffer|get_info) failed",
+    ),
+    Signature("nvshmem.failed", "non-zero status: ", _NVSHMEM, r"\.(?:cpp|cu|h):\d+: non-zero status: \d+:? (?P<error>\S.{0,100})"),
+    Signature("nvshmem.failed", "NULL value ", _NVSHMEM, r"\.(?:cpp|cu|h):\d+: NULL value (?P<error>\S.{0,100})"),
+    Signature("nvshmem.failed", "NVSHMEM API called before NVSHMEM initialization", _NVSHMEM),
+    # DeepEP
+    Signature("deepep.timeout", "DeepEP ", "DeepEP csrc/kernels", r"DeepEP (?:error: .{0,20}|\S.{0,60} ?)timeout"),
+    Signature("deepep.timeout", "DeepEP timeout ", "DeepEP csrc/kernels/utils.cuh", r"DeepEP timeout (?:for|check failed)"),
+    # Mooncake
+    Signature(
+        "qp.timeout",
+        "[Handshake] Failed to modify QP to RTR",
+        f"{_MOONCAKE}/transport/rdma_transport/rdma_endpoint.cpp",
+        r"Connection timed out",
+    ),
+    Signature(
+        "ib.open",
+        "ibv_open_device(",
+        f"{_MOONCAKE}/transport/rdma_transport/rdma_context.cpp",
+        r"ibv_open_device\((?P<device>\w{1,63})\) failed",
+    ),
+    Signature("qp.gid_missing", "GID is NULL, please check your GID index", f"{_MOONCAKE}/transport/rdma_transport/rdma_context.cpp"),
+    Signature(
+        "qp.gid_missing", "Failed to query GID ", f"{_MOONCAKE}/transport/rdma_transport/rdma_context.cpp", r"GID (?P<gid_index>\d+) on "
+    ),
+    Signature("ib.port_down", " has no active ports, skipping", f"{_MOONCAKE}/transport/rdma_transport/rdma_context.cpp"),
+    Signature(
+        "memory.refused",
+        "Failed to register memory ",
+        f"{_MOONCAKE}/transport/rdma_transport/rdma_context.cpp",
+        r"memory 0x[0-9a-f]+(?:.{0,60}: (?P<error>[A-Z][a-z ]{1,60}))?",
+    ),
+    Signature("memory.gin", "required for GPU RDMA without nvidia-peermem", f"{_MOONCAKE}/transport/rdma_transport/rdma_context.cpp"),
+    Signature("ib.no_device", "RdmaTransport: No available RNIC", f"{_MOONCAKE}/transport/rdma_transport/rdma_transport.cpp"),
+    Signature("mooncake.handshake", "handshake RPC failed", f"{_MOONCAKE}/transport/rdma_transport/rdma_endpoint.cpp"),
+    Signature(
+        "mooncake.handshake", "RDMA ready ACK", f"{_MOONCAKE}/transport/rdma_transport", r"(?:Failed to send|rejected|Timed out waiting)"
+    ),
+    Signature(
+        "mooncake.handshake",
+        "RPC call failed: ",
+        "Mooncake mooncake-store/src/master_client.cpp",
+        r"client\.cpp:\d+\] RPC call failed: (?P<error>.{1,80})",
+    ),
+    # NIXL
+    Signature(
+        "nixl.lost",
+        "NIXL_ERR_REMOTE_DISCONNECT",
+        "NIXL src/bindings/python/nixl_bindings.cpp",
+        r"(?:Error|rror): .{0,20}NIXL_ERR|NIXL_ERR_REMOTE_DISCONNECT$",
+    ),
+    Signature("nixl.failed", "NIXL_ERR_", "NIXL src/bindings/python/nixl_bindings.cpp", r"nixl\w*Error: (?P<error>NIXL_ERR_\w{1,40})"),
+    # psm3
+    Signature(
+        "memory.locked",
+        "Cannot allocate memory",
+        _PSM3,
+        r"Unable to (?:create|alloc) (?:(?:send|recv|UD|RC) )?(?:CQ|SRQ|PD|QP|send buffer MR|recv buffer MR)\b.{0,100}: Cannot allocate"
+        r" memory",
+    ),
+    Signature(
+        "ib.create",
+        "Unable to ",
+        _PSM3,
+        r"Unable to (?:create (?:send|recv) CQ|create (?:SRQ|UD QP|RC QP|AH)|alloc PD) .{0,20}on (?P<device>\w{1,63})(?::"
+        r" (?P<error>.{1,60}))?",
+    ),
+    Signature("ib.open", "PSM3 can't open nic unit", "libfabric prov/psm3"),
+)
+
 PLUGIN_SIGNATURES: tuple[Signature, ...] = (
+    *LIBRARY_SIGNATURES,
     # OFI
     Signature(
         "ofi.none",
         "NET/OFI",
         _OFI,
+        r"Only EFA provider is supported|"
         r"No eligible providers were found|Unable to find a protocol that worked|Unable to find plugin protocol|Insufficient Libfabric "
         r"devices found|Could not find any optimal provider|fi_getinfo\S* (?:returned|failed)|Call to fi_getinfo.{0,40}failed|Unable to "
         r"find provider|requires at least libfabric version",
@@ -53,6 +171,7 @@ PLUGIN_SIGNATURES: tuple[Signature, ...] = (
         r"efa:.{0,80}(?:err: \d+, message: |[Uu]nresponsive receiver|[Uu]nreachable remote)(?P<error>.{0,80})",
     ),
     Signature("ofi.transfer", "Unresponsive receiver", _FABRIC),
+    Signature("ofi.transfer", " prov_errno: ", "libfabric prov/efa", r"err: (?P<error>.{1,60}?) prov_errno: "),
     Signature(
         "ofi.open",
         "libfabric:",
@@ -76,6 +195,8 @@ PLUGIN_SIGNATURES: tuple[Signature, ...] = (
         "libsharp",
         r"(?i)(?:fail|error|unable|cannot).{0,80}SHArP daemon|SHArP daemon.{0,80}(?i:fail|error)",
     ),
+    Signature("sharp.unavailable", "sharp_connect_tree", "libsharp", r"(?:ERROR|error).{0,60}sharp_connect_tree|sharp_connect_tree failed"),
+    Signature("sharp.unavailable", "MAD response status", "libsharp", r"\[error\].{0,80}MAD response status"),
     Signature("sharp.unavailable", "sharp_coll_init", "libsharp", r"(?i)(?:fail|error|unable|returned -\d+)"),
     Signature(
         "sharp.failed",

@@ -82,7 +82,8 @@ class Drill:
             f"fabric.bgp of plane {plane.name}: {each.subject}: {each.observed}"
             for plane in self.planes
             if plane.name in used
-            for each in routing_findings(self.folder, plane, self.intents)
+            # The drill reads the switches alone. Sessions of hosts are judged by their leaves.
+            for each in routing_findings(self.folder, plane, self.planes, self.intents, hosts=())
             if each.status != OK
         ]
 

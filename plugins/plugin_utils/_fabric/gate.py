@@ -35,9 +35,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings impo
     readings,
     refused_answers,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.findings import CHECK as ROUTING
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.judge import CHECK as ROUTING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import RoutingError
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.planes import routed_planes
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.planes import host_interfaces, routed_planes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.stored import routing_findings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, Expected, View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
@@ -216,7 +216,7 @@ class FabricGate:
         if not wanted:
             return
         try:
-            planes = routed_planes(intents, self.read_plan)
+            planes = routed_planes(intents, self.read_plan, host_interfaces(self.known))
         except (RoutingError, ParseError) as error:
             remedy = (
                 "Correct the routing, the cabling plan or the rails: `ansible-playbook rdma.cluster.plan --tags routing` shows all of it."
@@ -227,7 +227,7 @@ class FabricGate:
                 found.planes.setdefault(name, []).append(finding)
             return
         for plane in planes:
-            found.planes.setdefault(plane.name, []).extend(routing_findings(self.folder, plane, intents))
+            found.planes.setdefault(plane.name, []).extend(routing_findings(self.folder, plane, planes, intents))
 
     def _required(self, name: str) -> str:
         """Return words for the intent's settings of a plane that cannot be checked without its graph; "" if there are none."""

@@ -86,8 +86,12 @@ def _views(host: str, known: Known, plane: str) -> Iterator[View]:
     if not known.intent or not known.facts:
         return
     for rail in resolve(known.intent["rails"], known.facts):
-        if rail.rail["plane"] == plane and rail.rail["link_layer"] == "infiniband" and rail.device is not None and rail.port is not None:
-            yield View(host, rail, known.facts.devices[rail.device].ports[rail.port])
+        if rail.rail["plane"] != plane or rail.rail["link_layer"] != "infiniband" or rail.device is None or rail.port is None:
+            continue
+        port = known.facts.devices[rail.device].ports[rail.port]
+        # An Ethernet port has no subnet manager: link.layer reports it.
+        if port.link_layer != "Ethernet":
+            yield View(host, rail, port)
 
 
 def _plane(name: str, manager: Mapping[str, Any], views: Sequence[View], seen: Seen) -> Iterator[Finding]:

@@ -71,8 +71,8 @@ def _readers(stages: tuple[str, ...]) -> str:
         return "The playbook `plan` reads it."
     if stages == ("every",):
         return "Every stage reads it."
-    if stages == ("drill",):
-        return "The playbook `drill` reads it."
+    if stages in (("drill",), ("exporter",)):
+        return f"The playbook `{stages[0]}` reads it."
     if len(stages) == 1:
         return f"The {stages[0]} stage reads it."
     return f"The stages {', '.join(stages[:-1])} and {stages[-1]} read it."

@@ -173,6 +173,8 @@ SYSCTL_VALUE = matching(r"[A-Za-z0-9._:/-][A-Za-z0-9._:/ -]*", "a number, or one
 NCCL_NAME = matching(r"(NCCL|UCX)_[A-Z0-9_]{1,250}", "the name of an NCCL or UCX variable (NCCL_IB_QPS_PER_CONNECTION)")
 NCCL_VALUE = matching(r"[A-Za-z0-9_.,:/=^%+@-]{0,1023}", "a number, or letters, digits and _ . , : / = ^ % + @ -")
 ENVIRONMENT_NAME = matching(r"[A-Za-z_][A-Za-z0-9_]{0,254}", "a variable name (LD_LIBRARY_PATH)")
+LABEL = matching(r"[a-zA-Z][a-zA-Z0-9_]{0,62}", "the name of a label: letters, digits and _, beginning with a letter")
+LABEL_VALUE = matching(r"[A-Za-z0-9_./:-]{1,128}", "a label's value: letters, digits and _ . / : -")
 CHECK = matching(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+", "a check id (link.state)")
 ADDRESS = Form(
     "an IPv4 or IPv6 host address with prefix length (192.168.100.1/24, 2001:db8:100::1/64), not link-local",

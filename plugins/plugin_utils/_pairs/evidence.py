@@ -106,15 +106,20 @@ class Evidence:
 
     def _values(self, test: str) -> Matrix:
         """Return the results without failures of perftest's clock calibration, which show nothing about ports."""
-        matrix = self._recorded(test)
+        matrix = self._recorded[test]
         lost = {at for at, failure in matrix.failures.items() if failure.kind == CLOCK}
         return matrix.part([at for at in range(len(matrix)) if at not in lost]) if lost else matrix
 
-    def _recorded(self, test: str) -> Matrix:
+    @cached_property
+    def _recorded(self) -> dict[str, Matrix]:
+        """Return test → its results. The files have those of all tests, and are read once."""
         # First: if a file changes while it is read, its verdicts must not count as those of the new content.
         _stamps = self._stamps
-        matrix = Matrix.read([(self.plan, self._files())], test, by_round=self.name == AGAIN)
-        return self._without_refused(matrix.with_missing(planned_meetings(self.plan), plan_meetings(self.plan)))
+        found = Matrix.read([(self.plan, self._files())], self.tests, by_round=self.name == AGAIN)
+        return {
+            test: self._without_refused(matrix.with_missing(planned_meetings(self.plan), plan_meetings(self.plan)))
+            for test, matrix in found.items()
+        }
 
     @cached_property
     def in_use(self) -> dict[str, str]:
@@ -134,7 +139,7 @@ class Evidence:
     def uncalibrated(self) -> Uncalibrated:
         """(host whose perftest could not calibrate its clock, rail, its partner) → the number of lost measurements."""
         lost: Counter[tuple[str, str, str]] = Counter()
-        for matrix in (self._recorded(test) for test in (BANDWIDTH, LATENCY) if test in self.tests):
+        for matrix in (self._recorded[test] for test in (BANDWIDTH, LATENCY) if test in self.tests):
             clients = matrix.server if matrix.is_read else matrix.client
             for at in (at for at, failure in matrix.failures.items() if failure.kind == CLOCK):
                 client = clients[at]

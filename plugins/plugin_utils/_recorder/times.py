@@ -26,7 +26,7 @@ class GivenTimeError(ValueError):
     """A given time cannot be used. The message has the variable, the value and the remedy."""
 
 
-def parse_given_time(name: str, text: str, now: float, *, durations: bool = False) -> float:
+def given_time(name: str, text: str, now: float, *, durations: bool = False) -> float:
     """Return a given time in seconds since 1970. name: of the variable, for messages; now: the same by the control node's clock.
 
     Forms: "2026-11-23 14:05 UTC", "2026-11-23T14:05:30+01:00", "2026-11-23 14:05 Europe/Berlin", "@1795733900", and with durations a

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._report.summary import names
+from ansible_collections.rdma.cluster.plugins.plugin_utils._report.causes import names
 
 #: The time before the first line and between lines, and between lines after the first minute.
 FIRST_SECONDS = 10.0

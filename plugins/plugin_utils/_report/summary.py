@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -20,17 +19,14 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
     worst,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
-from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._report.causes import causes, names, place, shared_remedy
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.cost import GpuHour, by_cost, cost_words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import is_plane, natural
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import cause_key
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.withheld import WithheldGroup
 
 NOT_REACHED = "-"
 #: Above this number of hosts, hosts with equal results share a row.
 ROWS = 32
-#: Hosts that a list names at most.
-NAMES = 5
 #: Errors that the terminal shows at most; the evidence has all.
 OFFENDERS = 40
 #: Lines of warnings on the terminal at most, and characters that one of them quotes.
@@ -41,8 +37,6 @@ QUOTED = 160
 STAGE_WIDTH = 12
 #: The width of the labels of an error: "    seen:     ".
 LABEL_WIDTH = 14
-#: A step of a remedy: "Run the driver stage for node1". The stage of quality of service is written QoS.
-RUN_STAGE = re.compile(rf"\b[Rr]un the (?P<stage>{'|'.join((*STAGES, 'QoS'))}) stage for (?P<host>[\w.-]*\w)")
 
 
 def stage_block(stage: str, findings: Sequence[Finding], decision: str, seconds: float) -> str:
@@ -79,70 +73,32 @@ def offender_lines(bad: Sequence[Finding], gpu_hour: GpuHour | None = None) -> l
     The `also` line of an error names the findings that follow from it. If the cause belongs to another stage's block, one line names both.
     With the price of a GPU hour, a block also has what the error costs a day. The most expensive one is first, those without a rate last.
     """
-    causes = {(finding.host, cause_key(finding)) for finding in bad if finding.caused_by is None}
-    symptoms: dict[tuple[str, str], list[str]] = {}
-    elsewhere: dict[tuple[str, str], list[str]] = {}
-    shown = []
-    for finding in bad:
-        if finding.caused_by is None:
-            shown.append(finding)
-        elif (finding.host, finding.caused_by) in causes:
-            symptoms.setdefault((finding.host, finding.caused_by), []).append(finding.check)
-        else:
-            elsewhere.setdefault((finding.check, finding.caused_by), []).append(finding.host)
-    shared: dict[tuple[str, ...], list[Finding]] = {}
-    for finding in shown:
-        also = ", ".join(dict.fromkeys(symptoms.get((finding.host, cause_key(finding)), ())))
-        key = (finding.check, finding.status, finding.subject, finding.observed, finding.expected, also)
-        shared.setdefault(key, []).append(finding)
-    blocks = list(shared.items())
+    blocks, elsewhere = causes(bad)
     if gpu_hour is not None:
-        blocks.sort(key=lambda block: by_cost(block[1]))
+        blocks.sort(key=lambda block: by_cost(block.found))
     lines = []
-    for (check, status, subject, observed, expected, also), found in blocks[:OFFENDERS]:
-        costs = cost_words(found, gpu_hour)
+    for block in blocks[:OFFENDERS]:
+        costs = cost_words(block.found, gpu_hour)
         lines += [
-            f"  {_place(names([finding.host for finding in found]), subject)}: {check} is {status} ({found[0].stage} stage)",
-            f"    seen:     {indented(observed)}",
-            f"    expected: {indented(expected)}",
-            f"    do:       {indented(shared_remedy(found))}",
+            f"  {block.place}: {block.check} is {block.status} ({block.stage} stage)",
+            f"    seen:     {indented(block.observed)}",
+            f"    expected: {indented(block.expected)}",
+            f"    do:       {indented(block.remedy)}",
             *([f"    costs:    {costs}"] if costs else []),
-            *([f"    also:     {also}, which follow from it"] if also else []),
+            *([f"    also:     {', '.join(block.follows)}, which follow from it"] if block.follows else []),
         ]
-    if len(shared) > OFFENDERS:
-        lines.append(f"  and {len(shared) - OFFENDERS} more, in findings.jsonl of the evidence")
-    lines += [f"  {names(hosts)}: {check} follows from {cause}, reported above" for (check, cause), hosts in elsewhere.items()]
+    if len(blocks) > OFFENDERS:
+        lines.append(f"  and {len(blocks) - OFFENDERS} more, in findings.jsonl of the evidence")
+    others: dict[tuple[str, str], list[str]] = {}
+    for finding in elsewhere:
+        others.setdefault((finding.check, finding.caused_by or ""), []).append(finding.host)
+    lines += [f"  {names(hosts)}: {check} follows from {cause}, reported above" for (check, cause), hosts in others.items()]
     return lines
-
-
-def _place(hosts: str, subject: str) -> str:
-    """ "node1, rail0"; "node1" alone where the host is itself the subject."""
-    return hosts if subject == hosts else f"{hosts}, {subject}"
 
 
 def indented(text: str) -> str:
     """A text after a label: its further lines are indented, so that none looks like a line of the summary."""
     return text.replace("\n", "\n" + " " * LABEL_WIDTH)
-
-
-def shared_remedy(found: Sequence[Finding]) -> str:
-    """The remedy of findings that share a block; if the remedies differ by more than the host's name, with that host."""
-    first = found[0]
-    if len({finding.remedy.replace(finding.host, "HOST") for finding in found}) == 1:
-        return with_command(first.remedy, first.host, [finding.host for finding in found])
-    remedy = with_command(first.remedy, first.host, [first.host])
-    return f"{remedy} (This is for {first.host}; findings.jsonl of the evidence has the steps of the others.)"
-
-
-def with_command(remedy: str, host: str, hosts: Sequence[str]) -> str:
-    """A remedy that says to run a stage for a host, with the command line for all hosts that share it."""
-    match = RUN_STAGE.search(remedy)
-    if match is None or match["host"] != host or "ansible-playbook" in remedy:
-        return remedy
-    listed = list(dict.fromkeys(hosts))
-    limit = f" -l {','.join(listed)}" if len(listed) <= NAMES else ""
-    command = f"`ansible-playbook rdma.cluster.{match['stage'].lower()}{limit}`"
-    return f"{remedy[: match.start('host')]}{names(listed)} ({command}){remedy[match.end('host') :]}"
 
 
 def warning_lines(findings: Iterable[Finding], gpu_hour: GpuHour | None = None) -> list[str]:
@@ -185,7 +141,7 @@ def _warning_line(group: Sequence[Finding]) -> str:
     text = _one_line(group[0].observed, QUOTED)
     expected = _one_line(group[0].expected, QUOTED // 2)
     what = f"{text} (expected: {expected})" if kinds == 1 else f"{kinds} different ones, for example {text} (expected: {expected})"
-    return f"  {_place(names([finding.host for finding in group]), where)}: {group[0].check}: {what}"
+    return f"  {place(names([finding.host for finding in group]), where)}: {group[0].check}: {what}"
 
 
 def _below_warning(group: Sequence[Finding], gpu_hour: GpuHour | None) -> list[str]:
@@ -207,13 +163,6 @@ def withheld_lines(groups: Sequence[WithheldGroup]) -> list[str]:
             f"    allow:    {group.allow}",
         ]
     return lines
-
-
-def names(hosts: Sequence[str]) -> str:
-    """The first host names and the number of the others."""
-    listed = list(dict.fromkeys(hosts))
-    shown = ", ".join(listed[:NAMES])
-    return shown if len(listed) <= NAMES else f"{shown} and {len(listed) - NAMES} more"
 
 
 def render(
@@ -243,7 +192,7 @@ def render(
             parts.append("\n".join(lines))
     silenced = [finding for finding in findings if finding.silenced_by]
     if silenced:
-        lines = [f"  {_place(each.host, each.subject)}: {each.check}, by {each.silenced_by}" for each in silenced]
+        lines = [f"  {place(each.host, each.subject)}: {each.check}, by {each.silenced_by}" for each in silenced]
         parts.append("\n".join(["Silenced:", *lines]))
     parts.append(f"Evidence: {evidence}")
     return "\n\n".join(parts)

@@ -11,6 +11,7 @@ Sources: topology.conf(5) of Slurm 22.05 (tree) and 24.05 (block), topology.yaml
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
@@ -27,23 +28,40 @@ TREE_CONF, BLOCK_CONF, YAML, KUBERNETES, HOSTFILE = (
     "topology.conf", "topology-block.conf", "topology.yaml", "kubernetes-labels.sh", "hostfile",
 )  # fmt: skip
 WRITTEN = "Written by `rdma.cluster.plan --tags scheduler`"
+#: The comment above leaves of one host.
+ALONE = "Hosts that are not in the tree of the switches, a leaf each: Slurm runs jobs of one host there, and no job across them."
 #: Host → its name in a scheduler.
 Names = Mapping[str, str]
 
 
-def files_of(trees: Sequence[Tree], chosen: Tree, slurm: Names, kubernetes: Names, labels: str) -> dict[str, str]:
-    """Return file name → text. trees: of all compute planes; chosen: the one of the files for a single topology."""
+@dataclass(frozen=True)
+class Planes:
+    """trees: of all compute planes; chosen: the one of the files for a single topology. alone: hosts that are a leaf of their own."""
+
+    trees: Sequence[Tree]
+    chosen: Tree
+    alone: Sequence[str] = ()
+
+
+def files_of(planes: Planes, slurm: Names, kubernetes: Names, labels: str) -> dict[str, str]:
+    """Return file name → text."""
+    chosen = planes.chosen
     return {
-        TREE_CONF: tree_conf(chosen, slurm),
+        TREE_CONF: tree_conf(chosen, slurm, planes.alone),
         BLOCK_CONF: block_conf(chosen, slurm),
-        YAML: topology_yaml(trees, chosen, slurm),
+        YAML: topology_yaml(planes, slurm),
         KUBERNETES: kubernetes_labels(chosen, kubernetes, LABELS[labels]),
         HOSTFILE: "".join(f"{slurm[host]}\n" for host in chosen.hosts),
     }
 
 
-def tree_conf(tree: Tree, names: Names) -> str:
-    """Return topology.conf for the plugin topology/tree."""
+def leaf_alone(name: str) -> str:
+    """Return the name of the leaf of a host without a proof. No cable joins it to another one."""
+    return f"alone-{name}"
+
+
+def tree_conf(tree: Tree, names: Names, alone: Sequence[str] = ()) -> str:
+    """Return topology.conf for the plugin topology/tree. alone: hosts that get a leaf of their own, without a switch above it."""
     lines = [f"# {WRITTEN} for plane {tree.plane}. slurm.conf: TopologyPlugin=topology/tree", *_parts(tree)]
     for element in tree.elements:
         lines += _comment(element, tree)
@@ -51,6 +69,8 @@ def tree_conf(tree: Tree, names: Names) -> str:
             lines.append(f"SwitchName={element.name} Nodes={folded(names[host] for host in element.hosts)}")
         else:
             lines.append(f"SwitchName={element.name} Switches={folded(element.children)}")
+    lines += [f"# {ALONE}"] if alone else []
+    lines += [f"SwitchName={leaf_alone(names[host])} Nodes={names[host]}" for host in alone]
     return "\n".join(lines) + "\n"
 
 
@@ -66,12 +86,14 @@ def block_size(tree: Tree) -> int:
     return min(len(group.hosts) for group in tree.groups)
 
 
-def topology_yaml(trees: Sequence[Tree], chosen: Tree, names: Names) -> str:
+def topology_yaml(planes: Planes, names: Names) -> str:
     """Return topology.yaml: a tree and blocks for each plane. The tree of the chosen plane is the default of the cluster."""
-    items = []
-    for tree in [chosen, *(each for each in trees if each is not chosen)]:
+    items, chosen = [], planes.chosen
+    alone = [{"switch": leaf_alone(names[host]), "nodes": names[host]} for host in planes.alone]
+    for tree in [chosen, *(each for each in planes.trees if each is not chosen)]:
+        switches = [*_switches(tree, names), *alone]
         items += [
-            {"topology": f"{tree.plane}-tree", "cluster_default": tree is chosen, "tree": {"switches": list(_switches(tree, names))}},
+            {"topology": f"{tree.plane}-tree", "cluster_default": tree is chosen, "tree": {"switches": switches}},
             {
                 "topology": f"{tree.plane}-block",
                 "cluster_default": False,

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +15,12 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import I
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import hint
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import HOST, is_form
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
-from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.files import files_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.files import Planes, files_of, leaf_alone
 from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.hostlist import folded
 from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.proven import StoredPlane, compute_planes, no_graph
 from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.tree import Tree, tree_of
 
-INCLUDE = "include"
+INCLUDE, ALONE = "include", "alone"
 #: The settings of rdma_scheduler that are the same for all hosts.
 COMMON = ("plane", "unproven", "kubernetes_labels")
 #: The number of lines of a difference in the printed text.
@@ -35,13 +35,14 @@ class SchedulerError(ValueError):
 class SchedulerPlan:
     """files: name → text. trees: of all compute planes, by name; chosen: the one of the files for a single topology.
 
-    left_out: host → why it is in no file.
+    left_out: host → why it is not in the trees. alone: those of them that are a leaf of their own in the files for Slurm's trees.
     """
 
     files: Mapping[str, str]
     trees: Mapping[str, Tree]
     chosen: Tree
     left_out: Mapping[str, str]
+    alone: tuple[str, ...]
     runs: Mapping[str, str]
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,8 +75,18 @@ def scheduler_plan(
         raise SchedulerError(_no_host(empty[0], planes[empty[0]], unproven, left_out))
     chosen = _chosen(trees, common["plane"])
     left_out.update(dict.fromkeys(chosen.without_port, f"it has no compute port in the graph of plane {chosen.plane}"))
-    files = files_of(list(trees.values()), chosen, slurm, kubernetes, common["kubernetes_labels"])
-    return SchedulerPlan(files, trees, chosen, left_out, {name: planes[name].run for name in wanted})
+    alone = tuple(host for host in intents if host in left_out) if common["unproven"] == ALONE else ()
+    _refuse_names(trees.values(), [slurm[host] for host in alone])
+    files = files_of(Planes(list(trees.values()), chosen, alone), slurm, kubernetes, common["kubernetes_labels"])
+    return SchedulerPlan(files, trees, chosen, left_out, alone, {name: planes[name].run for name in wanted})
+
+
+def _refuse_names(trees: Iterable[Tree], alone: Sequence[str]) -> None:
+    """Raise SchedulerError if a switch has the name of the leaf of a host alone."""
+    names = {element.name for tree in trees for element in tree.elements}
+    for host in alone:
+        if leaf_alone(host) in names:
+            raise SchedulerError(f"A switch is named {leaf_alone(host)}, as the leaf of {host} would be. Rename the switch.")
 
 
 def _common(intents: Mapping[str, Intent]) -> SchedulerIntent:
@@ -151,7 +162,7 @@ def plan_text(plan: SchedulerPlan, hosts: int, last: str | None, changed: str) -
         if len(tree.roots) > 1:
             lines.append(f"    no cable connects {', '.join(each.name for each in tree.roots)}: no job can span them")
         lines += [f"    {host}: {why}; it counts for the leaf with most of its ports" for host, why in tree.strays.items()]
-    lines += _left_out(plan.left_out)
+    lines += _left_out(plan.left_out, plan.alone)
     if last is None:
         lines.append("There is no earlier plan to compare with.")
     elif not changed:
@@ -169,11 +180,19 @@ def _counted(count: int, tier: str, *, last: bool) -> str:
     return f"{count} {single if count == 1 else plural}" + (" at the top" if last and tier != "leaf" else "")
 
 
-def _left_out(left_out: Mapping[str, str]) -> list[str]:
-    """Return a line for each reason, with its hosts."""
+def _left_out(left_out: Mapping[str, str], alone: Sequence[str]) -> list[str]:
+    """Return what Slurm does with the hosts that are not in the trees, and a line for each reason, with its hosts."""
+    if not left_out:
+        return []
     by_reason: dict[str, list[str]] = {}
     for host, why in left_out.items():
         by_reason.setdefault(why, []).append(host)
     count = "1 host is" if len(left_out) == 1 else f"{len(left_out)} hosts are"
-    head = [f"{count} left out. Slurm starts no job there. `rdma_scheduler.unproven: include` adds hosts without a valid proof:"]
-    return [*(head if left_out else []), *(f"  {folded(hosts)}: {why}" for why, hosts in by_reason.items())]
+    if alone:
+        head = f"{count} not in the tree. Slurm runs jobs of one host there, and no job across them:"
+    else:
+        head = (
+            f"WARNING: {count} in no file. With these files Slurm starts no job there, not even one of one host. "
+            "`rdma_scheduler.unproven: alone` keeps them usable for jobs of one host:"
+        )
+    return [head, *(f"  {folded(hosts)}: {why}" for why, hosts in by_reason.items())]

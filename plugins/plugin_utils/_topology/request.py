@@ -73,7 +73,7 @@ def read_request(variables: Mapping[str, Any]) -> tuple[PlanRequest, str | None]
         given["oversubscription"],
         given["spare_ports"],
         Survive(survive["spines"], survive["links"], survive["min_bisection"]),
-        CablePrices(cables["dac_max_m"], **cables["prices"], aoc_max_m=given["prices"]["aoc_max_m"]),
+        CablePrices(cables["dac_max_m"], **cables["prices"], aoc_max_m=given["prices"]["aoc_max_m"], fiber=given["prices"]["fiber"]),
         {name: given[name] for name in sorted(_KNOWN - _READ_HERE)},
         Room(given["hosts_per_rack"], **given["room"]),
     )
@@ -162,7 +162,13 @@ def _problems(given: Mapping[str, Any], model: SwitchModel, host_parts: int) -> 
     for key, parts in (("breakout", host_parts), ("uplink_breakout", given["switch"]["uplink_breakout"])):
         if parts not in model.breakout:
             known = ", ".join(str(each) for each in model.breakout)
-            yield _problem(f"switch.{key}", f"is {parts}; ports of {model.name} can be split into {known} parts")
+            yield _problem(
+                f"switch.{key}",
+                f"is {parts}; no source states how the ports of {model.name} can be split. If your data sheet does, add this model with "
+                "breakout to rdma_plan.models"
+                if model.has_unknown_breakout
+                else f"is {parts}; ports of {model.name} can be split into {known} parts",
+            )
     if nic <= model.gbps and model.gbps / host_parts < nic:
         most = max((each for each in model.breakout if model.gbps / each >= nic), default=1)
         yield _problem(

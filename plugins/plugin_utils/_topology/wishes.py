@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+#: Transceivers of a fiber.
+OPTICS_PER_CABLE = 2
+
 
 @dataclass(frozen=True)
 class SwitchModel:
     """A model of switch. ports: physical ports of `gbps`. breakout: parts into which a port may be split. price: None if unknown.
 
-    watts: the typical power, None if unknown. latency_ns: port to port, None if unknown. source: the data sheet, "" if the user gave the
-    values. read: the date on which the source was read.
+    watts: the typical power, None if unknown. latency_ns: port to port, None if unknown. source: of ports and gbps, "" if the user gave
+    them. breakout_source: of breakout, "" if the user gave it or if it is unknown. read: the date on which the sources were read.
     """
 
     name: str
@@ -27,7 +30,13 @@ class SwitchModel:
     price: float | None = None
     latency_ns: float | None = None
     source: str = ""
+    breakout_source: str = ""
     read: str = ""
+
+    @property
+    def has_unknown_breakout(self) -> bool:
+        """Return whether no source states how its ports can be split."""
+        return bool(self.source) and not self.breakout_source
 
 
 @dataclass(frozen=True)
@@ -43,7 +52,7 @@ class Survive:
 class CablePrices:
     """dac_max_m, aoc_max_m: the longest copper and active optical cable, in m.
 
-    Prices of one cable (dac, aoc) and of one transceiver (optic); None if not given.
+    Prices of one cable (dac, aoc), of one transceiver (optic) and of one fiber; None if not given.
     """
 
     dac_max_m: float = 3.0
@@ -51,6 +60,14 @@ class CablePrices:
     aoc: float | None = None
     optic: float | None = None
     aoc_max_m: float = 30.0
+    fiber: float | None = None
+
+    @property
+    def between_switches(self) -> float | None:
+        """Return the price of a cable between switches: of an active optical cable, else of a fiber with two transceivers."""
+        if self.aoc is not None or self.optic is None or self.fiber is None:
+            return self.aoc
+        return self.fiber + OPTICS_PER_CABLE * self.optic
 
 
 @dataclass(frozen=True)
@@ -93,3 +110,13 @@ class PlanRequest:
     def rails(self) -> tuple[str, ...]:
         """Return the names of the rails."""
         return tuple(f"rail{rail}" for rail in range(self.nics_per_host))
+
+    @property
+    def prices_not_given(self) -> tuple[str, ...]:
+        """Return the keys of rdma_plan whose prices are missing. If there are any, the numbers of switches and cables decide."""
+        prices = {
+            "switch.price": self.switch.price,
+            "cables.prices.dac": self.cables.dac,
+            "cables.prices.aoc": self.cables.between_switches,
+        }
+        return tuple(key for key, price in prices.items() if price is None)

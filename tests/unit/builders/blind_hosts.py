@@ -305,7 +305,7 @@ class Reading:
 def read(host: Host, damage: Damage | None = None) -> Reading:
     """The real gathering, between two looks at the control node's clock. Raises what it raises."""
     root, runner, drivers = HurtRoot(str(host.root), damage), TableRunner(host.answers, host.lacks, damage), Drivers(damage)
-    with _own_process(damage) as had:
+    with own_process(damage) as had:
         facts = to_dict(gather(root, runner, host.asked, ioctl.IoctlPort(drivers.exchange)))
     if facts["time"]["clock_seconds"] is not None:
         facts["time"]["between_seconds"] = [NOW_SECONDS - 0.5, NOW_SECONDS + 0.5]
@@ -314,7 +314,7 @@ def read(host: Host, damage: Damage | None = None) -> Reading:
 
 
 @contextmanager
-def _own_process(damage: Damage | None) -> Iterator[set[tuple[str, str]]]:
+def own_process(damage: Damage | None) -> Iterator[set[tuple[str, str]]]:
     """Our session and our kernel's clock."""
     has_status, has_session, has_clock = (damage is None or not damage.of(KERNEL, name) for name in ("adjtimex", VARIABLE, "clock_gettime"))
     environment = {VARIABLE: "192.0.2.9 50022 192.0.2.1 22"} if has_session else {}

@@ -19,7 +19,7 @@ def settings(**changes: Any) -> RoutingIntent:
     default: Any = {
         "kind": "bgp_unnumbered", "asn_base": 4200000000, "spine_asn": "shared", "loopbacks": "10.0.0.0/24", "host_subnets": "10.1.0.0/16",
         "leaf_prefix_length": 24, "port_prefix": "swp", "port_lanes": None, "syntax": "frr",
-        "switches": {}, "bfd": True, "maximum_paths": 64, "hash_policy": "l4", **changes,
+        "switches": {}, "hosts_peer": False, "bfd": True, "maximum_paths": 64, "hash_policy": "l4", **changes,
     }  # fmt: skip
     result: RoutingIntent = default
     return result

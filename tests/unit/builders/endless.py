@@ -21,6 +21,7 @@ from random import Random
 from types import ModuleType
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._recorder.ring import Moment
 from tests.unit.builders.garbled import no_time, read_or_refused
 
 LONG = 4 * 2**20
@@ -70,8 +71,8 @@ _MADE: dict[str, Callable[[str], Any]] = {
     "Sequence[str]": lambda text: [text],
     "Iterable[Mapping[str, Any]]": lambda text: [dict.fromkeys(("kind", "line", "probe", "stdout", "stderr", "target"), text)],
 }
-#: Other arguments without a default: a key, a path, a switch.
-_OTHERS: dict[str, Any] = {"str": "a", "bool": True}
+#: Other arguments without a default: a key, a path, a switch, a moment of a host.
+_OTHERS: dict[str, Any] = {"str": "a", "bool": True, "Moment": Moment(1795733900.0, 100.0, "0" * 32)}
 
 
 def parsers(package: ModuleType) -> dict[str, Parser]:

@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards impor
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware.ensure import RESETS
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
-from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import NO_DEVICE, Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.requests import (
     RailRequest,
     firmware_facts,
@@ -33,6 +33,7 @@ declare(
             "the firmware settings of each rail's card: as requested for the next boot, and in effect now",
             "`mstconfig -d PCI -e q`",
             "set `firmware_write_allowed`; for a pending setting, reboot or run `mstfwreset`",
+            follows=NO_DEVICE,
             sources=(reads.command("mstconfig", "-d"),),
         ),
         "firmware.version": Check(

@@ -10,18 +10,20 @@ frr-reload.py finds no difference on a router that has them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._routing.read import FORWARD, FORWARD6, HASH, LINKDOWN
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import RoutedPlane, Router
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import Neighbor, RoutedPlane, Router
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.paths import LEAF
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.policy import (
     GROUP,
+    HOSTS,
     OWN,
     RESTART_MINUTES,
     MapRule,
     PrefixRule,
     community_lists,
+    host_list,
     peer_groups,
     prefix_lists,
     route_maps,
@@ -39,10 +41,10 @@ def render(plane: RoutedPlane, router: Router) -> str:
     return "\n".join([*_lines(plane, router), ""])
 
 
-def render_daemons(plane: RoutedPlane) -> str:
-    """Return /etc/frr/daemons, with a final line break. It is the same for all routers of a plane."""
-    lines = [f"# {_HEAD.format(plane=plane.name)}"]
-    lines += [f"{name}={'yes' if name == 'bgpd' or plane.settings['bfd'] else 'no'}" for name in DAEMONS]
+def render_daemons(*planes: RoutedPlane) -> str:
+    """Return /etc/frr/daemons, with a final line break. It is the same for all routers of a plane. planes: several of a host."""
+    bfd = any(plane.settings["bfd"] for plane in planes)
+    lines = [f"# {_head(planes)}", *(f"{name}={'yes' if name == 'bgpd' or bfd else 'no'}" for name in DAEMONS)]
     lines += ["vtysh_enable=yes", "# vtysh alone reaches the daemons, by their sockets; no port of them is open for others."]
     lines += ['zebra_options="  -A 127.0.0.1 -s 90000000"']
     lines += [f'{name}_options="  -A 127.0.0.1"' for name in ("staticd", *DAEMONS)]
@@ -55,8 +57,12 @@ def render_sysctls(plane: RoutedPlane) -> str:
     return "".join(f"{name} = {value}\n" for name, value in values.items())
 
 
-def head_of(plane: RoutedPlane) -> str:
-    return f"! {_HEAD.format(plane=plane.name)}"
+def head_of(*planes: RoutedPlane) -> str:
+    return f"! {_head(planes)}"
+
+
+def _head(planes: Sequence[RoutedPlane]) -> str:
+    return _HEAD.format(plane=",".join(plane.name for plane in planes))
 
 
 def _lines(plane: RoutedPlane, router: Router) -> Iterator[str]:
@@ -90,26 +96,32 @@ def _interfaces(router: Router) -> Iterator[str]:
     yield "! Uplinks have no IPv4 address. BGP uses their IPv6 link-local address and turns on router advertisements by itself, so IPv6"
     yield "! must be enabled on them."
     for each in router.neighbors:
-        yield f"interface {each.port}"
-        yield f" description {each.name} {each.its_port}"
-        yield from ("exit", "!")
+        yield from interface_lines(each)
     for port in router.host_ports:
         yield f"interface {port.port}"
         yield f" description {port.host} {port.device}"
         yield f" ip address {port.address}"
+        if router.hosts:
+            yield " ! The router advertisements of BGP must not give the host a default route of IPv6."
+            yield " ipv6 nd ra-lifetime 0"
         yield from ("exit", "!")
+
+
+def interface_lines(neighbor: Neighbor) -> list[str]:
+    """Return the lines of an interface without an address, with what is at its other end."""
+    return [f"interface {neighbor.port}", f" description {neighbor.name} {neighbor.its_port}", "exit", "!"]
 
 
 def _bgp(plane: RoutedPlane, router: Router) -> Iterator[str]:
     settings, groups = plane.settings, peer_groups(plane, router)
     yield f"router bgp {router.asn}"
-    yield f" bgp router-id {router.loopback}"
+    yield f" bgp router-id {router.router_id}"
     yield " ! Spines with an ASN of their own give paths of equal length that differ. Without this only one of them is used."
     yield " bgp bestpath as-path multipath-relax"
     for group in groups:
         yield f" neighbor {group.name} peer-group"
         yield f" neighbor {group.name} remote-as external"
-        if settings["bfd"]:
+        if settings["bfd"] and group.name != HOSTS:
             yield " ! A cable that loses everything and keeps its carrier is noticed after 0.9 s, not after the hold time of 9 s."
             yield f" neighbor {group.name} bfd"
         yield " ! IPv4 routes with IPv6 next hops (RFC 8950). FRR does this by itself for neighbors by interface; here it cannot be lost."
@@ -117,8 +129,11 @@ def _bgp(plane: RoutedPlane, router: Router) -> Iterator[str]:
         yield f" neighbor {group.name} timers connect 1"
     yield " ! v6only: do not guess an IPv4 neighbor from a /30 or /31 of the port."
     group_of = {each: group.name for group in groups for each in group.neighbors}
-    for each in router.neighbors:
+    for each in router.sessions:
         yield f" neighbor {each.port} interface v6only peer-group {group_of[each]}"
+        if settings["bfd"] and each in router.hosts:
+            # Not for the group: FRR 8.4.4 would then look for the host's IPv4 address, because the port has a /31.
+            yield f" neighbor {each.port} bfd"
     yield " !"
     yield " address-family ipv4 unicast"
     yield f"  ! Only what {OWN} permits: without the route-map the management network would be announced too."
@@ -129,6 +144,9 @@ def _bgp(plane: RoutedPlane, router: Router) -> Iterator[str]:
         yield f"  neighbor {group.name} route-map {group.outbound} out"
         yield f"  ! More routes than the plan can have are a fault. The session is tried again after {RESTART_MINUTES} min."
         yield f"  neighbor {group.name} maximum-prefix {group.most_prefixes} restart {RESTART_MINUTES}"
+    if router.hosts:
+        yield "  ! A host announces the address of its own port alone, so it cannot take the traffic of another host."
+    yield from (f"  neighbor {each.port} prefix-list {host_list(each)} in" for each in router.hosts)
     yield f"  maximum-paths {settings['maximum_paths']}"
     yield from (" exit-address-family", "exit", "!")
 
@@ -136,7 +154,7 @@ def _bgp(plane: RoutedPlane, router: Router) -> Iterator[str]:
 def _policy(plane: RoutedPlane, router: Router) -> Iterator[str]:
     yield "! OWN: what this switch announces as its own. POOLS: what it accepts, so never a default route or the management network."
     for name, rules in prefix_lists(plane, router).items():
-        yield from (f"ip prefix-list {name} seq {rule.number} permit {_lengths(rule)}" for rule in rules)
+        yield from prefix_list_lines(name, rules)
     yield "!"
     for name, community in community_lists(plane, router).items():
         yield "! What comes from cores has a community, and is not announced to cores: no path goes up, down and up again."
@@ -144,9 +162,14 @@ def _policy(plane: RoutedPlane, router: Router) -> Iterator[str]:
         yield "!"
     for name, map_rules in route_maps(plane, router):
         if router.tier == LEAF and name == f"{GROUP}-OUT":
-            yield "! A leaf announces nothing that it has learned: no path goes down and up again."
+            learned = "learned from spines" if router.hosts else "learned"
+            yield f"! A leaf announces nothing that it has {learned}: no path goes down and up again."
         for each in map_rules:
-            yield from _route_map(name, each)
+            yield from route_map_lines(name, each)
+
+
+def prefix_list_lines(name: str, rules: Sequence[PrefixRule]) -> list[str]:
+    return [f"ip prefix-list {name} seq {rule.number} permit {_lengths(rule)}" for rule in rules]
 
 
 def _lengths(rule: PrefixRule) -> str:
@@ -154,8 +177,8 @@ def _lengths(rule: PrefixRule) -> str:
     return " ".join([rule.prefix, *limits])
 
 
-def _route_map(name: str, rule: MapRule) -> Iterator[str]:
-    """The rest is denied: a route-map ends with a deny."""
+def route_map_lines(name: str, rule: MapRule) -> Iterator[str]:
+    """Yield a rule of a route-map. The rest is denied: a route-map ends with a deny."""
     yield f"route-map {name} {'permit' if rule.permits else 'deny'} {rule.number}"
     if rule.community is not None:
         yield f" match community {rule.community}"

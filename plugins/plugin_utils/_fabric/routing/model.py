@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import RoutingIntent
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.paths import CORE, SPINE, Node, equal_paths
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.paths import CORE, HOST, SPINE, Node, equal_paths
 
 #: The prefix length of a host port: two addresses, that of the switch and that of the host (RFC 3021).
 PORT_BITS = 31
@@ -24,7 +24,7 @@ class RoutingError(ValueError):
 
 @dataclass(frozen=True)
 class Neighbor:
-    """A switch at the other end of an uplink. port: our interface; its_port: that of the neighbor."""
+    """A switch, or a host with BGP, at the other end of a cable. port: our interface; its_port: that of the neighbor."""
 
     port: str
     name: str
@@ -46,13 +46,21 @@ class HostPort:
         """The subnet of the cable, "10.1.0.66/31"."""
         return str(ipaddress.ip_interface(self.address).network)
 
+    @property
+    def host_prefix(self) -> str:
+        """The address of the host alone, which a host with BGP announces: "10.1.0.67/32"."""
+        return f"{self.host_address.partition('/')[0]}/32"
+
 
 @dataclass(frozen=True)
 class Router:
-    """A switch that routes. number: its position in its tier, from 1. loopback: an IPv4 address. subnet: of a leaf's hosts, None: no leaf.
+    """A switch that routes, or a host with BGP.
 
-    pod: the number of its pod, None: a core, or a plane without cores. syntax: the form of its configuration. neighbors and host_ports are
-    in the order of their port numbers.
+    number: its position in its tier, from 1; of a host, that of its first /31 in the pool, from 0. loopback: an IPv4 address; of a host,
+    that of its first rail. subnet: of a leaf's hosts, None: no leaf. pod: the number of its pod, None: a core, a host, or a plane without
+    cores. syntax: the form of its configuration. neighbors and host_ports are in the order of their port numbers. host_ports: of a leaf its
+    own; of a host, the ports that its neighbors are at, in the same order. hosts: those with which a leaf has a session.
+    identity: the router ID, "": the loopback.
     """
 
     name: str
@@ -65,21 +73,49 @@ class Router:
     host_ports: tuple[HostPort, ...]
     pod: int | None = None
     syntax: str = "frr"
+    hosts: tuple[Neighbor, ...] = ()
+    identity: str = ""
+
+    @property
+    def router_id(self) -> str:
+        return self.identity or self.loopback
+
+    @property
+    def sessions(self) -> tuple[Neighbor, ...]:
+        """All neighbors, switches first."""
+        return self.neighbors + self.hosts
 
 
 @dataclass(frozen=True)
 class RoutedPlane:
-    """The plan of a plane: all of its routers, in the order of the cabling plan. names: (switch, number of its port) → interface."""
+    """The plan of a plane: all of its routers, in the order of the cabling plan. names: (switch, number of its port) → interface.
+
+    hosts: those that speak BGP (`hosts_peer`), in the order of their ports; none otherwise.
+    """
 
     name: str
     settings: RoutingIntent
     routers: Mapping[str, Router]
     names: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    hosts: Mapping[str, Router] = field(default_factory=dict)
+
+    @cached_property
+    def speakers(self) -> dict[str, Router]:
+        """Return all that speak BGP by name: the switches, and the hosts if they do."""
+        return {**self.routers, **self.hosts}
 
     @cached_property
     def own_prefixes(self) -> dict[str, list[str]]:
-        """Return router → the prefixes that it announces as its own: its loopback, and the subnets of its host ports."""
-        return {name: [f"{each.loopback}/32", *(port.prefix for port in each.host_ports)] for name, each in self.routers.items()}
+        """Return speaker → the prefixes that it announces as its own.
+
+        Those of a switch are its loopback and the subnets of its host ports, those of a host the addresses of its rails.
+        """
+        return {
+            name: [port.host_prefix for port in each.host_ports]
+            if each.tier == HOST
+            else [f"{each.loopback}/32", *(port.prefix for port in each.host_ports)]
+            for name, each in self.speakers.items()
+        }
 
     @cached_property
     def has_cores(self) -> bool:
@@ -91,14 +127,16 @@ class RoutedPlane:
 
     @cached_property
     def paths(self) -> dict[str, dict[str, int]]:
-        """Return router → other router → the planned number of equal paths to it."""
-        return self.paths_by({name: router.neighbors for name, router in self.routers.items()})
+        """Return speaker → switch → the planned number of equal paths to it."""
+        return self.paths_by({name: router.sessions for name, router in self.speakers.items()})
 
     def paths_by(self, neighbors: Mapping[str, Iterable[Neighbor]]) -> dict[str, dict[str, int]]:
-        """Return router → other router → the number of equal paths to it by some of the sessions. neighbors: those of each router."""
-        nodes = {name: Node(router.tier, router.asn, tuple(each.name for each in neighbors[name])) for name, router in self.routers.items()}
+        """Return speaker → switch → the number of equal paths to it by some of the sessions. neighbors: those of each speaker."""
+        nodes = {
+            name: Node(router.tier, router.asn, tuple(each.name for each in neighbors[name])) for name, router in self.speakers.items()
+        }
         return equal_paths(nodes)
 
     def widths(self, name: str) -> dict[str, int]:
-        """Return other router → the planned number of equal paths to it. Routers of the upper tiers do not all reach each other."""
+        """Return switch → the planned number of equal paths to it. Routers of the upper tiers do not all reach each other."""
         return self.paths[name]

@@ -19,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import I
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import hint
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.plan import Plan, PlannedLink, Spot
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.networkx import nx
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.hosts import host_problems, make_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import (
     PORT_BITS,
     HostPort,
@@ -42,10 +43,14 @@ def make_plan(name: str, settings: RoutingIntent, cabling: Plan) -> RoutedPlane:
     problems = list(planner.problems())
     if problems:
         raise RoutingError("\n".join(f"plane {name}: {problem}" for problem in problems))
-    plane = RoutedPlane(name, settings, {router.name: router for router in planner.routers()}, planner.names())
+    try:
+        routers, hosts = make_hosts(settings, {router.name: router for router in planner.routers()})
+    except ValueError as error:
+        raise RoutingError(f"plane {name}: {error}") from error
+    plane = RoutedPlane(name, settings, routers, planner.names(), hosts)
     if unreached := _unreached(plane):
         raise RoutingError("\n".join(f"plane {name}: {problem}" for problem in unreached))
-    widest = max((width for router in plane.routers for width in plane.widths(router).values()), default=0)
+    widest = max((width for router in plane.speakers for width in plane.widths(router).values()), default=0)
     if widest > settings["maximum_paths"]:
         expected = f"rdma_fabric.planes.{name}.routing.maximum_paths is {settings['maximum_paths']}, but {widest} equal paths are planned"
         raise RoutingError(f"plane {name}: {expected}: set it to at least {widest}, or leave it out")
@@ -136,6 +141,7 @@ class _Planner:
             yield from self._syntax(name)
         for link in self.cabling.links:
             yield from self._cable(link)
+        yield from host_problems(self.settings, self.cabling, {name: self.of_switch(name, "syntax") for name in self.cabling.switches})
 
     def _names(self) -> Iterator[str]:
         for name in self.settings["switches"]:

@@ -4,8 +4,9 @@
 
 """What a planned router announces and accepts, in a form that all renderers share: peer groups, prefix lists and route-maps.
 
-A leaf announces only its own prefixes. A spine announces to cores only what it has learned from its leaves, so no path goes up, down and
-up again. For this it marks what comes from cores with a community.
+A leaf announces only its own prefixes and the addresses of its hosts. It accepts from a host only the address of that port. A spine
+announces to cores only what it has learned from its leaves, so no path goes up, down and up again. For this it marks what comes from cores
+with a community.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import PORT_BITS, Neighbor, RoutedPlane, Router
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.paths import LEAF, SPINE
 
-GROUP, CORES = "FABRIC", "CORES"
+GROUP, CORES, HOSTS = "FABRIC", "CORES", "HOSTS"
 OWN, POOLS, FROM_CORES = "OWN", "POOLS", "FROM-CORES"
 #: The mark of routes from cores. It has no meaning outside of this fabric: its first half is an ASN for private use.
 COMMUNITY = "64512:1"
@@ -64,33 +65,59 @@ class MapRule:
 
 
 def peer_groups(plane: RoutedPlane, router: Router) -> list[PeerGroup]:
-    """Return the peer groups of a router: that of its leaves and spines, and on a spine that of its cores if it has some."""
+    """Return the peer groups of a router: its leaves and spines; on a spine its cores, on a leaf its hosts with BGP, if it has some."""
     cores = plane.cores_of(router)
     others = tuple(each for each in router.neighbors if each not in cores)
-    groups = [PeerGroup(GROUP, others, _most_prefixes(plane, leaf=router.tier == SPINE))]
-    return [*groups, *([PeerGroup(CORES, cores, _most_prefixes(plane, leaf=False))] if cores else [])]
+    groups = [PeerGroup(GROUP, others, most_prefixes(plane, leaf=router.tier == SPINE))]
+    return [
+        *groups,
+        *([PeerGroup(CORES, cores, most_prefixes(plane, leaf=False))] if cores else []),
+        *([PeerGroup(HOSTS, router.hosts, 1)] if router.hosts else []),
+    ]
 
 
-def _most_prefixes(plane: RoutedPlane, *, leaf: bool) -> int:
+def most_prefixes(plane: RoutedPlane, *, leaf: bool) -> int:
     """Return the most prefixes that a neighbor may send: by the sizes of the pools, so that it stays the same when switches are added.
 
     leaf: the neighbor is a leaf, which sends its loopback and its host ports; any other sends those of many leaves.
     """
     settings = plane.settings
+    # With hosts_peer, each port has its /31 and the host's /32.
+    of_port = 2 if settings["hosts_peer"] else 1
     if leaf:
-        return int(1 + 2 ** (PORT_BITS - settings["leaf_prefix_length"]))
+        return int(1 + of_port * 2 ** (PORT_BITS - settings["leaf_prefix_length"]))
     loopbacks, hosts = (ipaddress.IPv4Network(pool) for pool in (settings["loopbacks"], settings["host_subnets"]))
-    return int(loopbacks.num_addresses + 2 ** max(0, PORT_BITS - hosts.prefixlen))
+    return int(loopbacks.num_addresses + of_port * 2 ** max(0, PORT_BITS - hosts.prefixlen))
 
 
 def prefix_lists(plane: RoutedPlane, router: Router) -> dict[str, list[PrefixRule]]:
     """Return the prefix lists by name. OWN: what the router announces as its own. POOLS: what it accepts, so never a default route."""
     own = [PrefixRule(5, f"{router.loopback}/32")]
     if router.subnet is not None:
-        own.append(PrefixRule(10, router.subnet, PORT_BITS, PORT_BITS))
+        own.append(PrefixRule(10, router.subnet, PORT_BITS, _longest(plane)))
+    return {OWN: own, POOLS: pool_rules(plane), **{host_list(each): [PrefixRule(5, prefix)] for each, prefix in host_prefixes(router)}}
+
+
+def pool_rules(plane: RoutedPlane) -> list[PrefixRule]:
+    """Return the rules that permit all prefixes of a plane and nothing else."""
     settings = plane.settings
-    pools = [PrefixRule(5, settings["loopbacks"], 32), PrefixRule(10, settings["host_subnets"], PORT_BITS, PORT_BITS)]
-    return {OWN: own, POOLS: pools}
+    return [PrefixRule(5, settings["loopbacks"], 32), PrefixRule(10, settings["host_subnets"], PORT_BITS, _longest(plane))]
+
+
+def _longest(plane: RoutedPlane) -> int | None:
+    """Return the largest prefix length below a subnet: that of a port; None, up to a single address, if hosts announce theirs."""
+    return None if plane.settings["hosts_peer"] else PORT_BITS
+
+
+def host_prefixes(router: Router) -> Iterator[tuple[Neighbor, str]]:
+    """Yield the hosts with BGP of a leaf, each with the one prefix that it may announce."""
+    of_port = {port.port: port.host_prefix for port in router.host_ports}
+    return ((each, of_port[each.port]) for each in router.hosts)
+
+
+def host_list(neighbor: Neighbor) -> str:
+    """Return the name of the prefix list of a leaf's port to a host with BGP."""
+    return f"HOST-{neighbor.port}"
 
 
 def community_lists(plane: RoutedPlane, router: Router) -> dict[str, str]:
@@ -105,4 +132,5 @@ def route_maps(plane: RoutedPlane, router: Router) -> Iterator[tuple[str, list[M
         cores = group.name == CORES
         yield group.inbound, [MapRule(10, permits=True, prefixes=POOLS, sets=COMMUNITY if cores else None)]
         denied = [MapRule(5, permits=False, community=FROM_CORES)] if cores else []
-        yield group.outbound, [*denied, MapRule(10, permits=True, prefixes=OWN if router.tier == LEAF else POOLS)]
+        up = router.tier == LEAF and group.name != HOSTS
+        yield group.outbound, [*denied, MapRule(10, permits=True, prefixes=OWN if up else POOLS)]

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
@@ -14,7 +14,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.module_utils._routing.read import router_state
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.findings import State, check_routers
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.findings import check_routers
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.judge import State
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import RoutedPlane
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 
@@ -40,10 +41,16 @@ def vendor_files(folder: RunFolder, switch: str) -> list[str]:
     return next((names for names in found if all((folder.path / name).exists() for name in names)), [])
 
 
-def planned_texts(folder: RunFolder, switch: str) -> dict[str, Any] | None:
-    """Return {"conf", "daemons", "sysctls"} of a switch, None if this run has not planned it."""
-    files = [folder.path / plan_file(switch, suffix) for suffix in SUFFIXES]
-    if not all(file.exists() for file in files):
+def host_plan_file(host: str, suffix: str) -> str:
+    """Return the name of a file of a host that speaks BGP."""
+    return RunFolder.host_file(PLAN, f"host-{host}", suffix)
+
+
+def planned_texts(folder: RunFolder, name: str) -> dict[str, Any] | None:
+    """Return {"conf", "daemons", "sysctls"} of a switch or of a host that speaks BGP, None if this run has not planned it."""
+    places = ([folder.path / of(name, suffix) for suffix in SUFFIXES] for of in (plan_file, host_plan_file))
+    files = next((each for each in places if all(file.exists() for file in each)), None)
+    if files is None:
         return None
     conf, daemons, sysctls = (file.read_text(encoding="utf-8") for file in files)
     return {"conf": conf, "daemons": daemons, "sysctls": dict(line.split(" = ") for line in sysctls.splitlines())}
@@ -57,7 +64,7 @@ def stored_answer(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parts of a module's answer that are stored. A module that failed is a router that was not read."""
     if answer.get("failed"):
         return {"texts": {}, "sysctls": {}, "problem": clean(str(answer.get("msg") or "router_facts failed"))}
-    return {key: answer.get(key) for key in ("texts", "sysctls", "problem")}
+    return {key: answer.get(key) for key in ("texts", "sysctls", "problem", "kernel", "kernel_problem")}
 
 
 def stored_states(folder: RunFolder, switches: Mapping[str, object]) -> dict[str, State]:
@@ -73,9 +80,21 @@ def stored_states(folder: RunFolder, switches: Mapping[str, object]) -> dict[str
     return found
 
 
-def routing_findings(folder: RunFolder, plane: RoutedPlane, intents: Mapping[str, Intent]) -> list[Finding]:
-    """Return the findings fabric.bgp of a plane, from the answers of its switches in this run. intents: of the hosts of the run."""
+def routing_findings(
+    folder: RunFolder,
+    plane: RoutedPlane,
+    planes: Sequence[RoutedPlane],
+    intents: Mapping[str, Intent],
+    hosts: Collection[str] | None = None,
+) -> list[Finding]:
+    """Return the findings fabric.bgp of a plane, from the answers of its switches and hosts in this run.
+
+    planes: all routed planes. intents: of the hosts of the run. hosts: those with BGP that must be read, None for all of the run.
+    """
     subnets = {(intent["fabric"]["management"] or {}).get("subnet") for intent in intents.values()}
     rails = (rail for intent in intents.values() for rail in intent["rails"] if rail["plane"] == plane.name)
     mtu_bytes = max((rail["mtu_bytes"] or 0 for rail in rails), default=0) or None
-    return check_routers(plane, stored_states(folder, plane.routers), mtu_bytes, sorted(each for each in subnets if each))
+    management, states = sorted(each for each in subnets if each), stored_states(folder, plane.speakers)
+    others = (each.own_prefixes.values() for each in planes if each.name != plane.name)
+    elsewhere = {prefix for prefixes in others for each in prefixes for prefix in each}
+    return check_routers(plane, states, mtu_bytes, management, hosts=intents if hosts is None else hosts, elsewhere=elsewhere)

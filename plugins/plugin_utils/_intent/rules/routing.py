@@ -17,6 +17,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.routin
 LEAF_OFFSET = 100
 #: In a plane with cores, spines have the numbers up to this one, and core number N has CORE_OFFSET + N.
 CORE_OFFSET = 64
+#: The host whose first /31 has number N in `host_subnets` has asn_base + HOST_OFFSET + N.
+HOST_OFFSET = 1_000_000
 POOLS = ("loopbacks", "host_subnets")
 
 
@@ -71,6 +73,13 @@ def _numbers(routing: RoutingIntent) -> Iterator[Problem]:
         if base + LEAF_OFFSET >= last:
             message = f"is {base}, which leaves no ASN for leaves: theirs begin at {base + LEAF_OFFSET + 1}, and the last one is {last}"
             yield ".asn_base", message, f"at most {last - LEAF_OFFSET - 1}, or {PRIVATE_32[0]}"
+        if routing["hosts_peer"] and base + HOST_OFFSET >= last:
+            message = f"is true, but the ASNs of hosts begin at asn_base + {HOST_OFFSET}, and asn_base is {base}"
+            yield (
+                ".hosts_peer",
+                message,
+                f"hosts_peer: false, or an asn_base of 32 bits, {PRIVATE_32[0]} to {PRIVATE_32[1] - HOST_OFFSET - 1}",
+            )
     pool = ipaddress.IPv4Network(routing["host_subnets"])
     if pool.prefixlen > routing["leaf_prefix_length"]:
         message = f"is {routing['leaf_prefix_length']}, but host_subnets {pool} is smaller"

@@ -86,6 +86,12 @@ ROUTING = optional(
                 port_lanes=integer("As `port_lanes` of the plane.", 1, MOST_LANES),
             ),
         ),
+        hosts_peer=flag(
+            "The hosts of the plane speak BGP with their leaves too ([hosts that speak BGP](routed.md#hosts-that-speak-bgp)). Each "
+            "announces the addresses of its rails and nothing else. Its ASN is `asn_base` + 1000000 + the number of its first /31 "
+            "in `host_subnets`.",
+            False,
+        ),
         bfd=flag("Detect a silent link in less than 1 s by BFD. Without it, BGP notices after 9 s.", True),
         maximum_paths=integer("Maximum number of equal paths to one destination.", 1, MOST_PATHS, default=64),
         hash_policy=choice(

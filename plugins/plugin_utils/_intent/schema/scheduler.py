@@ -19,8 +19,10 @@ SECTIONS: dict[str, Section] = {
                 NAME,
             ),
             unproven=choice(
-                "Hosts without a valid proof on each compute rail: `exclude` leaves them out and lists them; `include` adds them.",
-                "exclude",
+                "Hosts without a valid proof on each compute rail. `alone`: each is a leaf of its own for Slurm, for jobs of one host. "
+                "`exclude`: they are in no file, and Slurm starts no job there. `include`: they are in the tree as the others.",
+                "alone",
+                "alone",
                 "exclude",
                 "include",
             ),

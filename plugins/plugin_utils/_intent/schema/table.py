@@ -41,6 +41,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.driver
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.fabric import IPOIB
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.fabric import SECTIONS as FABRIC_SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.links import BOND, VLAN
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.metrics import METRICS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl import COLLECTIVES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl import SECTIONS as NCCL_SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.roce import SECTIONS as ROCE_SECTIONS
@@ -307,6 +308,7 @@ SECTIONS: dict[str, Section] = {
         ("host",),
     ),
     "rdma_drill": DRILL,
+    "rdma_metrics": METRICS,
     "rdma_gate": Section(
         keys(
             "What happens if hosts do not pass a gate.",

@@ -29,7 +29,9 @@ MOST_HOSTS = 65536
 
 _PORTS = integer("Physical ports.", 2, 1024)
 _GBPS = number("Rate of a port, in 10^9 bit/s.", 1, 10000)
-_PRICE = number("Price of one switch, in any currency. If it is set, prices decide, else the number of switches.", 0)
+_PRICE = number(
+    "Price of one switch, in any currency. Prices decide if those of `cables.prices` are set too, else the number of switches.", 0
+)
 _WATTS = number("Typical power of one switch, in W.", 0)
 MODEL = keys(
     "A model of switch.",
@@ -74,7 +76,9 @@ PLAN = keys(
     spare_ports=integer("Ports that stay free on each leaf.", 0, 1023, default=0),
     survive=keys(
         "Failures that the fabric survives.",
-        spines=integer("Failed switches above the leaves, at the same time.", 0, 8, default=0),
+        spines=integer(
+            "Failed switches above the leaves, at the same time. With 0, a small plane may have a single spine.", 0, 8, default=0
+        ),
         links=integer("Failed cables between switches, in addition.", 0, 64, default=0),
         min_bisection=number("Share of the requested bisection that then remains in each plane.", 0, 1, default=0.5),
     ),

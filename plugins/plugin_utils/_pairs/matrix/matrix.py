@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.reader import Columns, Refused
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.reader import Columns, Reader, Refused
 
 NAN = math.nan
 
@@ -69,8 +69,10 @@ class Matrix:
         return cls(hosts, rails, rail, server, client, ratio=ratio, value=ratio)
 
     @classmethod
-    def read(cls, sweeps: Sequence[tuple[Mapping[str, Any], Mapping[str, Path]]], test: str, *, by_round: bool = False) -> Matrix:
-        """Return one test's results from (plan, host → its file), sweep after sweep; a later measurement replaces an earlier one.
+    def read(
+        cls, sweeps: Sequence[tuple[Mapping[str, Any], Mapping[str, Path]]], tests: Sequence[str], *, by_round: bool = False
+    ) -> dict[str, Matrix]:
+        """Return each test's results from (plan, host → its file), sweep after sweep; a later measurement replaces an earlier one.
 
         Hosts and rails are those of the first plan; those of a later plan are found by name. ratio is the raw value (for a latency 1 ÷
         value) until with_limits, with_expected or with_level. A line that its host may not write, or that is not a result, does not affect
@@ -80,22 +82,26 @@ class Matrix:
         not have.
         """
         first = sweeps[0][0]
-        columns = Columns(list(first["hosts"]), [rail["name"] for rail in first["rails"]], by_round=by_round)
+        reader = Reader(list(first["hosts"]), [rail["name"] for rail in first["rails"]], tests, by_round=by_round)
         for plan, files in sweeps:
-            columns.add_sweep(plan, files, test)
-        columns.drop_superseded()
-        how = next(each for each in first["tests"] if each["name"] == test)
+            reader.add_sweep(plan, files)
+        reader.drop_superseded()
+        return {each["name"]: cls._of_test(reader, each) for each in first["tests"] if each["name"] in tests}
+
+    @classmethod
+    def _of_test(cls, reader: Reader, how: Mapping[str, Any]) -> Matrix:
+        columns: Columns = reader.columns[how["name"]]
         is_latency, is_read = how["command"].endswith("_lat"), how["command"].startswith("ib_read_")
         return cls(
-            hosts=columns.hosts,
-            rails=columns.rails,
+            hosts=reader.hosts,
+            rails=reader.rails,
             rail=columns.rail,
             server=columns.client if is_read else columns.server,
             client=columns.server if is_read else columns.client,
             ratio=array("d", [1 / value for value in columns.value]) if is_latency else columns.value,
             value=columns.value,
             failures={position: Failure(*why) for position, why in columns.failures.items()},
-            refused=columns.refused,
+            refused=reader.refused,
             is_latency=is_latency,
             is_read=is_read,
             is_bidirectional=bool(how.get("bidirectional")),

@@ -17,6 +17,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import 
     SERVER,
     TEST,
     VALUE,
+    are_measurements,
     is_result,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import rail_schedules
@@ -64,36 +66,22 @@ class Refused:
 
 
 class Columns:
-    """The measurements while they are read; positions of hosts and rails are those of the first plan. refused: host → its ignored lines."""
+    """The measurements of one test while they are read; positions of hosts and rails are those of the first plan."""
 
-    def __init__(self, hosts: Sequence[str], rails: Sequence[str], *, by_round: bool = False) -> None:
-        self.hosts, self.rails = hosts, rails
+    def __init__(self, hosts: int, rails: int, *, by_round: bool) -> None:
         self.rail, self.server, self.client = array("H"), array("H"), array("H")
         self.value = array("d")
         self.failures: dict[int, tuple[str, str]] = {}
-        self.refused: dict[str, Refused] = {}
         self._last: dict[int, int] = {}
-        self._by_round = by_round
+        self._hosts, self._rails, self._by_round = hosts, rails, by_round
+        self.begin_sweep()
 
-    def add_sweep(self, plan: Mapping[str, Any], files: Mapping[str, Path], test: str) -> None:
-        """Add the lines of a test from the hosts' files of a sweep. A client's line counts; if there are several, its last one.
-
-        files: host → its file. If a server reports a failure, the measurement has failed. There are three exceptions: the two did not meet,
-        the client has tried again since, or the client has a good measurement and the server only did not end.
-        """
-        wanted = [each["name"] for each in plan["tests"]].index(test)
-        start, again, servers = len(self.value), set[int](), list[Row]()
-        meetings = _Meetings(plan)
-        for host, file in files.items():
-            rows = self._translated(plan, self._own_rows(meetings, host, file))
-            rows = [row for row in rows if row[TEST] == wanted]
-            servers += [row for row in rows if row[ROLE] and row[VALUE] is None]
-            self._add([row for row in rows if not row[ROLE]], start, again)
-        for row in servers:
-            self._add_failure_of_server(row, start, again)
+    def begin_sweep(self) -> None:
+        """Begin another sweep, whose measurements replace earlier ones."""
+        self._start, self._again = len(self.value), set[int]()
 
     def drop_superseded(self) -> None:
-        """Keep the valid record of each measurement."""
+        """Keep the valid record of each measurement, after the last sweep."""
         if len(self._last) < len(self.value):
             kept = sorted(self._last.values())
             self.failures = {new: self.failures[old] for new, old in enumerate(kept) if old in self.failures}
@@ -101,6 +89,88 @@ class Columns:
                 column = getattr(self, name)
                 setattr(self, name, array(column.typecode, [column[at] for at in kept]))
         self._last.clear()
+
+    def add(self, rows: list[Row]) -> None:
+        """Add the rows of a client; the last one of a measurement counts."""
+        if not rows:
+            return
+        at, n = len(self.value), self._hosts
+        rails, rounds, servers, clients, _tests, _roles, values = list(zip(*rows, strict=False))[: VALUE + 1]
+        self.value.extend([math.nan if value is None else value for value in values])
+        self.rail.extend(rails)
+        self.server.extend(servers)
+        self.client.extend(clients)
+        keys = [(rail * n + server) * n + client for rail, server, client in zip(rails, servers, clients, strict=True)]
+        if self._by_round:
+            keys = [key + number * self._rails * n * n for key, number in zip(keys, rounds, strict=True)]
+        self._again.update(key for key in keys if self._last.get(key, -1) >= self._start)
+        if len(set(keys)) < len(keys):
+            self._again.update(key for key, number in Counter(keys).items() if number > 1)
+        self._last.update(zip(keys, range(at, at + len(keys)), strict=True))
+        if None in values:
+            self.failures.update((at + number, self._why(row)) for number, row in enumerate(rows) if row[VALUE] is None)
+
+    def add_failure_of_server(self, row: Row) -> None:
+        """Add the failure that a server reports, after the rows of all clients of its sweep."""
+        n = self._hosts
+        key = (row[RAIL] * n + row[SERVER]) * n + row[CLIENT] + (row[ROUND] * self._rails * n * n if self._by_round else 0)
+        at = self._last.get(key, -1)
+        if at < self._start:
+            self._last[key] = at = len(self.value)
+            self.rail.append(row[RAIL])
+            self.server.append(row[SERVER])
+            self.client.append(row[CLIENT])
+            self.value.append(math.nan)
+        elif row[KIND] in UNMET | LINGERED or key in self._again or self._has_reason(at):
+            return
+        self.value[at] = math.nan
+        self.failures[at] = self._why(row)
+
+    def _has_reason(self, at: int) -> bool:
+        """Return whether a measurement has failed for a reason that the client knows itself."""
+        return math.isnan(self.value[at]) and self.failures.get(at, ("", ""))[0] != HEARD
+
+    def _why(self, row: Row) -> tuple[str, str]:
+        return str(row[KIND]), str(row[LINE]) if len(self.failures) < LINES_KEPT else ""
+
+
+class Reader:
+    """Reads the files of sweeps, each line once, into the columns of some tests. refused: host → its ignored lines."""
+
+    def __init__(self, hosts: Sequence[str], rails: Sequence[str], tests: Iterable[str], *, by_round: bool = False) -> None:
+        self.hosts, self.rails = hosts, rails
+        self.columns = {test: Columns(len(hosts), len(rails), by_round=by_round) for test in tests}
+        self.refused: dict[str, Refused] = {}
+
+    def add_sweep(self, plan: Mapping[str, Any], files: Mapping[str, Path]) -> None:
+        """Add the hosts' files of a sweep. A client's line counts; if there are several, its last one.
+
+        files: host → its file. If a server reports a failure, the measurement has failed. There are three exceptions: the two did not meet,
+        the client has tried again since, or the client has a good measurement and the server only did not end.
+
+        Raises ValueError for a test that the plan does not have.
+        """
+        numbers = [each["name"] for each in plan["tests"]]
+        columns = {numbers.index(test): each for test, each in self.columns.items()}
+        for each in columns.values():
+            each.begin_sweep()
+        servers, meetings = list[Row](), _Meetings(plan)
+        for host, file in files.items():
+            clients: dict[int, list[Row]] = {number: [] for number in range(len(numbers))}
+            for row in self._translated(plan, self._own_rows(meetings, host, file)):
+                if not row[ROLE]:
+                    clients[row[TEST]].append(row)
+                elif row[VALUE] is None and row[TEST] in columns:
+                    servers.append(row)
+            for number, each in columns.items():
+                each.add(clients[number])
+        for row in servers:
+            columns[row[TEST]].add_failure_of_server(row)
+
+    def drop_superseded(self) -> None:
+        """Keep the valid record of each measurement, after the last sweep."""
+        for each in self.columns.values():
+            each.drop_superseded()
 
     def _own_rows(self, meetings: _Meetings, host: str, file: Path) -> list[Row]:
         """Return the valid rows of a host's file; the others are noted as ignored."""
@@ -131,47 +201,6 @@ class Columns:
         for row in rows:
             row[RAIL], row[SERVER], row[CLIENT] = at_rail[rails[row[RAIL]]], at_host[hosts[row[SERVER]]], at_host[hosts[row[CLIENT]]]
         return rows
-
-    def _add(self, rows: list[Row], start: int, again: set[int]) -> None:
-        if not rows:
-            return
-        at, n = len(self.value), len(self.hosts)
-        rails, rounds, servers, clients, _tests, _roles, values = list(zip(*rows, strict=False))[: VALUE + 1]
-        self.value.extend([math.nan if value is None else value for value in values])
-        self.rail.extend(rails)
-        self.server.extend(servers)
-        self.client.extend(clients)
-        keys = [(rail * n + server) * n + client for rail, server, client in zip(rails, servers, clients, strict=True)]
-        if self._by_round:
-            keys = [key + number * len(self.rails) * n * n for key, number in zip(keys, rounds, strict=True)]
-        again.update(key for key in keys if self._last.get(key, -1) >= start)
-        if len(set(keys)) < len(keys):
-            again.update(key for key, number in Counter(keys).items() if number > 1)
-        self._last.update(zip(keys, range(at, at + len(keys)), strict=True))
-        if None in values:
-            self.failures.update((at + number, self._why(row)) for number, row in enumerate(rows) if row[VALUE] is None)
-
-    def _add_failure_of_server(self, row: Row, start: int, again: set[int]) -> None:
-        n = len(self.hosts)
-        key = (row[RAIL] * n + row[SERVER]) * n + row[CLIENT] + (row[ROUND] * len(self.rails) * n * n if self._by_round else 0)
-        at = self._last.get(key, -1)
-        if at < start:
-            self._last[key] = at = len(self.value)
-            self.rail.append(row[RAIL])
-            self.server.append(row[SERVER])
-            self.client.append(row[CLIENT])
-            self.value.append(math.nan)
-        elif row[KIND] in UNMET | LINGERED or key in again or self._has_reason(at):
-            return
-        self.value[at] = math.nan
-        self.failures[at] = self._why(row)
-
-    def _has_reason(self, at: int) -> bool:
-        """Return whether a measurement has failed for a reason that the client knows itself."""
-        return math.isnan(self.value[at]) and self.failures.get(at, ("", ""))[0] != HEARD
-
-    def _why(self, row: Row) -> tuple[str, str]:
-        return str(row[KIND]), str(row[LINE]) if len(self.failures) < LINES_KEPT else ""
 
 
 class _Meetings:
@@ -213,9 +242,13 @@ def _parsed(lines: Sequence[str]) -> list[Any] | None:
 
 def _all_fit(rows: list[Any], may_write: frozenset[Meeting], tests: int) -> bool:
     """Return whether all rows of a file are valid: the fast path for a file without fault, as thousands of hosts have."""
+    measured = [row for row in rows if type(row) is list and len(row) == KIND]
+    others = [row for row in rows if type(row) is not list or len(row) != KIND] if len(measured) < len(rows) else []
     return (
-        all(map(is_result, rows))
-        and may_write.issuperset((rail, number, server, client, role) for rail, number, server, client, _test, role, *_rest in rows)
+        all(map(is_result, others))
+        and are_measurements(measured)
+        and may_write.issuperset((rail, number, server, client, role) for rail, number, server, client, _test, role, *_rest in others)
+        and may_write.issuperset(zip(*(map(itemgetter(cell), measured) for cell in (RAIL, ROUND, SERVER, CLIENT, ROLE)), strict=True))
         and all(row[TEST] < tests for row in rows)
     )
 

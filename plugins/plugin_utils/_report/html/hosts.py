@@ -14,8 +14,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.expected import Limit, is_software, limits
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.endpoint import NoLimit
+from ansible_collections.rdma.cluster.plugins.plugin_utils._report.causes import names
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.run import Run
-from ansible_collections.rdma.cluster.plugins.plugin_utils._report.summary import names
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import if_sound, natural
 
 #: Packages whose version is shown and compared.

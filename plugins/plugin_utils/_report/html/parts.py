@@ -23,8 +23,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.draw.marks im
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.draw.svg import svg
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings import FABRIC
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs as pairs_proofs
+from ansible_collections.rdma.cluster.plugins.plugin_utils._report.causes import names
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.run import Run
-from ansible_collections.rdma.cluster.plugins.plugin_utils._report.summary import names
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import if_sound, natural
 
 #: Rows of a table at most. The files of the run have all.

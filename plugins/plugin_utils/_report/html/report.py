@@ -13,7 +13,14 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html import history, parts
-from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.causes import BLOCKS, ROWS, causes, matrix, silenced, warnings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.causes import (
+    BLOCKS,
+    ROWS,
+    matrix,
+    silenced,
+    stopping_causes,
+    warnings,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.changes import Changes, changes, last_good
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.hosts import (
     HostFacts,
@@ -90,7 +97,7 @@ def write_report(run: Run, compared: Run | None = None) -> Path:
 
 def _gates(run: Run) -> Mapping[str, Any]:
     shown, every = matrix(run)
-    found = causes(run)
+    found = stopping_causes(run)
     return {
         "matrix": shown,
         "whole_matrix": every,

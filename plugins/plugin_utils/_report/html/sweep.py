@@ -235,8 +235,10 @@ def _leaves(plan: Mapping[str, Any], rail: int, hosts: HostFacts, leaf_of: Mappi
 
 
 def _least(limits: Sequence[float | None], one: int, other: int) -> float | None:
-    known = [limit for limit in (limits[one], limits[other]) if limit is not None]
-    return min(known) if known else None
+    first, second = limits[one], limits[other]
+    if first is None or second is None:
+        return second if first is None else first
+    return first if first < second else second
 
 
 def _rail(

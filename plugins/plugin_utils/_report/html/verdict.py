@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import OK, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._report.causes import names
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.run import Run
-from ansible_collections.rdma.cluster.plugins.plugin_utils._report.summary import names
 
 GOOD, BAD, PARTIAL, NOTHING = "good", "bad", "partial", "nothing"
 #: Causes that the first lines name, and characters that they quote of each.

@@ -34,8 +34,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.families.se
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import PlanRequest
 
 SINGLE, LEAF_SPINE, FAT_TREE, RAIL, PLANES, DRAGONFLY = "single", "leaf_spine", "fat_tree", "rail", "rail_planes", "dragonfly_plus"
-#: In the order of preference at equal cost.
-FAMILIES = (SINGLE, LEAF_SPINE, RAIL, PLANES, FAT_TREE, MESH, RING, DRAGONFLY)
+#: In the order of preference at equal cost. A rail before leaves with all NICs of a host, because NCCL sends within a rail.
+FAMILIES = (SINGLE, RAIL, LEAF_SPINE, PLANES, FAT_TREE, MESH, RING, DRAGONFLY)
 AUTO = "auto"
 
 
@@ -192,7 +192,7 @@ def _candidate(request: PlanRequest, family: str, result: _Found | _Short, chose
         design=_design(request, result) if is_chosen else None,
         measures=measures,
         measures_later=grown,
-        cost=result.cost[0] if request.switch.price is not None else None,
+        cost=None if request.prices_not_given else result.cost[0],
         chosen=is_chosen,
         why_not=None if is_chosen or chosen is None else _dearer(request, result, chosen),
     )
@@ -220,7 +220,17 @@ def _dearer(request: PlanRequest, found: _Found, chosen: _Found) -> str:
         return f"{price - least:g} dearer than {chosen.family}"
     if switches != fewest:
         return f"{switches - fewest} more switches than {chosen.family}"
-    return f"{cables - least_cables} more cables than {chosen.family}" if cables > least_cables else f"as many parts as {chosen.family}"
+    if cables > least_cables:
+        return f"{cables - least_cables} more cables than {chosen.family}"
+    return f"as many parts as {chosen.family}{_rail_reason(found, chosen)}"
+
+
+def _rail_reason(found: _Found, chosen: _Found) -> str:
+    """Return why rail is preferred to a family of the same cost, "" if another family is chosen."""
+    if chosen.family != RAIL or found.layout is None or chosen.layout is None or found.layout.per_leaf >= chosen.layout.per_leaf:
+        return ""
+    near, far = chosen.layout.per_leaf, found.layout.per_leaf
+    return f", where {near} hosts instead of {far} share the leaf of a rail: NCCL sends within a rail"
 
 
 def _refusal(request: PlanRequest, results: Mapping[str, _Found | _Short], existing: Design | None) -> str:

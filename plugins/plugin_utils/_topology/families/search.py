@@ -52,11 +52,13 @@ class Ports:
 
 
 def cost_of(request: PlanRequest, switches: int, host_cables: int, switch_cables: int) -> Cost:
-    """Return the compared cost. Prices count only if the switch has one; cables to hosts as copper, between switches as optical cables."""
-    price = 0.0
-    if request.switch.price is not None:
-        price = switches * request.switch.price
-        price += host_cables * (request.cables.dac or 0) + switch_cables * (request.cables.aoc or 0)
+    """Return the compared cost. Cables to hosts count as copper, those between switches as optical cables.
+
+    The price is 0 for all layouts if one of the three prices is not given: without it, a layout with many such parts would look cheap.
+    """
+    price, (one, host, between) = 0.0, (request.switch.price, request.cables.dac, request.cables.between_switches)
+    if one is not None and host is not None and between is not None:
+        price = switches * one + host_cables * host + switch_cables * between
     return price, switches, host_cables + switch_cables
 
 
@@ -91,6 +93,7 @@ class Search:
         self.rails = rails
         self.spread = spread
         self.keeps = keeps
+        self.has_prices = not request.prices_not_given
         self.best: Layout | None = None
         self.best_cost: Cost = (math.inf, 0, 0)
 
@@ -131,12 +134,14 @@ class Search:
         return self.best
 
     def _cores(self, layout: Layout, pods: int) -> None:
-        """Offer the layout with the fewest cores of a column that hold all bounds."""
+        """Offer the layouts with the fewest cores of a column that hold all bounds, and with the fewest cables."""
         down = layout.pod_leaves * layout.links
         most = self.ports.total // pods
         for cores in range(-(-down // most), self.ports.total - down + 1):
             links = -(-down // cores)
-            if down + cores * links <= self.ports.total and self._offer(replace(layout, cores=cores, core_links=links)):
+            fits = down + cores * links <= self.ports.total
+            # With prices, more cores may cost less than the cables that they save: 5 cables to 5 cores, but 6 to 2.
+            if fits and self._offer(replace(layout, cores=cores, core_links=links)) and (not self.has_prices or cores * links == down):
                 return
             if links == 1 and cores > down:
                 return

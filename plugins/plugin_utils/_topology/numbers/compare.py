@@ -17,8 +17,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.col
     Network,
     collective_time,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.cost import AOC, DAC, NIC, Cost, Prices, cost
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.cost import AOC, DAC, FIBER, NIC, OPTIC, Cost, Prices, cost
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.training import Model, step
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import OPTICS_PER_CABLE
 
 HOST_CABLES = ("host-leaf", "host-host")
 #: Families without switches, in which hosts send to their neighbors.
@@ -61,13 +62,19 @@ class Alternative:
     spine_step_share: float | None = None
 
 
-def assumed_parts(measures: Measures, model: str, nics: int = 0) -> dict[str, int]:
+def assumed_parts(measures: Measures, model: str, prices: Prices, nics: int = 0) -> dict[str, int]:
     """Return the pieces of each part without lengths: cables at hosts are copper, those between switches active optical cables.
 
+    If prices has no active optical cable, but fibers and transceivers, the cables between switches are fibers with two transceivers.
     measures.cables: "host-leaf" and others. nics: to be counted as a part, 0 if they are not.
     """
     hosts = sum(number for kind, number in measures.cables.items() if kind in HOST_CABLES)
-    counts = {model: measures.switch_count, DAC: hosts, AOC: measures.cable_count - hosts, NIC: nics}
+    between = measures.cable_count - hosts
+    counts = {model: measures.switch_count, DAC: hosts, NIC: nics}
+    if AOC not in prices.parts and {FIBER, OPTIC} <= set(prices.parts):
+        counts |= {FIBER: between, OPTIC: between * OPTICS_PER_CABLE}
+    else:
+        counts[AOC] = between
     return {name: count for name, count in counts.items() if count}
 
 
@@ -96,7 +103,7 @@ def _row(candidate: Candidate, basis: Basis) -> Alternative:
         return row
     row = replace(
         row,
-        cost=cost(assumed_parts(measures, basis.switch_model, basis.nics), basis.prices),
+        cost=cost(assumed_parts(measures, basis.switch_model, basis.prices, basis.nics), basis.prices),
         switches=measures.switch_count,
         cables=measures.cable_count,
         free_ports=dict(measures.free_ports),

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.design import Cable, Design
-from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import SwitchModel
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import OPTICS_PER_CABLE, SwitchModel
 
 DAC, AOC, OPTIC, FIBER, NIC = "dac", "aoc", "optic", "fiber", "nic"
 UNKNOWN_LENGTH = "unknown length"
-OPTICS_PER_CABLE = 2
 HOURS_PER_YEAR = 8760
 #: The change of a price in the sensitivity.
 CHANGE = 0.2

@@ -118,7 +118,7 @@ def decision_text(
         kinds = cable_kinds(chosen.design.cables, length_m, request.cables.dac_max_m, plan["prices"]["aoc_max_m"])
         parts.append(cost_text(cost(parts_of(chosen.design, kinds, nics), prices)))
     elif chosen is not None and chosen.measures is not None:
-        parts.append(cost_text(cost(assumed_parts(chosen.measures, request.switch.name, nics), prices)))
+        parts.append(cost_text(cost(assumed_parts(chosen.measures, request.switch.name, prices, nics), prices)))
     return "\n\n".join(parts)
 
 

@@ -213,7 +213,10 @@ def comparison_text(rows: Sequence[Alternative], currency: str, gpu_day: float |
     cells = [Row(_alternative(row, currency, gpu_day)) for row in rows]
     notes = [f"{row.family}: {row.why_not}" for row in rows if row.why_not]
     lines = table(header, cells, (14, 12, 8, 7, 14, 10, 10, 22))
-    assumed = "Cables at hosts are counted as copper, and those between switches as active optical cables: their lengths are not known."
+    assumed = (
+        "Cables at hosts are counted as copper. Those between switches are counted as active optical cables, or as fibers with two "
+        "transceivers if only these have a price. Their lengths are not known here."
+    )
     return section("Alternatives", lines, text_lines(assumed), *(text_lines(note) for note in notes))
 
 

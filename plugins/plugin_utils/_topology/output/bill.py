@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.design import Design
-from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.cost import FIBER, NIC, OPTIC, OPTICS_PER_CABLE, Prices
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.cost import FIBER, NIC, OPTIC, Prices
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.laid import Laid, csv_text
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import OPTICS_PER_CABLE
 
 COLUMNS = ("item", "length_m", "gbps", "count", "new", "unit_price", "total", "currency")
 NOT_GIVEN = "not given"

@@ -68,8 +68,8 @@ class FoundPlane:
     free_ports: int
 
 
-def found_plane(view: View) -> FoundPlane:
-    """Return the figures of a graph. Raises ParseError if it is not whole, or has no switch with hosts."""
+def found_plane(view: View, worst: int = WORST) -> FoundPlane:
+    """Return the figures of a graph. worst: rows of the failures. Raises ParseError if it is not whole, or has no switch with hosts."""
     if not view.whole or not view.switches:
         raise ParseError(f"the stored graph of {view.plane} is not complete, or has no switch. Run the fabric stage again.")
     its = shape(view)
@@ -101,7 +101,7 @@ def found_plane(view: View) -> FoundPlane:
         _ratios(its, leaves),
         _imbalance(its, leaves),
         tuple(cut.part for cut in cuts if cut.hosts_cut or cut.gbps == 0),
-        tuple(cuts[:WORST]),
+        tuple(cuts[:worst]),
         _one_more(its, leaves, spare),
         spare,
     )

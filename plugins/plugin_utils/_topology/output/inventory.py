@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import ipaddress
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.discover.inventory_text import OneLine, inventory_text
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.routing import CORE_OFFSET, LEAF_OFFSET
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.design import Design
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.places import Place, rack_order
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import PlanRequest
@@ -31,8 +32,10 @@ RAIL_BITS = 16
 #: A leaf's subnet has a /31 for each port number from 0.
 PORT_ADDRESSES = 2
 LARGEST_SUBNET_BITS = 30
-ROUTED_TIERS = ({"leaf", "spine"},)
+#: The tiers of a fabric that `--tags routing` plans. Spines of a dragonfly+ are cabled to each other, which it refuses.
+ROUTED_TIERS = ({"leaf", "spine"}, {"leaf", "spine", "core"})
 NEIGHBORS = ("mesh", "ring")
+DRAGONFLY = "dragonfly_plus"
 
 
 def inventory(design: Design, request: PlanRequest, at: Mapping[str, Place]) -> str:
@@ -67,11 +70,25 @@ class _Hosts:
         self.switches = {switch.name: switch for switch in design.switches}
         self.infiniband = request.fabric == "infiniband"
         self.tiers = {switch.tier for switch in design.switches}
-        self.routed = not self.infiniband and self.tiers in ROUTED_TIERS
+        self.why_not_routed = "" if self.infiniband else self._why_not_routed()
+        self.routed = not self.infiniband and not self.why_not_routed
         #: Host and rail → leaf and port.
         self.port = {(cable.a.node, cable.a.rail): (cable.b.node, cable.b.port) for cable in design.cables if cable.b.node in self.switches}
         highest = max((port for _leaf, port in self.port.values()), default=0)
         self.leaf_bits = min(LARGEST_SUBNET_BITS, 32 - math.ceil(math.log2(PORT_ADDRESSES * (highest + 1))))
+
+    def _why_not_routed(self) -> str:
+        """Return why routing is not planned, "" if it is: the tiers, or more switches than a plane has numbers for."""
+        if self.design.family == DRAGONFLY:
+            return "spines are cabled to each other"
+        if self.tiers not in ROUTED_TIERS:
+            return "it has no leaves and spines"
+        has_cores = "core" in self.tiers
+        most = {"spine": CORE_OFFSET if has_cores else LEAF_OFFSET, "core": LEAF_OFFSET - CORE_OFFSET}
+        most["leaf"] = 2 ** (32 - LOOPBACK_BITS) - LEAF_OFFSET - 1
+        counts = Counter((switch.plane, switch.tier) for switch in self.design.switches)
+        over = [f"a plane has {count} {tier}s, at most {most[tier]}" for (_plane, tier), count in counts.items() if count > most[tier]]
+        return over[0] if over else ""
 
     def notes(self) -> list[str]:
         """Return the comments at the beginning."""
@@ -91,7 +108,9 @@ class _Hosts:
         elif self.design.family in NEIGHBORS:
             found.append("3. Plan the addresses of the cables: ansible-playbook rdma.cluster.plan --tags mesh -i THIS_FILE")
         else:
-            found.append("3. Check the addresses of the rails. The switches bridge: routing of this fabric is not planned.")
+            found.append(
+                f"3. Check the addresses of the rails. The switches bridge: routing of this fabric is not planned ({self.why_not_routed})."
+            )
         return found
 
     def fabric(self) -> dict[str, Any]:

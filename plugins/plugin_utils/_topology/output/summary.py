@@ -19,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.tabl
     failure_rows,
     figure_lines,
     head_lines,
+    price_lines,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import PlanRequest
 
@@ -40,7 +41,7 @@ def summary(
     """Return the summary. bill: the cells of the bill of materials. growth: the lines on the growth of an existing fabric."""
     chosen = next(candidate for candidate in candidates if candidate.chosen)
     head, *table = comparison_rows(candidates)
-    sections = [Section("Request", list(head_lines(request))), Section("Comparison", tables=[Table(head, table)])]
+    sections = [Section("Request", list(head_lines(request))), Section("Comparison", list(price_lines(request)), [Table(head, table)])]
     if growth:
         sections.append(Section("Growth", [line.strip() for line in growth]))
     if chosen.measures is not None:

@@ -18,7 +18,17 @@ TIERS = ("leaf", "spine", "core")
 def plan_text(request: PlanRequest, candidates: Sequence[Candidate]) -> str:
     """Return the text of a plan."""
     chosen = next(candidate for candidate in candidates if candidate.chosen)
-    return "\n".join([*head_lines(request), "", *comparison(candidates), "", *_chosen(request, chosen)])
+    return "\n".join([*head_lines(request), "", *comparison(candidates), *price_lines(request), "", *_chosen(request, chosen)])
+
+
+def price_lines(request: PlanRequest) -> Iterator[str]:
+    """Yield why prices do not decide, if some of them are given and others are not."""
+    missing, cables = request.prices_not_given, request.cables
+    given = [each for each in (request.switch.price, cables.dac, cables.aoc, cables.optic, cables.fiber) if each is not None]
+    if missing and given:
+        names = " and ".join(f"rdma_plan.{key}" for key in missing)
+        verb = "is" if len(missing) == 1 else "are"
+        yield f"Prices do not decide, because {names} {verb} not given. The fewest switches decide, then the fewest cables."
 
 
 def head_lines(request: PlanRequest) -> Iterator[str]:
@@ -32,6 +42,11 @@ def head_lines(request: PlanRequest) -> Iterator[str]:
     for parts, which in ((request.host_parts, "to hosts"), (request.uplink_parts, "between switches")):
         if parts > 1:
             yield f"Each port {which} is split into {parts} × {switch.gbps / parts:g} Gb/s (breakout cables)."
+    if switch.has_unknown_breakout and switch.gbps > request.nic_gbps:
+        yield (
+            f"Ports to hosts are not split, although they are faster than a NIC: no source states how the ports of {switch.name} can be "
+            "split. If your data sheet does, add this model with breakout to rdma_plan.models."
+        )
 
 
 def comparison(candidates: Sequence[Candidate]) -> list[str]:

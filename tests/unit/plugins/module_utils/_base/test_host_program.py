@@ -23,6 +23,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import P
 from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import PACKAGE, _imported, host_program, program_of
 from ansible_collections.rdma.cluster.plugins.module_utils._drill import stream_unit
 from ansible_collections.rdma.cluster.plugins.module_utils._host import cpu_ensure
+from ansible_collections.rdma.cluster.plugins.module_utils._metrics import service as metrics_service
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl import plugin_probe
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs import folder as pairs_folder
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import service as pcie_service
@@ -54,13 +55,14 @@ def test_it_holds_what_is_imported_and_no_more() -> None:
 #: Every program of ours that a unit of a host runs, and the probe of NCCL's plugins.
 MAINS = [
     stream_unit.stream_program,
+    metrics_service.collector,
     pairs_folder.pair_runner,
     plugin_probe.main,
     plugin_transfer.transfer_program,
     *(each.BOOT.main for each in (cpu_ensure, pcie_service, qos_service, soft_links)),
 ]
 PROGRAMS = [
-    *("_drill.stream", "_host.cpu_runner", "_nccl.plugin_probe", "_pairs.runner.main", "_pcie_tuning.runner"),
+    *("_drill.stream", "_host.cpu_runner", "_metrics.main", "_nccl.plugin_probe", "_pairs.runner.main", "_pcie_tuning.runner"),
     *("_plugin_transfer.main", "_qos.runner", "_rdma.soft_links_runner"),
 ]
 
@@ -70,6 +72,7 @@ def test_every_program_is_listed_here() -> None:
     places = {path.relative_to(HOUSE).as_posix() for path in HOUSE.rglob("*.py") if packed.search(path.read_text(encoding="utf-8"))}
     units = {
         "_host/cpu_ensure.py",
+        "_metrics/service.py",
         "_pairs/folder.py",
         "_pcie_tuning/service.py",
         "_plugin_transfer/unit.py",

@@ -16,6 +16,9 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Completed
 from ansible_collections.rdma.cluster.plugins.module_utils._host import cpu_ensure
 from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp_files import PtpRequest
+from ansible_collections.rdma.cluster.plugins.module_utils._metrics import service as metrics_service
+from ansible_collections.rdma.cluster.plugins.module_utils._metrics.config import Config
+from ansible_collections.rdma.cluster.plugins.module_utils._metrics.results import HostResults
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.unit import PAIRS_FOLDER, PairUnit
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import service
 from ansible_collections.rdma.cluster.plugins.module_utils._qos import service as qos_service
@@ -46,7 +49,13 @@ def pair_runner() -> str:
     return "\n".join(["[Service]", *properties, f"ExecStart={' '.join(command)}"]) + "\n"
 
 
+def exporter() -> str:
+    config = Config("node1", {}, "/var/lib/prometheus/node-exporter", True, [], HostResults())
+    return next(file.text for file in metrics_service.exporter_files(config, 60) if file.path.endswith(metrics_service.UNIT))
+
+
 UNITS = {
+    metrics_service.UNIT: exporter(),
     cpu_ensure.CPU_UNIT: cpu_ensure.UNIT_TEXT,
     service.UNIT: service.UNIT_TEXT,
     soft_links.UNIT: soft_links.UNIT_TEXT,
@@ -105,4 +114,11 @@ def test_every_unit_file_that_a_module_writes_is_rated_here() -> None:
         for path in MODULE_UTILS.rglob("*.py")
         if re.search(r"^ExecStart=/", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
-    assert found == {"_host/cpu_ensure.py", "_host/ptp_files.py", "_pcie_tuning/service.py", "_rdma/soft_links.py", "_qos/service.py"}
+    assert found == {
+        "_host/cpu_ensure.py",
+        "_host/ptp_files.py",
+        "_metrics/service.py",
+        "_pcie_tuning/service.py",
+        "_rdma/soft_links.py",
+        "_qos/service.py",
+    }

@@ -23,6 +23,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import 
     RUNNER_KINDS,
     Positions,
     Result,
+    are_measurements,
+    is_result,
     result_of,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.wire import ERROR_CLASSES
@@ -339,3 +341,15 @@ def test_the_form_of_a_line_is_the_documented_one() -> None:
     assert measured == list(CELLS[:KIND])
     assert failed == ["null" if name == "value" else name for name in CELLS]
     assert [len(json.loads(each.to_line())) for each in (MEASURED, FAILED)] == [KIND, len(CELLS)]
+
+
+CELL = st.sampled_from([0, 1, 2, 7, -1, True, 1.0, 0.0, 385.25, 1e-9, 1e10, 10**400, float("nan"), float("inf"), None, "1", [1]])
+GOOD_ROW = [0, 1, 2, 3, 0, 1, 385.0, 6.2, 0.1]
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), CELL), max_size=4), st.integers(1, 3))
+def test_columns_are_judged_as_rows_are(changes: list[tuple[int, Any]], count: int) -> None:
+    rows = [list(GOOD_ROW) for _number in range(count)]
+    for number, (cell, value) in enumerate(changes):
+        rows[number % count][cell] = value
+    assert are_measurements(rows) == all(map(is_result, rows))

@@ -102,6 +102,39 @@ def test_a_difference_is_reloaded_and_read_back(sys: SysRoot) -> None:
     assert runner.done == [f"{apply.RELOAD} --reload"]
 
 
+HOST = RouterPlan("frr defaults datacenter\nservice integrated-vtysh-config\nrouter bgp 4201000033\nend\n", "bgpd=yes\n", {})
+
+
+class FrrOfHost(Frr):
+    """Keeps the texts that frr-reload.py gets, which are of files that exist only while it runs."""
+
+    def __init__(self, *reload: str) -> None:
+        super().__init__(*reload)
+        self.given: list[tuple[str, str]] = []
+
+    def answer(self, words: tuple[str, ...]) -> tuple[int, str, str]:
+        if words[:3] == ("vtysh", "-C", "-f"):
+            assert Path(words[3]).read_text() == HOST.conf
+            return 0, "", ""
+        if words[0] == apply.RELOAD:
+            self.given.append((words[1], Path(words[3]).read_text()))
+            return (0, self.reload.pop(0), "") if words[1] == "--test" else (0, "", "")
+        return super().answer(words)
+
+
+@pytest.mark.parametrize(("forwards", "lines"), [("0", "no ip forwarding\n"), ("1", "")])
+def test_a_host_keeps_its_forwarding(sys: SysRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forwards: str, lines: str) -> None:
+    """FRR shows forwarding that is off; a reload with a plan that does not have it would turn it on. frr.conf never has the line."""
+    (tmp_path / "proc/sys/net/ipv4/ip_forward").write_text(f"{forwards}\n")
+    monkeypatch.setattr(apply, "CONF", str(tmp_path / "etc/frr/frr.conf"))
+    (tmp_path / "etc/frr/frr.conf").write_text(HOST.conf)
+    runner = FrrOfHost(DIFFERENCE, "")
+    change = compare_router(HOST, sys, runner, replace_allowed=True)
+    apply_router(HOST, change, runner)
+    text = HOST.conf.replace("router bgp", f"{lines}router bgp")
+    assert runner.given == [("--test", text), ("--reload", text), ("--test", text)]
+
+
 def test_a_reload_that_leaves_a_difference_is_an_error(sys: SysRoot) -> None:
     runner = Frr(DIFFERENCE, DIFFERENCE)
     change = compare_router(PLAN, sys, runner, replace_allowed=False)
@@ -141,7 +174,7 @@ def test_what_is_refused(sys: SysRoot, tmp_path: Path, monkeypatch: pytest.Monke
     assert compare_router(PLAN, sys, Frr(added), replace_allowed=False, busy=["gpu01: job process 7 (python3)"]).refusal == ""
     other = Frr(DIFFERENCE, summary=SUMMARY.replace("4200000101", "4200000199"))
     assert compare_router(PLAN, sys, other, replace_allowed=True).refusal.startswith(
-        "the plan has ASN 4200000101 and the switch 4200000199, so all its sessions would restart (swp1, swp2 are up)"
+        "the plan has ASN 4200000101 and FRR 4200000199, so all its sessions would restart (swp1, swp2 are up)"
     )
     (tmp_path / "etc/frr/frr.conf").write_text("frr version 8.4\n!\nrouter bgp 65001\n")
     refused = compare_router(PLAN, sys, Frr(DIFFERENCE), replace_allowed=False).refusal

@@ -25,6 +25,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.hosts import lab_facts, lab_intent
 from tests.unit.builders.job_lines import CAPTURED, DERIVED
+from tests.unit.builders.library_lines import CALLS, GPUS, LIBRARIES, RENDEZVOUS, TOOLS
 from tests.unit.builders.program_lines import KERNEL, NCCL, OPEN_MPI, PERFTEST, PLUGINS, UCX
 
 Facts = dict[str, Any]
@@ -100,7 +101,8 @@ def test_the_tables_fit_each_other() -> None:
 
 
 def test_every_line_is_diagnosed_whatever_is_known() -> None:
-    more = (line for _name, line in (*PERFTEST, *OPEN_MPI, *UCX, *NCCL, *KERNEL))
+    beside = (*LIBRARIES, *TOOLS, *GPUS, *RENDEZVOUS, *CALLS)
+    more = (line for _name, line in (*PERFTEST, *OPEN_MPI, *UCX, *NCCL, *KERNEL, *beside))
     log = "".join(f"{line}\n" for line in (*(line for _name, _info, line in (*CAPTURED, *DERIVED, *PLUGINS)), *more))
     nobody = Fleet({}, Known, {})
     for hosts in (nobody, fleet(as_it_is), fleet(as_it_is, as_it_is, intent=False), fleet(lambda facts: facts.clear())):
@@ -115,6 +117,11 @@ def test_every_line_is_diagnosed_whatever_is_known() -> None:
         assert max(map(len, lines)) <= WIDTH
 
 
+GLOO = "node1: timed out connecting: SO_ERROR: Connection refused, remote=[{}]:33127\n"
+SKIPPED = "node1: WARN: device {} is not enumerated as an mlx5 device. Skipping...\n"
+MAD = "node1: ibwarn: [1] mad_rpc_open_port: client_register for mgmt 1 failed\n"
+NO_ALGORITHM = WARN.format("node1", "Error : no algorithm/protocol available")
+CREATED = "[1.1] [node1:1:0]  ib_iface.c:1 UCX  ERROR ibv_create_cq(cqe=256) failed: {}\n"
 LOCKED_LOG = WARN.format("node1", LOCKED)
 GID_LOG = WARN.format("node1", INVALID)
 OLD_GID = "Call to ibv_modify_qp failed with error Invalid argument"
@@ -483,6 +490,41 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
         ("node1: Couldn't create CQ\n", by_path("limits", value=None), "memlock", NOT_CHECKABLE, "the limits were not read"),
         (
             "node1: Couldn't create CQ\n",
+            by_path("limits", "service_memlock", value={"unlimited": False, "bytes": 65536}),
+            "memlock",
+            CONFIRMED,
+            "services may lock 65536 bytes",
+        ),
+        (GLOO.format("127.0.0.1"), as_it_is, "gloo.loopback", CONFIRMED, "127.0.0.1 is an address within a host"),
+        (GLOO.format("192.168.100.1"), as_it_is, "gloo.loopback", EXCLUDED, "192.168.100.1 is ens1 of node1"),
+        ("node1: timed out connecting: SO_ERROR: x\n", as_it_is, "gloo.loopback", NOT_CHECKABLE, "the line does not contain the address"),
+        (SKIPPED.format("bnxt_re0"), as_it_is, "device.kind", CONFIRMED, "the line names bnxt_re0"),
+        (MAD, as_it_is, "mad.ethernet", CONFIRMED, "rxe_rail0/1, rxe_rail1/1 are Ethernet"),
+        (MAD, by_path("devices", "rxe_rail0", "ports", "1", "link_layer", value="InfiniBand"), "mad.ethernet", EXCLUDED, "rxe_rail0/1 is"),
+        (MAD, by_path("devices", "rxe_rail0", "ports", "1", "link_layer", value=None), "mad.ethernet", NOT_CHECKABLE, "the link layer"),
+        (MAD, by_path("devices", value={}), "mad.ethernet", NOT_CHECKABLE, "there is no RDMA device"),
+        (
+            INFO.format("node1", "NCCL_ALGO set by environment to CollNet") + NO_ALGORITHM,
+            as_it_is,
+            "nccl.algorithm",
+            CONFIRMED,
+            "NCCL_ALGO=CollNet by the log",
+        ),
+        (NO_ALGORITHM, by_path("nccl_files", value={}), "nccl.algorithm", EXCLUDED, "NCCL_ALGO and NCCL_PROTO are not set"),
+        (NO_ALGORITHM, by_path("nccl_files", value=None), "nccl.algorithm", NOT_CHECKABLE, "NCCL's files were not read"),
+        (CREATED.format("Connection timed out"), as_it_is, "memlock", EXCLUDED, "the error of the call is Connection timed out"),
+        (CREATED.format("Connection timed out"), as_it_is, "ib.container", EXCLUDED, "the error of the call is Connection timed out"),
+        (CREATED.format("Invalid argument"), as_it_is, "memlock", EXCLUDED, "the error of the call is Invalid argument"),
+        (CREATED.format("Invalid argument"), as_it_is, "ib.container", NOT_CHECKABLE, "the facts describe the host"),
+        (
+            "node1: Couldn't allocate MR with error=93\n",
+            by_path("limits", "service_memlock", value={"unlimited": False, "bytes": 65536}),
+            "memlock",
+            EXCLUDED,
+            "the error of the call is number 93",
+        ),
+        (
+            "node1: Couldn't allocate MR with error=12\n",
             by_path("limits", "service_memlock", value={"unlimited": False, "bytes": 65536}),
             "memlock",
             CONFIRMED,

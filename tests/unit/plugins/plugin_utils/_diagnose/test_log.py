@@ -27,13 +27,17 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import 
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.meanings import MEANINGS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import UNKNOWN
+from tests.unit.builders import library_lines
 from tests.unit.builders.garbled import garbled
 from tests.unit.builders.job_lines import CAPTURED, DERIVED
+from tests.unit.builders.library_lines import CALLS, GPUS, HEALTHY, LIBRARIES, PREFIXES, RENDEZVOUS, TOOLS
 from tests.unit.builders.program_lines import KERNEL, NCCL, OPEN_MPI, PERFTEST, PLUGINS, UCX
 
 H200 = Path(__file__).parents[3] / "fixtures" / "h200"
 H100 = H200.parent / "h100"
-ALL = (*CAPTURED, *DERIVED, *PLUGINS, *((name, False, line) for name, line in (*PERFTEST, *OPEN_MPI, *UCX, *NCCL, *KERNEL)))
+PROGRAMS = (*PERFTEST, *OPEN_MPI, *UCX, *NCCL, *KERNEL)
+BESIDE = (*LIBRARIES, *library_lines.UCX, *TOOLS, *GPUS, *RENDEZVOUS, *CALLS)
+ALL = (*CAPTURED, *DERIVED, *PLUGINS, *((name, False, line) for name, line in (*PROGRAMS, *BESIDE)))
 WARN = "[2026-11-20 09:{}:41] {}:100:200 [0] misc/ibvwrap.cc:278 NCCL WARN {}\n"
 LOCKED = "Call to ibv_reg_mr failed with error Cannot allocate memory"
 CLOSED = "socketProgress: Connection closed by remote peer node2<4000>"
@@ -52,10 +56,23 @@ def names(text: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("name", "info", "line"), ALL, ids=[f"{number}-{name}" for number, (name, _info, _line) in enumerate(ALL)])
 def test_each_line_is_of_its_kind(name: str, info: bool, line: str) -> None:
     assert [each.name for each in read_job_log([f"{line}\n"]).occurrences] == [name]
-    for prefix in ("[1,3]<stderr>:", "12: ", "[rank3]:", "2026-11-22T18:00:00Z stderr F "):
-        found = find_signature(prefix + line, info=info)
-        assert found is not None
-        assert found[0].name == name
+    for prefix, rank in PREFIXES:
+        occurrences = read_job_log([f"{prefix}{line}\r\n"]).occurrences
+        assert [each.name for each in occurrences] == [name], prefix
+        assert rank is None or rank in occurrences[0].ranks or occurrences[0].ranks
+    found = find_signature(line, info=info)
+    assert found is not None
+
+
+@pytest.mark.parametrize("line", HEALTHY)
+def test_a_healthy_line_of_these_programs(line: str) -> None:
+    assert read_job_log([f"{line}\n"]).occurrences == ()
+
+
+def test_colors_within_a_line_hide_nothing() -> None:
+    line = WARN.format(30, "node2", LOCKED).replace("NCCL WARN ", "\x1b[1;31mNCCL\x1b[0m \x1b[31mWARN\x1b[0m ")
+    occurrence = read_job_log([line]).occurrences[0]
+    assert (occurrence.name, occurrence.hosts) == ("memory.locked", ("node2",))
 
 
 def test_each_signature_has_a_line() -> None:

@@ -321,7 +321,7 @@ def test_the_link_gate_names_the_host_and_other_hosts_keep_their_findings(tmp_pa
         planes = {"default": {"subnet_manager": {"kind": "hosts", "hosts": ["node1"]}}}
         each["intent"]["fabric"] = {**each["intent"]["fabric"], "planes": planes}
         each["intent"]["rails"][0].update(link_layer="infiniband", plane="default")
-        each["facts"]["devices"]["rxe_rail0"]["ports"]["1"].update(lid=number, sm_lid=1)
+        each["facts"]["devices"]["rxe_rail0"]["ports"]["1"].update(link_layer="InfiniBand", lid=number, sm_lid=1)
     bad = reading_of(MANAGERS, "default", "node3", {**answer(), "subnet_managers": [{}]})
     folder.write_json("fabric/default/managers/node3.json", bad.to_dict())
     found = {host: [each for each in of if each.check == "link.sm"] for host, of in compared("link", known_of(hosts), folder).items()}

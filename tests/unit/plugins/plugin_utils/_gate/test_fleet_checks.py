@@ -261,7 +261,7 @@ def test_the_link_gate_compares_hosts_and_looks_at_subnet_managers(tmp_path: Pat
         known["intent"]["fabric"] = {**known["intent"]["fabric"], "planes": {"default": {"subnet_manager": manager}}}
         known["intent"]["rails"][0].update(link_layer="infiniband", plane="default")
         port = known["facts"]["devices"]["rxe_rail0"]["ports"]["1"]
-        port.update(lid=1, sm_lid=1)
+        port.update(link_layer="InfiniBand", lid=1, sm_lid=1)
     found = compared("link", known_of(hosts), RunFolder(tmp_path))
     assert {each.check for each in found["node2"]} == {"alike.rate", "alike.names", "alike.pcie", "link.sm"}
     assert [each.observed for each in found["node1"] if each.check == "link.sm"][1:] == ["sminfo was not run"]

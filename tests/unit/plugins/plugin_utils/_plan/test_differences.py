@@ -29,7 +29,7 @@ MEMLOCK, SYSCTL, NCCL = "limits", "sysctl", "nccl"
 RINGS, CPU, PCIE, GPUDIRECT = "rings", "cpu", "pcie", "gpudirect"
 #: The concerns that look at files of ours.
 WITH_FILES = {MODULES, LINKS, NETWORK, MEMLOCK, SYSCTL, NCCL, RINGS, CPU, PCIE, GPUDIRECT}
-CONCERNS = {*WITH_FILES, "firmware", "links", "subnet_manager", "irqbalance", "time", "ptp", "qos", "nccl_install", "firewall"}
+CONCERNS = {*WITH_FILES, "firmware", "links", "recorder", "subnet_manager", "irqbalance", "time", "ptp", "qos", "nccl_install", "firewall"}
 COLLECTION = Path(__file__).parents[5]
 ASKING = [*COLLECTION.glob("roles/*/*/*.yml"), *COLLECTION.glob("playbooks/**/*.yml")]
 BOOT_FILE = "/etc/modules-load.d/rdma-cluster.conf"

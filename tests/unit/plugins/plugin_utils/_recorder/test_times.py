@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.times import GivenTimeError, parse_given_time, time_words
+from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.times import GivenTimeError, given_time, time_words
 
 #: 2026-11-23 14:05:00 UTC, and an hour later.
 TIME, NOW = 1795442700.0, 1795446300.0
@@ -28,15 +28,15 @@ TIME, NOW = 1795442700.0, 1795446300.0
     ],
 )
 def test_a_time_with_its_zone(text: str) -> None:
-    assert parse_given_time("rdma_job_time", text, NOW) == TIME
+    assert given_time("rdma_job_time", text, NOW) == TIME
     assert time_words(TIME) == "2026-11-23 14:05:00 UTC"
 
 
 @pytest.mark.parametrize(("text", "ago"), [("2h", 7200), ("90 min", 5400), ("3 days ago", 259200), ("45s", 45)])
 def test_a_duration_is_before_now_where_it_is_allowed(text: str, ago: int) -> None:
-    assert parse_given_time("rdma_since", text, NOW, durations=True) == NOW - ago
+    assert given_time("rdma_since", text, NOW, durations=True) == NOW - ago
     with pytest.raises(GivenTimeError, match="is not a time"):
-        parse_given_time("rdma_job_time", text, NOW)
+        given_time("rdma_job_time", text, NOW)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,6 @@ def test_a_duration_is_before_now_where_it_is_allowed(text: str, ago: int) -> No
 )
 def test_what_cannot_be_used_is_refused_with_advice(text: str, advice: str) -> None:
     with pytest.raises(GivenTimeError) as caught:
-        parse_given_time("rdma_job_time", text, NOW)
+        given_time("rdma_job_time", text, NOW)
     assert str(caught.value).startswith(f"rdma_job_time '{text}'")
     assert advice in str(caught.value)

@@ -11,18 +11,17 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._report.causes import names, with_command
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.drift import Difference
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.summary import (
     OFFENDERS,
     ROWS,
     WARNINGS,
     drift_table,
-    names,
     offender_lines,
     render,
     stage_block,
     warning_lines,
-    with_command,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.withheld import Withheld, WithheldGroup
 

@@ -85,3 +85,23 @@ def test_a_torn_line_is_counted() -> None:
 
 def test_a_log_of_others() -> None:
     assert read_rings(["node1 node2\n", "# out-of-place\n"]) == RingLog((), (), 0, {})
+
+
+def test_a_log_of_nccl_2_16_behind_a_launcher() -> None:
+    """NCCL 2.16 has no START line, no Ring lines without GRAPH, and bus IDs of GPUs; horovodrun writes the rank before each line."""
+    lines = []
+    for rank, other, tree in ((0, 1, "1/-1/-1->0->-1"), (1, 0, "-1/-1/-1->1->0")):
+        head = f"[{rank}]<stdout>:gpu{rank + 1}:{4100 + rank}:{4200 + rank} [0] NCCL INFO "
+        messages = [
+            f"NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB ; OOB ib0:192.0.2.{rank + 1}<0>",
+            *(["Channel 00/01 :    0   1"] if rank == 0 else []),
+            f"Trees [0] {tree}",
+            f"Channel 00/0 : {other}[3b000] -> {rank}[3b000] [receive] via NET/IB/1",
+            f"Channel 00/0 : {rank}[3b000] -> {other}[3b000] [send] via NET/IB/1",
+            f"comm 0x2aab70001000 rank {rank} nranks 2 cudaDev 0 busId 3b000 commId 0x25baa10b1e552700 - Init COMPLETE",
+        ]
+        lines += [f"{head}{message}\n" for message in messages]
+    log = read_rings(lines)
+    (only,) = log.communicators
+    assert (only.hosts, only.rings, only.trees) == ({0: "gpu1", 1: "gpu2"}, {0: {0: 1, 1: 0}}, {0: {1: 0}})
+    assert log.nic(only, SEND, 0, 0, 1).adapter == log.nic(only, RECEIVE, 0, 0, 1).adapter == Adapter(1, "mlx5_1", 1, "IB")

@@ -108,7 +108,29 @@ def test_hosts_without_a_proof_are_left_out_and_listed() -> None:
     assert "Nodes=node[1,4]" in made.files["topology.conf"]
     text = plan_text(made, 8, None, "")
     assert "6 of 8 hosts" in text
+    assert "2 hosts are not in the tree. Slurm runs jobs of one host there, and no job across them:" in text
     assert "  node[2-3]: rail0: never measured" in text
+
+
+def test_hosts_without_a_proof_are_leaves_of_their_own() -> None:
+    made = plan(unproven={"node2": "rail0: never measured", "node3": "rail0: never measured"})
+    assert made.alone == ("node2", "node3")
+    assert made.files["topology.conf"].splitlines()[-2:] == ["SwitchName=alone-node2 Nodes=node2", "SwitchName=alone-node3 Nodes=node3"]
+    tree, blocks = yaml.safe_load(made.files["topology.yaml"])[:2]
+    assert tree["tree"]["switches"][-2:] == [{"switch": f"alone-node{each}", "nodes": f"node{each}"} for each in (2, 3)]
+    for text in (made.files["hostfile"], made.files["kubernetes-labels.sh"], made.files["topology-block.conf"], str(blocks)):
+        assert "node2" not in text
+        assert "alone" not in text
+
+
+def test_excluded_hosts_are_in_no_file_and_the_text_warns() -> None:
+    planes = {"default": StoredPlane(View(fabric(8)), "R1")}
+    made = scheduler_plan(intents(8, unproven="exclude"), planes, {"node2": "rail0: never measured"}, {})
+    assert made.alone == ()
+    assert not any("node2" in text for text in made.files.values())
+    assert "WARNING: 1 host is in no file. With these files Slurm starts no job there, not even one of one host." in plan_text(
+        made, 8, None, ""
+    )
 
 
 def test_hosts_without_a_proof_can_be_included() -> None:
@@ -171,7 +193,7 @@ def test_what_is_refused(scheduler: dict[str, Any], message: str) -> None:
 
 def test_hosts_that_differ_are_refused() -> None:
     mixed = {**intents(2), "node2": intents(1, unproven="include")["node1"]}
-    with pytest.raises(SchedulerError, match=r"rdma_scheduler\.unproven is exclude on node1 and include on node2"):
+    with pytest.raises(SchedulerError, match=r"rdma_scheduler\.unproven is alone on node1 and include on node2"):
         scheduler_plan(mixed, {"default": StoredPlane(View(fabric(2)), "R1")}, {}, {})
 
 

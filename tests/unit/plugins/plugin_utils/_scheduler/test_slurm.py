@@ -128,3 +128,25 @@ def test_a_job_gets_the_nodes_of_one_leaf(tree: Tree, tmp_path: Path) -> None:
             of("scontrol", "update", "NodeName=node[1-30,35-64]", "State=DRAIN", "Reason=test")
             got[name] = of.nodes_of_job(4)
     assert got == {"tree": "node[65-68]", "none": "node[31-34]"}
+
+
+def test_a_host_alone_runs_jobs_of_one_host_and_no_job_across_hosts(tree: Tree, tmp_path: Path) -> None:
+    names = {f"node{number}": f"node{number}" for number in range(1, HOSTS + 1)}
+    small = tree_of(View(fabric(HOSTS, rails=2, per_leaf=32, spines=2)), list(tree.hosts[:-2]))
+    with slurm(tmp_path, tree_conf(small, names, tree.hosts[-2:])) as of:
+        assert not re.search(r"switches lack access", (tmp_path / "log").read_text())
+        of("scontrol", "update", "NodeName=node[1-510]", "State=DRAIN", "Reason=test")
+        pair = of("sbatch", "--exclusive", "--nodes=2", "--parsable", text="#!/bin/sh\ntrue\n").strip()
+        assert {of.nodes_of_job(1), of.nodes_of_job(1)} == {"node511", "node512"}
+        of("scontrol", "update", "NodeName=node[1-2]", "State=RESUME")
+        # Two hosts alone are free at first, and the job of two waits for two hosts of a leaf.
+        assert until(lambda: of("squeue", "--noheader", f"--jobs={pair}", "--format=%N").strip()) == "node[1-2]"
+
+
+def test_slurm_starts_no_job_on_a_host_that_is_missing(tree: Tree, tmp_path: Path) -> None:
+    names = {host: host for host in tree.hosts}
+    small = tree_of(View(fabric(HOSTS, rails=2, per_leaf=32, spines=2)), list(tree.hosts[:-1]))
+    with slurm(tmp_path, tree_conf(small, names)) as of:
+        with pytest.raises(AssertionError, match="Requested node configuration is not available"):
+            of("sbatch", "--nodes=1", "--nodelist=node512", "--parsable", text="#!/bin/sh\ntrue\n")
+        assert "switches lack access to 1 nodes" in (tmp_path / "log").read_text()

@@ -6,6 +6,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import N
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import IntentError
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.topology import FABRICS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.catalogue import CATALOGUE
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.table import head_lines
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.request import read_request
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import PlanRequest, Survive
 
@@ -87,7 +91,8 @@ def test_the_models_of_the_request_replace_and_add() -> None:
         ({"oversubscription": 4}, "rdma_plan.oversubscription is 4; at most 2 is planned for compute rails"),
         ({"nic_gbps": 800}, "a port of qm9700 has 400 Gb/s: 400 too slow for a NIC"),
         ({"switch": {"model": "qm9700", "breakout": 2}}, "rdma_plan.switch.breakout is 2: a part has 200 Gb/s, and a NIC 400; write 1"),
-        ({"switch": {"model": "q3400", "breakout": 4}}, "is 4; ports of q3400 can be split into 1 parts"),
+        ({"switch": {"model": "q3400", "breakout": 4}}, "is 4; no source states how the ports of q3400 can be split"),
+        ({"switch": {"model": "qm9700", "uplink_breakout": 4}}, "is 4; ports of qm9700 can be split into 1, 2 parts"),
         ({"spare_ports": 63}, "rdma_plan.spare_ports is 63, and qm9700 has 64 ports: write at most 62"),
         ({"switch": {"ports": 1024, "gbps": 800, "breakout": 2}}, "has 1024 × 2 port numbers; a cable plan has at most 1024"),
     ],
@@ -105,12 +110,36 @@ def test_no_request_is_refused() -> None:
         read_request({"rdma_plan": None})
 
 
+def test_the_documentation_has_each_model_with_its_ways_to_split_a_port() -> None:
+    rows = dict(re.findall(r"^\| `([a-z0-9-]+)` \| (.*) \|$", (ROOT / "docs/plan.md").read_text(encoding="utf-8"), re.MULTILINE))
+    for name, model in CATALOGUE.items():
+        parts = ", ".join(str(each) for each in model.breakout if each > 1) or "unknown"
+        assert rows[name] == f"{model.fabric} | {model.ports} | {model.gbps:g} | {parts}"
+
+
+def test_a_port_that_cannot_be_split_for_sure_is_reported() -> None:
+    lines = list(head_lines(read(nic_gbps=400, switch={"model": "q3400"})))
+    assert lines[-1].startswith(
+        "Ports to hosts are not split, although they are faster than a NIC: no source states how the ports of q3400"
+    )
+    assert not any("not split" in line for line in head_lines(read()))
+
+
+#: What a model may state.
+FIGURES = {"ports", "gbps", "breakout", "watts", "price", "latency_ns"}
+ROOT = Path(__file__).parents[5]
+
+
 @pytest.mark.parametrize("model", CATALOGUE.values(), ids=lambda model: str(model.name))
 def test_the_catalogue_is_sound(model: Any) -> None:
     assert model.fabric in FABRICS
+    # Each figure has a source: ports and rate always, the ways to split a port if there are any.
     assert model.source.startswith("https://")
-    assert model.read
-    assert model.price is None
+    assert model.breakout_source.startswith("https://") if len(model.breakout) > 1 else not model.breakout_source
+    assert re.fullmatch(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}", model.read)
+    assert (model.price, model.watts, model.latency_ns) == (None, None, None)
+    # A new figure needs a source too.
+    assert {each.name for each in fields(model)} == FIGURES | {"name", "fabric", "source", "breakout_source", "read"}
     assert model.ports >= 32
     assert model.breakout[0] == 1
     # A request can replace it.

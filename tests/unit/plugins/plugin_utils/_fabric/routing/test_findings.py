@@ -47,11 +47,14 @@ def peer(port: str, **values: object) -> Change:
 
 
 def kernel(prefix: str, *paths: str) -> Change:
-    """A route with these paths; none removes it."""
+    """A route with these paths, in FRR and in the kernel; none removes it."""
 
     def change(seen: RouterState) -> RouterState:
         routes = [replace(each, paths=list(paths)) if each.prefix == prefix else each for each in seen.routes]
-        return replace(seen, routes=[each for each in routes if each.prefix != prefix or paths])
+        assert isinstance(seen.kernel, dict)
+        return replace(
+            seen, routes=[each for each in routes if each.prefix != prefix or paths], kernel={**seen.kernel, prefix: list(paths)}
+        )
 
     return change
 
@@ -122,6 +125,44 @@ def test_one_fault_is_one_finding(states: States, expected: tuple[str, str, str]
     assert len(found) == 1, found
     assert found[0][:2] == expected[:2]
     assert expected[2] in found[0][2]
+
+
+LOST = "the kernel has 1 of 2 paths that FRR shows to 10.0.0.102/32, 10.1.1.66/31; missing: swp1 to spine1"
+
+
+def test_paths_that_the_kernel_lost_are_one_finding_that_names_switch_prefixes_and_uplink() -> None:
+    """The capture is of the real fault: FRR 8.4.4 shows two paths."""
+    (finding,) = check_routers(PLANE, healthy(leaf1=lambda _seen: state("leaf1-lost-path")), 9000)
+    assert (finding.status, finding.subject, finding.observed) == ("error", "leaf1", LOST)
+    assert "`vtysh -c 'clear bgp swp1'`" in finding.remedy
+
+
+def lost(prefix: str, *paths: str) -> Change:
+    """A route with these paths in the kernel alone."""
+
+    def change(seen: RouterState) -> RouterState:
+        assert isinstance(seen.kernel, dict)
+        return replace(seen, kernel={**seen.kernel, prefix: list(paths)})
+
+    return change
+
+
+def test_two_lost_paths_are_two_findings_and_a_route_that_is_not_there_has_none() -> None:
+    found = brief(healthy(leaf1=both(lost("10.0.0.102/32", "swp1"), lost("10.1.1.66/31"))))
+    assert found == [
+        ("error", "leaf1", "the kernel has 1 of 2 paths that FRR shows to 10.0.0.102/32; missing: swp2 to spine2"),
+        ("error", "leaf1", "the kernel has 0 of 2 paths that FRR shows to 10.1.1.66/31; missing: swp1 to spine1 and swp2 to spine2"),
+    ]
+
+
+def test_paths_that_frr_does_not_show_are_reported_for_frr_alone() -> None:
+    assert brief(healthy(leaf2=kernel("10.0.0.101/32", "swp1"))) == [("error", "leaf2", "1 of 2 paths to leaf1 (10.0.0.101/32)")]
+
+
+def test_routes_of_the_kernel_that_were_not_read_are_unknown() -> None:
+    unread: Change = lambda seen: replace(seen, kernel="`ip` failed")  # noqa: E731
+    found = brief(healthy(leaf1=unread, spine1=unread))
+    assert found == [("unknown", "leaf1, spine1", "the routes of the kernel are not known: `ip` failed")]
 
 
 def test_a_session_seen_as_bad_by_its_other_end_alone_is_bad() -> None:

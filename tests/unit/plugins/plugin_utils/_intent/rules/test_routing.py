@@ -31,7 +31,7 @@ def test_what_is_not_given_has_a_default() -> None:
     routing = normalize(given())["fabric"]["planes"]["fab"]["routing"]
     assert routing == {
         **ROUTING, "kind": "bgp_unnumbered", "asn_base": 4200000000, "spine_asn": "shared", "leaf_prefix_length": 24, "port_prefix": "swp",
-        "port_lanes": None, "syntax": "frr", "switches": {}, "bfd": True, "maximum_paths": 64, "hash_policy": "l4",
+        "port_lanes": None, "syntax": "frr", "switches": {}, "hosts_peer": False, "bfd": True, "maximum_paths": 64, "hash_policy": "l4",
     }  # fmt: skip
 
 

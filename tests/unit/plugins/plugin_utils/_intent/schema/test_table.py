@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.docs import PLAN_STAGE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import Form, Key
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema import fabric, nccl, table
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema import fabric, metrics, nccl, table
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import RUN, SECTIONS
 
-FORMS = {name.lstrip("_"): form for room in (table, fabric, nccl) for name, form in vars(room).items() if isinstance(form, Form)}
+FORMS = {name.lstrip("_"): form for room in (table, fabric, metrics, nccl) for name, form in vars(room).items() if isinstance(form, Form)}
 GOOD = {
     "NAME": ["rail0", "a-b_c", "A" * 32],
     "PCI": ["0000:3d:00.0"],
@@ -38,6 +38,8 @@ GOOD = {
     "PLUGIN_NAME": ["mesh", "aws-ofi", "0x"],
     "PLUGIN_VERSION": ["679a394", "v1.16.2", "2.0+mesh"],
     "PACKAGE_VERSION": ["2.30.7-1+cuda13.0", "1:4.1.4-3", "4.1.4-3.el9_2"],
+    "LABEL": ["cluster", "rack_row2"],
+    "LABEL_VALUE": ["a", "eu-1/r2:3"],
     "CHECK": ["link.state", "pair.bandwidth", "host.memlock_x"],
     "ADDRESS": ["192.168.100.1/24", "10.0.0.0/31", "10.0.0.7/32", "2001:db8::1/64", "fd00::/127", "2001:db8::/128"],
     "IPV4_ADDRESS": ["192.168.100.1/24", "10.0.0.0/31", "10.0.0.7/32"],
@@ -128,4 +130,4 @@ def test_a_default_is_what_its_key_allows(key: Key) -> None:
 
 
 def test_stages_that_read_are_stages() -> None:
-    assert {stage for section in SECTIONS.values() for stage in section.stages} <= {*STAGES, "every", "drill", *PLAN_STAGE}
+    assert {stage for section in SECTIONS.values() for stage in section.stages} <= {*STAGES, "every", "drill", "exporter", *PLAN_STAGE}

@@ -45,7 +45,7 @@ def bad(rail: int, server: int, client: int, *, role: str = "client", kind: str 
 
 def read(files: Iterable[Path], test: str = "bandwidth", of: dict[str, Any] | None = None, **how: Any) -> Matrix:
     """One sweep's matrix; a file is called after its host."""
-    return Matrix.read([(of or plan(), {path.stem: path for path in files})], test, **how)
+    return Matrix.read([(of or plan(), {path.stem: path for path in files})], [test], **how)[test]
 
 
 def file(folder: Path, name: str, *results: Result) -> Path:
@@ -116,7 +116,7 @@ def test_a_later_sweep_counts_and_finds_hosts_by_name(tmp_path: Path) -> None:
     assert later["schedule"]["rails"] == [[[pair] for pair in swapped]]
     one, other = (replace(each, round=swapped[each.server, each.client]) for each in (good(0, 0, 1, 9.0), bad(0, 1, 0)))
     second = {"a": file(tmp_path, "second_a", one), "b": file(tmp_path, "second_b", other)}
-    matrix = Matrix.read([(plan(), first), (later, second)], "bandwidth")
+    matrix = Matrix.read([(plan(), first), (later, second)], ["bandwidth"])["bandwidth"]
     assert matrix.refused == {}
     assert rows(matrix) == {(1, 1, 0): 9.0, (0, 2, 0): 3.0, (0, 1, 0): 1.0, (1, 0, 1): None}
     assert {(matrix.rail[at], matrix.server[at]): why.kind for at, why in matrix.failures.items()} == {(1, 0): "qp"}
@@ -197,7 +197,7 @@ def test_a_host_is_believed_only_about_itself(
 
 def test_the_refused_lines_of_several_sweeps_are_counted_together_and_outlive_a_choice(tmp_path: Path) -> None:
     forged = {"c": file(tmp_path, "c", good(0, 1, 0, 400.0), good(0, 0, 1, 400.0))}
-    matrix = Matrix.read([(plan(), forged), (plan(), forged)], "bandwidth").part([]).with_level()
+    matrix = Matrix.read([(plan(), forged), (plan(), forged)], ["bandwidth"])["bandwidth"].part([]).with_level()
     assert matrix.refused["c"].lines == 4
     assert matrix.refused["c"].words == f"{good(0, 1, 0, 400.0).to_line()!r} and 3 more: not a measurement planned for this host"
 

@@ -319,7 +319,7 @@ def test_a_client_that_reads_receives(tmp_path: Path, command: str, direction: s
     tests = [{"name": "bandwidth", "command": command, "bidirectional": False}]
     rails = [{"name": name, "addresses": [""] * 12} for name in ("rail0", "rail1")]
     plan = {"hosts": hosts, "schedule": schedule, "rails": rails, "tests": tests}
-    matrix = Matrix.read([(plan, files)], "bandwidth").with_level()
+    matrix = Matrix.read([(plan, files)], ["bandwidth"])["bandwidth"].with_level()
     assert (len(matrix), matrix.refused) == (len(rows), {})
     assert named(localize(matrix)) == {("direction", 2, 1, direction, None)}
     assert describe(localize(matrix)[0], matrix)[0].startswith(f"node2, rail1, {direction}: ")

@@ -15,6 +15,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.design import Candidate, Design
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.families.choose import NoPlanError, plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.table import plan_text
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import CablePrices, PlanRequest, Survive, SwitchModel
 from tests.unit.builders.fabric_plans import brute_bisection, brute_worst, physical_ports, plane_cables, problems
 
@@ -249,3 +250,45 @@ def test_prices_decide_if_there_are_any() -> None:
     assert rows["rail_planes"].cost == 8 * 100 + 256
     assert rows["rail"].cost == 12 * 100 + 256 + 256 * 100
     assert rows["rail"].why_not == "26000 dearer than rail_planes"
+
+
+@pytest.mark.parametrize(
+    ("price", "cables", "missing"),
+    [
+        (100.0, CablePrices(dac=1.0), ("cables.prices.aoc",)),
+        (100.0, CablePrices(dac=1.0, optic=40.0), ("cables.prices.aoc",)),
+        (None, CablePrices(dac=1.0, aoc=100.0), ("switch.price",)),
+        (100.0, CablePrices(), ("cables.prices.dac", "cables.prices.aoc")),
+    ],
+)
+def test_a_missing_price_does_not_count_as_zero(price: float | None, cables: CablePrices, missing: tuple[str, ...]) -> None:
+    """With optics at 0, leaves and spines would look as cheap as planes of single switches."""
+    of = PlanRequest(32, 32, 8, 8, 400, SwitchModel("switch", 64, 400, (1,), price=price), cables=cables)
+    rows = plan(of)
+    assert of.prices_not_given == missing
+    assert {row.cost for row in rows} == {None}
+    assert [row.why_not for row in rows if row.family == "rail"] == ["4 more switches than rail_planes"]
+    names = " and ".join(f"rdma_plan.{key}" for key in missing)
+    verb = "is" if len(missing) == 1 else "are"
+    expected = f"Prices do not decide, because {names} {verb} not given. The fewest switches decide, then the fewest cables."
+    assert expected in plan_text(of, rows).splitlines()
+
+
+def test_without_any_price_the_text_has_no_word_on_prices() -> None:
+    of = request(32, 8, 64)
+    assert "rice" not in plan_text(of, plan(of))
+
+
+def test_a_fiber_with_two_transceivers_is_a_price_between_switches() -> None:
+    model = SwitchModel("switch", 64, 400, (1,), price=100.0)
+    optics = PlanRequest(128, 128, 8, 8, 400, model, "rail", cables=CablePrices(dac=1.0, optic=40.0, fiber=5.0))
+    assert chosen(optics).cost == 48 * 100 + 1024 * 1 + 1024 * (5 + 2 * 40)
+
+
+def test_rails_are_preferred_at_equal_cost() -> None:
+    rows = {row.family: row for row in plan(request(128, 8, 64))}
+    assert rows["rail"].chosen
+    assert (
+        rows["leaf_spine"].why_not
+        == "as many parts as rail, where 32 hosts instead of 4 share the leaf of a rail: NCCL sends within a rail"
+    )

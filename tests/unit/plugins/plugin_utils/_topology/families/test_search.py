@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
+from math import comb
 
 import networkx as nx
 import pytest
@@ -20,9 +21,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.families.bi
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.families.build import build
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.families.choose import NoPlanError, plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.families.layout import CORE, POD, Layout
-from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.families.search import Search, layout_cost, most_hosts
-from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import PlanRequest, Survive, SwitchModel
-from tests.unit.builders.fabric_plans import physical_ports, problems, switch_graph
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.families.search import Cost, Search, layout_cost, most_hosts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import CablePrices, PlanRequest, Survive, SwitchModel
+from tests.unit.builders.fabric_plans import brute_worst, physical_ports, plane_cables, problems, switch_graph
 
 
 def all_layouts(request: PlanRequest, rails: int, spread: bool, levels: int) -> Iterator[Layout]:
@@ -73,9 +74,16 @@ def fits(request: PlanRequest, layout: Layout) -> bool:  # noqa: PLR0911 (one re
     return True
 
 
-@pytest.mark.parametrize("levels", [2, 3])
-@pytest.mark.parametrize(("rails", "spread"), [(1, False), (2, False), (2, True)])
-@pytest.mark.parametrize(
+#: Failures that a test tries one by one. The rest is left to tests of smaller fabrics.
+MOST_CHOICES = 40
+#: Prices of a switch, of a copper cable, and of what is between switches. The last ones make cables dear, so that switches save them.
+PRICES = {
+    "none": (None, CablePrices()),
+    "switches dear": (1000.0, CablePrices(dac=1.0, aoc=2.0)),
+    "cables dear": (1.0, CablePrices(dac=1.0, aoc=50.0)),
+    "optics dear": (10.0, CablePrices(dac=1.0, optic=20.0, fiber=5.0)),
+}
+BOUNDS = pytest.mark.parametrize(
     ("ports", "hosts", "ratio", "spare", "survive"),
     [
         (4, 5, 1.0, 0, Survive()),
@@ -84,16 +92,31 @@ def fits(request: PlanRequest, layout: Layout) -> bool:  # noqa: PLR0911 (one re
         (5, 7, 1.5, 1, Survive()),
         (6, 9, 1.0, 0, Survive(1, 0, 0.5)),
         (6, 7, 2.0, 1, Survive(0, 1, 0.9)),
+        (6, 7, 1.0, 0, Survive(1, 1, 0.4)),
+        # Three pods of three leaves: two cores of a column need four cables of each spine, three cores only three.
+        (7, 27, 1.0, 0, Survive()),
     ],
 )
-def test_no_cheaper_layout_is_missed(
-    *, levels: int, rails: int, spread: bool, ports: int, hosts: int, ratio: float, spare: int, survive: Survive
-) -> None:
-    model = SwitchModel("switch", ports, 100)
-    request = PlanRequest(hosts, hosts, 8, rails, 100, model, oversubscription=ratio, spare_ports=spare, survive=survive)
-    candidates = [layout for layout in all_layouts(request, rails, spread, levels) if _may_fit(layout, ports)]
+
+
+def cheapest(request: PlanRequest, rails: int, spread: bool, levels: int) -> Cost | None:
+    """The cost of the cheapest of all layouts whose cables hold the request."""
+    candidates = [layout for layout in all_layouts(request, rails, spread, levels) if _may_fit(layout, request.switch.ports)]
     candidates.sort(key=lambda layout: layout_cost(request, layout))
-    best = next((layout_cost(request, layout) for layout in candidates if fits(request, layout)), None)
+    return next((layout_cost(request, layout) for layout in candidates if fits(request, layout)), None)
+
+
+@pytest.mark.parametrize("prices", PRICES)
+@pytest.mark.parametrize("levels", [2, 3])
+@pytest.mark.parametrize(("rails", "spread"), [(1, False), (2, False), (2, True)])
+@BOUNDS
+def test_no_cheaper_layout_is_missed(
+    *, levels: int, rails: int, spread: bool, ports: int, hosts: int, ratio: float, spare: int, survive: Survive, prices: str
+) -> None:
+    price, cables = PRICES[prices]
+    model = SwitchModel("switch", ports, 100, price=price)
+    request = PlanRequest(hosts, hosts, 8, rails, 100, model, oversubscription=ratio, spare_ports=spare, survive=survive, cables=cables)
+    best = cheapest(request, rails, spread, levels)
     search = Search(request, rails, spread)
     found = search.two_levels() if levels == 2 else search.three_levels()
     assert (None if found is None else layout_cost(request, found)) == best
@@ -104,6 +127,27 @@ def _may_fit(layout: Layout, ports: int) -> bool:
     """Leave out layouts with more cables on a switch than it has ports, before their cables are built."""
     below = min(layout.pod_leaves, layout.leaves) * layout.links
     return layout.down + layout.uplinks <= ports and below + layout.spine_up <= ports and layout.pods * layout.core_links <= ports
+
+
+@pytest.mark.parametrize("prices", PRICES)
+@BOUNDS
+def test_no_cheaper_rail_planes_are_missed(*, ports: int, hosts: int, ratio: float, spare: int, survive: Survive, prices: str) -> None:
+    """The planes of the rails are the cheapest of one, two and three levels, each plane as many times as there are rails."""
+    rails, (price, cables) = 2, PRICES[prices]
+    model = SwitchModel("switch", ports, 100, price=price)
+    request = PlanRequest(hosts, hosts, 8, rails, 100, model, "rail_planes", "infiniband", 1, 1, ratio, spare, survive, cables)
+    found = [cost for levels in (2, 3) if (cost := cheapest(request, 1, False, levels)) is not None]
+    if hosts <= ports - spare:
+        found.append(layout_cost(request, Layout(hosts, 1, False, hosts, 100, 100)))
+    candidates = planned(request)
+    if isinstance(candidates, NoPlanError):
+        assert found == []
+        return
+    (chosen,) = [candidate for candidate in candidates if candidate.chosen]
+    assert chosen.measures is not None
+    least_price, switches, cable_count = min(found)
+    assert (chosen.measures.switch_count, chosen.measures.cable_count) == (switches * rails, cable_count * rails)
+    assert chosen.cost == (None if price is None else least_price * rails)
 
 
 @pytest.mark.parametrize(("ports", "levels"), [(4, 2), (5, 2), (6, 2), (4, 3), (5, 3)])
@@ -122,18 +166,20 @@ def test_the_most_hosts_are_planned_and_one_more_is_not(ports: int, levels: int)
 
 
 REQUESTS = st.builds(
-    lambda hosts, later, nics, ports, nic, ratio, spare, spines, links, share, split, topology: PlanRequest(
+    lambda hosts, later, nics, ports, nic, ratio, spare, spines, links, share, split, up, prices, topology: PlanRequest(
         hosts,
         hosts + later,
         8,
         nics,
         nic,
-        SwitchModel("switch", ports, 400, (1, 2, 4)),
+        SwitchModel("switch", ports, 400, (1, 2, 4), price=PRICES[prices][0]),
         topology,
         host_parts=split if 400 / split >= nic else 1,
+        uplink_parts=up,
         oversubscription=ratio,
         spare_ports=min(spare, ports - 2),
         survive=Survive(spines, links, share),
+        cables=PRICES[prices][1],
     ),
     st.integers(2, 60),
     st.integers(0, 40),
@@ -146,6 +192,8 @@ REQUESTS = st.builds(
     st.integers(0, 2),
     st.sampled_from([0.25, 0.5, 0.75]),
     st.sampled_from([1, 2, 4]),
+    st.sampled_from([1, 1, 2]),
+    st.sampled_from(sorted(PRICES)),
     st.sampled_from(["auto", "leaf_spine", "fat_tree", "rail", "rail_planes", "dragonfly_plus"]),
 )
 
@@ -168,10 +216,59 @@ def test_every_plan_holds_its_request(request: PlanRequest) -> None:
         return
     (chosen,) = [candidate for candidate in candidates if candidate.chosen]
     assert all(candidate.chosen or candidate.why_not for candidate in candidates)
-    fewest = min(c.measures_later.switch_count for c in candidates if c.measures_later and request.topology in {"auto", c.family})
-    assert chosen.measures_later is not None
-    assert chosen.measures_later.switch_count == fewest
+    costs = [later_cost(request, each) for each in candidates if each.measures_later and request.topology in {"auto", each.family}]
+    assert later_cost(request, chosen) == min(costs)
     holds(request, chosen)
+
+
+def later_cost(request: PlanRequest, candidate: Candidate) -> tuple[float, int, int]:
+    """The compared cost with all later hosts, from the counted parts."""
+    measures = candidate.measures_later
+    assert measures is not None
+    price, cables = request.switch.price, request.cables
+    if price is None:
+        assert candidate.cost is None
+        return 0.0, measures.switch_count, measures.cable_count
+    between = cables.aoc if cables.aoc is not None else 2 * (cables.optic or 0) + (cables.fiber or 0)
+    to_hosts = sum(number for kind, number in measures.cables.items() if kind in {"host-leaf", "host-host"})
+    total = measures.switch_count * price + to_hosts * (cables.dac or 0) + (measures.cable_count - to_hosts) * between
+    assert candidate.cost == pytest.approx(total)
+    return total, measures.switch_count, measures.cable_count
+
+
+@given(
+    hosts=st.integers(3, 6),
+    nics=st.integers(1, 2),
+    ports=st.integers(4, 8),
+    survive=st.builds(Survive, st.integers(0, 2), st.integers(0, 2), st.sampled_from([0.0, 0.25, 0.5, 1.0])),
+    ratio=st.sampled_from([1.0, 1.5, 2.0]),
+    family=st.sampled_from(["leaf_spine", "fat_tree", "rail", "rail_planes", "dragonfly_plus"]),
+)
+@settings(deadline=None, max_examples=30)
+def test_the_bisection_after_joint_failures_is_that_of_the_graph(
+    *, hosts: int, nics: int, ports: int, survive: Survive, ratio: float, family: str
+) -> None:
+    """All choices of failed switches together with failed cables, each with a maximum flow over all halves."""
+    model = SwitchModel("switch", ports, 100)
+    request = PlanRequest(hosts, hosts, 8, nics, 100, model, family, oversubscription=ratio, survive=survive)
+    candidates = planned(request)
+    if isinstance(candidates, NoPlanError):
+        return
+    (chosen,) = [candidate for candidate in candidates if candidate.chosen]
+    assert chosen.design is not None
+    assert chosen.measures is not None
+    if choices(chosen.design, survive) > MOST_CHOICES:
+        return
+    worst = brute_worst(chosen.design, chosen.design.planes[0], survive.spines, survive.links)
+    assert chosen.measures.worst_gbps == worst
+    assert worst >= survive.min_bisection * chosen.measures.wanted_gbps - 1e-9
+
+
+def choices(design: Design, survive: Survive) -> int:
+    """The number of failures to try in a plane."""
+    upper = sum(switch.plane == design.planes[0] and switch.tier != "leaf" for switch in design.switches)
+    between = sum(cable.a.rail is None for cable in plane_cables(design, design.planes[0]))
+    return comb(upper, survive.spines) * comb(between, survive.links)
 
 
 def holds(request: PlanRequest, chosen: Candidate) -> None:
@@ -229,6 +326,9 @@ def _links(request: PlanRequest, design: Design) -> None:
     for name, spines in above.items():
         assert len(set(spines.values())) == 1
         if tiers[name] == "leaf":
-            assert below[name] * request.nic_gbps <= request.oversubscription * sum(spines.values()) * request.switch.gbps + 1e-6
+            assert (
+                below[name] * request.nic_gbps
+                <= request.oversubscription * sum(spines.values()) * request.switch.gbps / request.uplink_parts + 1e-6
+            )
         elif all(tiers[other] == "core" for other in spines):
             assert below[name] <= sum(spines.values())

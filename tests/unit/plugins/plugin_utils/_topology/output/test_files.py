@@ -338,7 +338,7 @@ def test_a_cable_of_an_unknown_node_is_refused() -> None:
 def test_the_summary_has_the_same_tables_in_both_forms() -> None:
     files, _design = written(read(hosts=24, nics_per_host=4))
     text, page = files.files["summary.md"], files.files["summary.html"]
-    assert text.startswith("# Plan of a fabric for 24 hosts: leaf\\_spine\n")
+    assert text.startswith("# Plan of a fabric for 24 hosts: rail\n")
     assert page.count("<h2>") == text.count("\n## ")
     assert page.count("<tr>") == sum(line.startswith("|") and not line.startswith("| ---") for line in text.splitlines())
     for words in ("src=", "href=", "@import", "url("):

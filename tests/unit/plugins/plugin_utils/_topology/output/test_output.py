@@ -19,7 +19,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.cabl
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.places import places
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.stored import read_design, to_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.output.table import comparison, plan_text
-from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import PlanRequest, Survive, SwitchModel
+from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.wishes import CablePrices, PlanRequest, Survive, SwitchModel
 
 SHAPES = [
     ("single", 5, 2, 16, 400, 1),
@@ -97,6 +97,6 @@ def test_prices_are_a_column_only_if_there_are_any() -> None:
     _request, candidates = planned("auto", 32, 8, 64, 400, 1)
     assert "price" not in comparison(candidates)[0]
     model = SwitchModel("switch", 64, 400, (1,), price=80000.0)
-    priced = plan(PlanRequest(32, 32, 8, 8, 400, model))
+    priced = plan(PlanRequest(32, 32, 8, 8, 400, model, cables=CablePrices(dac=100.0, aoc=900.0)))
     assert "price" in comparison(priced)[0]
-    assert "640,000" in next(line for line in comparison(priced) if line.startswith("*"))
+    assert "665,600" in next(line for line in comparison(priced) if line.startswith("*"))

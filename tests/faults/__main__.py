@@ -1,0 +1,98 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`make faults`: injects every fault, writes docs/faults.md, and fails if one is not reported as the catalogue says.
+
+`python -m tests.faults ID …` judges some faults and prints what is reported. `python -m tests.faults --lab` runs the commands of
+machines.yml, `--list` lists them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+from tests.faults import combinations, page
+from tests.faults.combinations import all_combinations
+from tests.faults.fault import faults
+from tests.faults.machines import machine_faults
+from tests.faults.score import RIGHT, judge
+
+
+def _fault(number: int) -> tuple[str, str, list[str]]:
+    result = judge(faults()[number])
+    return result.fault.id, page.section(result), [] if result.fault.shortfall else result.problems
+
+
+def _combination(number: int) -> tuple[str, list[str]]:
+    combination = all_combinations()[number]
+    result = combinations.judge(combination)
+    return page.combination_row(combination, result), result.problems
+
+
+def write_page(jobs: int) -> int:
+    """Judge everything and write the page. Exit status: 0 if each fault is reported as the catalogue says."""
+    begun = time.monotonic()
+    with multiprocessing.Pool(jobs) as pool:
+        judged = pool.map(_fault, range(len(faults())), chunksize=4)
+        combined = pool.map(_combination, range(len(all_combinations())), chunksize=2)
+    wrong = {name: problems for name, _text, problems in judged if problems}
+    for name, problems in wrong.items():
+        print(f"{name}:", *problems, sep="\n  ")
+    texts, rows = {name: text for name, text, _problems in judged}, [row for row, _problems in combined]
+    page.PAGE.write_text(page.render(texts, rows), encoding="utf-8")
+    right = sum(f"| {RIGHT} | 0 |" in row for row in rows)
+    print(
+        f"{len(judged)} faults, {len(judged) - len(wrong)} as the catalogue says; {right} of {len(combined)} combinations named right "
+        f"without a false accusation; {time.monotonic() - begun:.0f} s. docs/faults.md is written."
+    )
+    return 1 if wrong else 0
+
+
+def show(names: Sequence[str]) -> int:
+    """Print what is reported of some faults."""
+    known = {fault.id: fault for fault in faults()}
+    wrong = 0
+    for name in names:
+        result = judge(known[name])
+        print(page.section(result), *result.problems, sep="\n")
+        wrong += bool(result.problems)
+    return 1 if wrong else 0
+
+
+def run_machines(*, only_list: bool) -> int:
+    """List the faults that need machines, and run the commands that inject them, each once."""
+    for each in machine_faults():
+        print(f"{each.command:<24} {each.check:<18} {each.rung:<18} {each.breaks}")
+    failed = []
+    for command in () if only_list else dict.fromkeys(each.command for each in machine_faults()):
+        print(f"=== {command}", flush=True)
+        if subprocess.run(shlex.split(command), check=False).returncode:
+            failed.append(command)
+    print(*(f"failed: {command}" for command in failed), sep="\n")
+    return 1 if failed else 0
+
+
+def main() -> int:
+    """Parse the command line. Returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("faults", nargs="*", metavar="ID")
+    parser.add_argument("--lab", action="store_true", help="run the faults that need machines")
+    parser.add_argument("--list", action="store_true", help="list the faults that need machines")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many processes judge faults")
+    arguments = parser.parse_args()
+    if arguments.lab or arguments.list:
+        return run_machines(only_list=arguments.list)
+    unknown = sorted({*arguments.faults} - {fault.id for fault in faults()})
+    if unknown:
+        parser.error(f"no fault {', '.join(unknown)}")
+    return show(arguments.faults) if arguments.faults else write_page(arguments.jobs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
