@@ -17,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.past import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import (
     CONFIRMED,
     EXCLUDED,
+    NOT_CHECKABLE,
     VERDICTS,
     Answer,
     Known,
@@ -195,7 +196,12 @@ def _finding(occurrence: Occurrence, log: JobLog, fleet: Fleet, job: Mapping[str
     hosts = _concerned(occurrence, log, fleet)
     names = [name for name in LIKELY.get(occurrence.name, ()) if fleet.records or not name.startswith(PAST)]
     causes = [_checked(name, hosts, Scene(Known(""), occurrence, log, {}, job, fleet.records)) for name in names]
-    return Finding(occurrence, occurrence.name == log.cause, sorted(causes, key=lambda each: VERDICTS.index(each.verdict)))
+    return Finding(occurrence, occurrence.name == log.cause, sorted(causes, key=_rank))
+
+
+def _rank(cause: Checked) -> tuple[int, bool]:
+    """Confirmed causes first, excluded ones last. A host without a record must not push aside what can be tried."""
+    return VERDICTS.index(cause.verdict), cause.name.startswith(PAST) and cause.verdict == NOT_CHECKABLE
 
 
 def _concerned(occurrence: Occurrence, log: JobLog, fleet: Fleet) -> dict[str, Known]:

@@ -80,6 +80,15 @@ def test_a_host_without_a_record_excludes_nothing() -> None:
     assert (past.verdict, past.answers[""].seen) == ("not checkable", "not recorded all the time before the failure: node2")
 
 
+def test_hosts_without_a_record_leave_what_can_be_tried_in_front() -> None:
+    diagnosis = found(log(RETRY), record("node1", recorded=False))
+    names = [each.name for each in diagnosis.findings[0].causes if each.verdict == "not checkable"]
+    assert "port.down" in names
+    past = [name.startswith("past.") for name in names]
+    assert past == sorted(past)
+    assert any(past)
+
+
 def test_without_any_record_the_past_is_no_cause_at_all() -> None:
     diagnosis = diagnose(log(RETRY), Fleet({"node1": None}, Known, {}))
     assert not [each.name for each in diagnosis.findings[0].causes if each.name.startswith("past.")]
