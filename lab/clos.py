@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab import clos_plan, namespace, paths, preflight, process
-from lab.clos_cabling import Cable
+from lab.clos_cabling import HOST_PORT, Cable
 from lab.clos_plan import MTU_BYTES, ClosShape, checked, namespace_of
 from lab.errors import LabError
 from lab.paths import ClosFolder
@@ -230,7 +230,7 @@ def _cable(clos: Clos, link: str) -> Cable:
     cable = clos.shape.cable(link)
     for node, interface in (cable.a, cable.b):
         if node not in clos.shape.namespaces:
-            rail = interface.removeprefix(clos_plan.HOST_PORT)
+            rail = interface.removeprefix(HOST_PORT)
             raise LabError(f"'{link}' is the cable of {node}: lab cable {node} {rail} --cut --name {clos.name}")
     return cable
 
