@@ -27,14 +27,14 @@ class ActionModule(RunAction):
     ARGUMENTS: ClassVar[Mapping[str, Any]] = {
         "state": {"type": "str", "choices": ["window", "shown"], "required": True},
         "since": {"type": "str", "required": True},
-        "until": {"type": "str"},
+        "to": {"type": "str"},
     }
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         now = time.time()
         try:
             since = given_time("rdma_since", options["since"], now, durations=True)
-            until = now if options["until"] is None else given_time("rdma_until", options["until"], now, durations=True)
+            until = now if options["to"] is None else given_time("rdma_until", options["to"], now, durations=True)
         except GivenTimeError as error:
             return {"failed": True, "msg": str(error)}
         if not since < until:

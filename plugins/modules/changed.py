@@ -33,7 +33,7 @@ options:
     description: The first time, with its time zone, like C(2026-11-23 14:05 UTC), or a time before now like C(2h).
     type: str
     required: true
-  until:
+  to:
     description: The last time, in the same forms. Without it, now.
     type: str
 seealso:
@@ -58,7 +58,7 @@ EXAMPLES = r"""
   rdma.cluster.changed:
     state: shown
     since: "@{{ window.since }}"
-    until: "@{{ window.until }}"
+    to: "@{{ window.until }}"
   run_once: true
 """
 

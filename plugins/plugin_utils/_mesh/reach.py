@@ -115,7 +115,7 @@ def _rails(planned: Mapping[str, Intent]) -> Iterator[Finding]:
             for end, far in (cable, cable[::-1]):
                 names = rails.get((host, end.nic)), rails.get((far.host, far.nic))
                 if end.host == host and names[0] is None:
-                    wrong.append(f"no rail for the cable from {end.nic} to {far}")
+                    wrong.append(f"no rail for the cable {end.nic} to {far}")
                 elif end.host == host and far.host in planned and names[0] != names[1]:
                     wrong.append(f"{names[0]} ({end.nic}) is named {names[1] or 'nothing'} at the other end of its cable, {far}")
         wrong += [f"{rails[host, nic]} ({nic}) has no cable" for at, nic in rails if at == host and nic not in own]
