@@ -61,10 +61,12 @@ def test_a_command_of_the_lab_has_its_arguments(command: Shown, capsys: pytest.C
 
 
 def variables(words: list[str]) -> list[str]:
-    """The variables that -e sets."""
+    """The variables that -e sets by name. A file is given as @FILE."""
     given = [words[at + 1] for at, word in enumerate(words[:-1]) if word in ("-e", "--extra-vars")]
     names: list[str] = []
     for each in given:
+        if each.startswith("@"):
+            continue
         names += yaml.safe_load(each) if each.startswith("{") else [each.split("=")[0]]
     return names
 
@@ -72,7 +74,7 @@ def variables(words: list[str]) -> list[str]:
 @pytest.mark.parametrize("command", of("ansible-playbook"), ids=str)
 def test_a_playbook_and_its_variables_are_there(command: Shown) -> None:
     words = shlex.split(command.text, comments=True)
-    named = [word for word in words[1:] if word.startswith("rdma.cluster.") or word.endswith(".yml")]
+    named = [word.removeprefix("@") for word in words[1:] if word.startswith("rdma.cluster.") or word.endswith(".yml")]
     for word in named:
         if word.startswith("rdma.cluster."):
             assert word.removeprefix("rdma.cluster.") in PLAYBOOKS | {"X", "PLAYBOOK", "STAGE"}, word
