@@ -37,7 +37,7 @@ class ActionModule(RunAction):
             until = now if options["to"] is None else given_time("rdma_until", options["to"], now, durations=True)
         except GivenTimeError as error:
             return {"failed": True, "msg": str(error)}
-        if not since < until:
+        if since >= until:
             return {"failed": True, "msg": f"rdma_since ({time_words(since)}) is not before rdma_until ({time_words(until)})."}
         if options["state"] == "window":
             return {"since": since, "until": until, "seconds": until - since}

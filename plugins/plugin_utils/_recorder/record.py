@@ -117,7 +117,7 @@ def from_stored(tree: Mapping[str, Any]) -> HostRecord:
             **tree,
             "clock": Clock(**tree["clock"]),
             "changes": [Change(**each) for each in tree["changes"]],
-            "gaps": [(first, last) for first, last in tree["gaps"]],
+            "gaps": [tuple(gap) for gap in tree["gaps"]],
             "journal": None if journal is None else [Line(**each) for each in journal],
         }
     )

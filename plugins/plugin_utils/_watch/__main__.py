@@ -12,7 +12,9 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from typing import TextIO
 
 from ansible.errors import AnsibleError
 from ansible.inventory.manager import InventoryManager
@@ -72,15 +74,20 @@ def _targets(inventories: Sequence[str], limit: str) -> list[Target]:
     return [target_of(host.name, variables.get_vars(host=host)) for host in hosts if host.name not in switches]
 
 
+def _record(file: TextIO | None, entries: Iterable[Entry]) -> None:
+    if file is not None:
+        file.writelines(f"{entry.to_json()}\n" for entry in entries)
+
+
 def _live(given: argparse.Namespace, targets: Sequence[Target]) -> int:
     names, seconds = [target.name for target in targets], min(given.seconds, LONGEST_SECONDS)
     view = View(names, given.interval)
     with ExitStack() as stack:
-        write: Callable[[Iterable[Entry]], None] = lambda _entries: None  # noqa: E731
+        file: TextIO | None = None
         if given.record is not None:
             file = stack.enter_context(Path(given.record).open("x", encoding="utf-8"))
             file.write(next(recorded(names, given.interval, ())) + "\n")
-            write = lambda entries: file.writelines(f"{entry.to_json()}\n" for entry in entries)  # noqa: E731
+        write = partial(_record, file)
         readers = Readers(targets, ["--interval", str(given.interval), "--seconds", str(seconds)])
         stack.callback(readers.close)
         if given.once:

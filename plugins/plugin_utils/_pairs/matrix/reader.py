@@ -242,8 +242,8 @@ def _parsed(lines: Sequence[str]) -> list[Any] | None:
 
 def _all_fit(rows: list[Any], may_write: frozenset[Meeting], tests: int) -> bool:
     """Return whether all rows of a file are valid: the fast path for a file without fault, as thousands of hosts have."""
-    measured = [row for row in rows if type(row) is list and len(row) == KIND]
-    others = [row for row in rows if type(row) is not list or len(row) != KIND] if len(measured) < len(rows) else []
+    measured = [row for row in rows if isinstance(row, list) and len(row) == KIND]
+    others = [row for row in rows if not isinstance(row, list) or len(row) != KIND] if len(measured) < len(rows) else []
     return (
         all(map(is_result, others))
         and are_measurements(measured)
