@@ -22,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._metrics.results impo
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.unit import PAIRS_FOLDER, PairUnit
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import service
 from ansible_collections.rdma.cluster.plugins.module_utils._qos import service as qos_service
+from ansible_collections.rdma.cluster.plugins.module_utils._recorder import service as recorder_service
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma import soft_links
 
 MOST = 4.0
@@ -56,6 +57,7 @@ def exporter() -> str:
 
 UNITS = {
     metrics_service.UNIT: exporter(),
+    recorder_service.SERVICE: recorder_service.SERVICE_TEXT,
     cpu_ensure.CPU_UNIT: cpu_ensure.UNIT_TEXT,
     service.UNIT: service.UNIT_TEXT,
     soft_links.UNIT: soft_links.UNIT_TEXT,
@@ -121,4 +123,5 @@ def test_every_unit_file_that_a_module_writes_is_rated_here() -> None:
         "_pcie_tuning/service.py",
         "_rdma/soft_links.py",
         "_qos/service.py",
+        "_recorder/service.py",
     }

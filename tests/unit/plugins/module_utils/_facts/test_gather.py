@@ -47,6 +47,7 @@ NO_TIME = {
 IP = ["ip", "-json", "-details", "address", "show"]
 SERVICE_LIMITS = ["systemd-run", "--quiet", "--wait", "--pipe", "--collect", "cat", "/proc/self/limits"]
 UNITS = ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", "rdma-soft-links.service", "rdma-pcie.service"]
+UNITS += ["rdma-recorder.timer"]
 UNITS += ["systemd-networkd.service", "NetworkManager.service", "firewalld.service", "ufw.service", "nftables.service"]
 UNITS += ["nvidia-fabricmanager.service"]
 UNITS += ["rdma-cpu.service", "irqbalance.service", "chrony.service", "chronyd.service"]
