@@ -22,8 +22,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._metrics.results impo
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.unit import PAIRS_FOLDER, PairUnit
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import service
 from ansible_collections.rdma.cluster.plugins.module_utils._qos import service as qos_service
-from ansible_collections.rdma.cluster.plugins.module_utils._recorder import service as recorder_service
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma import soft_links
+from ansible_collections.rdma.cluster.plugins.module_utils._recorder import service as recorder_service
 
 MOST = 4.0
 MODULE_UTILS = Path(cpu_ensure.__file__).parents[1]
