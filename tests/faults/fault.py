@@ -41,7 +41,7 @@ RUNGS = {
     "inventory": "a variable of the inventory is changed",
     "facts": "a value is changed in the facts that a host returns",
     "graph": "a link, node or counter is changed in the graph of a generated fabric",
-    "simulated results": "results of a measurement are changed; nobody measured them",
+    "simulated results": "the results are generated and changed; no network was measured",
 }
 KEYS = {"id", "breaks", "bed", "host", "inject", "expect", "may", "repair", "near", "rung", "shortfall", "after"}
 

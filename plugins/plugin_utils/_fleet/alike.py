@@ -296,7 +296,7 @@ COMPARISONS: dict[str, tuple[Alike, ...]] = {
         Alike("alike.kernel", "kernel", fleet_claims.kernel, "Install the same kernel on {host}, and reboot.", "the release was not read"),
         Alike(
             "alike.packages", "packages", fleet_claims.packages,
-            "Install the same versions on {host}: distant versions of perftest cannot talk to each other.",
+            "Install the same versions on {host}: an old and a new perftest cannot talk to each other.",
             "the package database was not read",
         ),
         Alike("alike.os", "distribution", fleet_claims.distribution, "Install the same distribution on {host}.", "os-release was not read"),
