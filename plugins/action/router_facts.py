@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, ClassVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import OK
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import RoutedPlane
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.planes import host_interfaces, routed_planes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.stored import routing_findings, stored_answer, stored_name
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import known_hosts
@@ -34,10 +37,15 @@ class ActionModule(RunAction):
                 return {"stored": [str(path)], "problem": stored["problem"]}
             time.sleep(LOOK_SECONDS)
 
-    def _is_settled(self) -> bool:
-        """Return whether all of this router's planes were as planned when each router was last read. They are read side by side."""
+    @cached_property
+    def _planned(self) -> tuple[list[RoutedPlane], dict[str, Intent]]:
+        """The routed planes and the intents of the run, which stay the same while the routers are read again and again."""
         known = known_hosts(self.folder, self.folder.stored_hosts("intent"))
         intents = {host: each.intent for host, each in known.items() if each.intent is not None}
-        planes = routed_planes(intents, self.plan_text, host_interfaces(known))
+        return routed_planes(intents, self.plan_text, host_interfaces(known)), intents
+
+    def _is_settled(self) -> bool:
+        """Return whether all of this router's planes were as planned when each router was last read. They are read side by side."""
+        planes, intents = self._planned
         own = [plane for plane in planes if self.host in plane.speakers]
         return all(each.status == OK for plane in own for each in routing_findings(self.folder, plane, planes, intents))

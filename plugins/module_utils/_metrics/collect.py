@@ -34,9 +34,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import CONF
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import QosPlan, find_ports, parse_plan
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.state import as_tree, read_qos
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import PriorityCounters, priority_counters
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import CLASS, Device, read_devices
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, read_devices
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.sysfs import parse_counter
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.sysfs import CLASS, parse_counter
 
 #: Series of a host at most; families that exceed it are left out, from the last one.
 MOST_SERIES = 4000

@@ -7,9 +7,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Optional
+
+#: Interface → the counters of its driver (`ethtool -S`), None if it has none.
+Statistics = Callable[[str], Optional[Mapping[str, int]]]
 
 # The names are those of sysfs (ports/N/counters, drivers/infiniband/core/sysfs.c of Linux; ports/N/hw_counters of mlx5 and rxe), of
 # `ethtool -S` (ending in _phy and module_*, *_pci_*: mlx5, Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst;

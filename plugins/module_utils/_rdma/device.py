@@ -25,6 +25,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.ibv_devinfo import Devinfo, parse_ibv_devinfo
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.sysfs import (
+    CLASS,
     global_ipv6,
     parse_counter,
     parse_gid,
@@ -37,7 +38,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.sysfs import (
     parse_state,
 )
 
-CLASS = "/sys/class/infiniband"
 VERBS = "/sys/class/infiniband_verbs"
 ROCE_V2 = "RoCE v2"
 ARPHRD_ETHERNET, ARPHRD_INFINIBAND = 1, 32

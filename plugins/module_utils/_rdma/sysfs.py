@@ -2,18 +2,22 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The texts of /sys/class/infiniband, as drivers/infiniband/core/sysfs.c of Linux prints them.
+"""The ports in /sys/class/infiniband, and their texts, as drivers/infiniband/core/sysfs.c of Linux prints them.
 
-Every function takes the text of one file and raises ParseError, quoting it, for a text of another form.
+Every parser takes the text of one file and raises ParseError, quoting it, for a text of another form.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+
+CLASS = "/sys/class/infiniband"
 
 _NUMBERED = re.compile(r"[0-9]{1,10}: ?(\S.*)")
 # "Gb" in any case: some drivers without a rate print "0 GB/sec".
@@ -25,6 +29,12 @@ _GUID = re.compile(r"[0-9a-fA-F]{4}(?::[0-9a-fA-F]{4}){3}|0x[0-9a-fA-F]{16}")
 _GID_EXAMPLE = "fe80:0000:0000:0000:0002:c903:00f9:bfa1"
 _UNKNOWN = ("<unknown>", "UNKNOWN")
 _UNASSIGNED_LIDS = (0, 0xFFFF)
+
+
+def port_folders(sys: SysRoot, devices: Iterable[str]) -> list[tuple[str, str]]:
+    """Return name ("mlx5_0/1") and folder of each port of these devices."""
+    folders = [(device, f"{CLASS}/{device}/ports") for device in devices]
+    return [(f"{device}/{port}", f"{folder}/{port}") for device, folder in folders for port in sys.list_dir(folder)]
 
 
 @dataclass(frozen=True)

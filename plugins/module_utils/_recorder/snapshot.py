@@ -13,14 +13,15 @@ import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Optional, Union
+from typing import Union
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import FILE as SYSCTL_FILE
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import live_values
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import COUNTERS
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import COUNTERS, Statistics
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.sysfs import CLASS, port_folders
 
-NET, INFINIBAND, MODULES = "/sys/class/net", "/sys/class/infiniband", "/sys/module"
+NET, MODULES = "/sys/class/net", "/sys/module"
 NVIDIA_VERSION = "/proc/driver/nvidia/version"
 #: The kinds of values: see docs/recorder.md. Those of QUICK are read every few seconds, the others once a minute.
 CARRIER, STATE, INTERFACE, DEVICE, MODULE, COUNTER, GID = "carrier", "state", "interface", "device", "module", "counters", "gid"
@@ -37,8 +38,6 @@ _NUMBER = re.compile(r"[0-9]{1,20}")
 
 #: What is recorded: subject → value. A counter is a number; anything else is text.
 Values = dict[str, Union[str, int]]
-#: The driver's counters of an interface (ethtool -S), None if it has none.
-Statistics = Callable[[str], Optional[Mapping[str, int]]]
 
 
 @dataclass(frozen=True)
@@ -109,13 +108,12 @@ class Reader:
 
     def _ports(self, sys: SysRoot) -> list[tuple[str, str]]:
         """Return name ("mlx5_0/1") and path of each port of each RDMA device. They are listed again if the devices have changed."""
-        devices = sys.list_dir(INFINIBAND)
+        devices = sys.list_dir(CLASS)
         if devices != self._devices_before:
             self._devices_before = devices
             for device in devices:
-                self._place(sys, device, f"{INFINIBAND}/{device}/device")
-            folders = [(device, f"{INFINIBAND}/{device}/ports") for device in devices]
-            self._ports_before = [(f"{device}/{port}", f"{path}/{port}") for device, path in folders for port in sys.list_dir(path)]
+                self._place(sys, device, f"{CLASS}/{device}/device")
+            self._ports_before = port_folders(sys, devices)
         return self._ports_before
 
     def _carriers(self, sys: SysRoot) -> Values:
@@ -139,7 +137,7 @@ class Reader:
         return {name: self._pci.get(name, "present") for name in self._netdevs(sys)}
 
     def _devices(self, sys: SysRoot) -> Values:
-        return {name: self._pci.get(name, "present") for name in sys.list_dir(INFINIBAND)}
+        return {name: self._pci.get(name, "present") for name in sys.list_dir(CLASS)}
 
     def _modules(self, sys: SysRoot) -> Values:
         """Return all names below /sys/module; those of the kernel itself never change."""
@@ -163,12 +161,12 @@ class Reader:
         return _present({name: sys.text(f"{NET}/{name}/mtu") for name in self._netdevs(sys)})
 
     def _firmware(self, sys: SysRoot) -> Values:
-        return _present({name: sys.text(f"{INFINIBAND}/{name}/fw_ver") for name in sys.list_dir(INFINIBAND)})
+        return _present({name: sys.text(f"{CLASS}/{name}/fw_ver") for name in sys.list_dir(CLASS)})
 
     def _drivers(self, sys: SysRoot) -> Values:
         """Return the modules below interfaces and devices with their versions, and NVIDIA's driver."""
         links = [f"{NET}/{name}/device/driver" for name in self._netdevs(sys)]
-        links += [f"{INFINIBAND}/{name}/device/driver" for name in sys.list_dir(INFINIBAND)]
+        links += [f"{CLASS}/{name}/device/driver" for name in sys.list_dir(CLASS)]
         values: Values = {}
         for module in sorted({(sys.link_target(link) or "").rpartition("/")[2] for link in links} - {""}):
             parts = [sys.text(f"{MODULES}/{module}/{name}") for name in ("version", "srcversion")]

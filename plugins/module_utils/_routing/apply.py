@@ -21,6 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import A
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange, ManagedFile, ensure_files
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import host_users, read_load
+from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import live_values
 from ansible_collections.rdma.cluster.plugins.module_utils._routing.read import FORWARD, FORWARD6, NOT_RUNNING, SUMMARY
 from ansible_collections.rdma.cluster.plugins.module_utils._routing.vtysh import (
     ESTABLISHED,
@@ -124,7 +125,8 @@ def compare_router(plan: RouterPlan, sys: SysRoot, runner: Runner, *, replace_al
     summary = _summary(runner) if installed else None
     change = RouterChange(summary is not None, installed, text=_compared_text(plan, sys))
     change.files = ensure_files(planned_files(plan), check_mode=True)
-    change.live = {name: value for name, value in plan.sysctls.items() if sys.text(f"/proc/sys/{name.replace('.', '/')}") != value}
+    live = live_values(sys, plan.sysctls)
+    change.live = {name: value for name, value in plan.sysctls.items() if live[name] != value}
     if summary is not None:
         _check_version(runner)
         change.removed, change.added = parse_reload_test(_with_text(change.text, lambda path: _reload(runner, "--test", path)))
@@ -166,9 +168,8 @@ def _compared_text(plan: RouterPlan, sys: SysRoot) -> str:
     Without them, frr-reload.py would turn forwarding on. They are not in frr.conf: FRR would turn forwarding off whenever it starts, also
     on a host whose containers need it.
     """
-    kept = [
-        line for name, line in _FORWARDING.items() if name not in plan.sysctls and sys.text(f"/proc/sys/{name.replace('.', '/')}") == "0"
-    ]
+    live = live_values(sys, _FORWARDING)
+    kept = [line for name, line in _FORWARDING.items() if name not in plan.sysctls and live[name] == "0"]
     head, integrated, rest = plan.conf.partition("service integrated-vtysh-config\n")
     return "".join([head, integrated, *(f"{line}\n" for line in kept), rest])
 

@@ -18,6 +18,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import live_values
 from ansible_collections.rdma.cluster.plugins.module_utils._routing.kernel import KERNEL, parse_ip_route_show
 from ansible_collections.rdma.cluster.plugins.module_utils._routing.vtysh import (
     BgpNeighbor,
@@ -74,8 +75,7 @@ def read_router(sys: SysRoot, runner: Runner) -> dict[str, Any]:
     texts, problem = _read_together(runner), None
     if texts is None:
         texts, problem = _read_each(runner)
-    sysctls = {name: sys.text(f"/proc/sys/{name.replace('.', '/')}") for name in SYSCTLS}
-    known = {name: text for name, text in sysctls.items() if text is not None}
+    known = {name: text for name, text in live_values(sys, SYSCTLS).items() if text is not None}
     return {"texts": texts, "sysctls": known, "problem": problem, **_read_kernel(runner)}
 
 

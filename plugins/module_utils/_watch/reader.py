@@ -16,17 +16,17 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Optional
+from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner, SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._host.queue_pairs import parse_rdma_qps
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool_ioctl import IoctlPort
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import COUNTERS, of_netdev, priority_counters
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import COUNTERS, Statistics, of_netdev, priority_counters
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.sysfs import CLASS, port_folders
 
-NET, INFINIBAND = "/sys/class/net", "/sys/class/infiniband"
+NET = "/sys/class/net"
 #: The longest run of a reader, and by default, in seconds.
 LONGEST_SECONDS, SECONDS = 86_400.0, 3600.0
 #: The queue pairs and the drivers' counters, which cost more, are read this seldom.
@@ -41,9 +41,8 @@ _TRAFFIC = frozenset(
     }
 )
 _WANTED = COUNTERS | _TRAFFIC
+_WAYS = ("rx_bytes", "tx_bytes", "rx_packets", "tx_packets")
 QPS = ("rdma", "-j", "resource", "show", "qp")
-#: The driver's counters of an interface.
-Statistics = Callable[[str], Optional[Mapping[str, int]]]
 
 
 class PortReader:
@@ -61,15 +60,10 @@ class PortReader:
         return {name: self._port(sys_root, path, netdev) for name, path, netdev in self._ports}
 
     def _find(self, sys_root: SysRoot) -> None:
-        devices = sys_root.list_dir(INFINIBAND)
+        devices = sys_root.list_dir(CLASS)
         if devices != self._devices:
             self._devices = devices
-            paths = [
-                (f"{device}/{port}", f"{INFINIBAND}/{device}/ports/{port}")
-                for device in devices
-                for port in sys_root.list_dir(f"{INFINIBAND}/{device}/ports")
-            ]
-            self._ports = [(name, path, self._netdev(sys_root, path)) for name, path in paths]
+            self._ports = [(name, path, self._netdev(sys_root, path)) for name, path in port_folders(sys_root, devices)]
 
     @staticmethod
     def _netdev(sys_root: SysRoot, path: str) -> str | None:
@@ -81,14 +75,9 @@ class PortReader:
         counters: dict[str, int] = {}
         for folder in ("counters", "hw_counters"):
             for name in _WANTED.intersection(sys_root.list_dir(f"{path}/{folder}")):
-                text = sys_root.text(f"{path}/{folder}/{name}")
-                if text is not None and text.isascii() and text.isdigit():
-                    counters[name] = int(text)
-        statistics = f"{NET}/{netdev}/statistics"
-        for way in ("rx_bytes", "tx_bytes", "rx_packets", "tx_packets"):
-            text = sys_root.text(f"{statistics}/{way}") if netdev is not None else None
-            if text is not None and text.isdigit():
-                counters[way] = int(text)
+                _read(sys_root, f"{path}/{folder}", name, counters)
+        for way in _WAYS if netdev is not None else ():
+            _read(sys_root, f"{NET}/{netdev}/statistics", way, counters)
         return {"state": sys_root.text(f"{path}/state"), "rate": sys_root.text(f"{path}/rate"), "netdev": netdev, "counters": counters}
 
     def slow(self) -> dict[str, Any]:
@@ -122,6 +111,13 @@ class PortReader:
             if owner in owners or len(owners) < MOST_PROCESSES:
                 owners[owner] = owners.get(owner, 0) + 1
         return ports
+
+
+def _read(sys_root: SysRoot, folder: str, name: str, counters: dict[str, int]) -> None:
+    """Add the counter of this name; without a number in its file it is missing."""
+    text = sys_root.text(f"{folder}/{name}")
+    if text is not None and text.isascii() and text.isdigit():
+        counters[name] = int(text)
 
 
 def main() -> int:

@@ -189,7 +189,8 @@ CAUSES: dict[str, Cause] = {
     "past.host": Cause(
         "a host booted, or its driver, firmware or settings changed before the error",
         host_changed,
-        "1. Find who changed it: `journalctl` of that time on the host. 2. Rerun the stages `rdma.cluster.site --check` for the host.",
+        "1. Find who changed it: `journalctl` of that time on the host. 2. See what differs from the intent now: `ansible-playbook "
+        "rdma.cluster.drift --check`.",
         of_log=True,
     ),
     "past.journal": Cause(

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 _LOST = ("earlier", "ended")
 _REACH = (
@@ -263,10 +264,20 @@ _NOW: dict[str, tuple[str, ...]] = {
     "log.unknown": ("unknown.line",),
 }
 
-#: The errors of a call by which the limit of locked memory shows, and those of a NIC that does not answer.
-_OF_LIMIT = ("Cannot allocate memory", "Resource temporarily unavailable", "Operation not permitted", "12", "11", "1")
-_UNANSWERED = ("Connection timed out", "Operation canceled", "Input/output error", "Remote I/O error", "110", "125", "5", "121")
 
+class _Errors(NamedTuple):
+    """Errors of a call: how their texts begin, and their numbers."""
+
+    texts: tuple[str, ...]
+    numbers: tuple[str, ...]
+
+    def has(self, error: str) -> bool:
+        return error.startswith(self.texts) or error in self.numbers
+
+
+#: The errors of a call by which the limit of locked memory shows, and those of a NIC that does not answer.
+_OF_LIMIT = _Errors(("Cannot allocate memory", "Resource temporarily unavailable", "Operation not permitted"), ("12", "11", "1"))
+_UNANSWERED = _Errors(("Connection timed out", "Operation canceled", "Input/output error", "Remote I/O error"), ("110", "125", "5", "121"))
 _OF_GPUS = ("gpu.path", "gpu.dmabuf_off", "gpu.intent", "iommu")
 
 
@@ -274,11 +285,11 @@ def contradiction(cause: str, errors: Sequence[str]) -> str | None:
     """The error that excludes a cause. errors: those of the lines, as words or numbers; None if there are none, or one fits."""
     if not errors:
         return None
-    if cause in _LOCKED and not any(error.startswith(_OF_LIMIT[:3]) or error in _OF_LIMIT for error in errors):
+    if cause in _LOCKED and not any(map(_OF_LIMIT.has, errors)):
         return errors[0]
-    if cause in _OF_GPUS and errors[0].startswith(_UNANSWERED[:4]):
+    if cause in _OF_GPUS and errors[0].startswith(_UNANSWERED.texts):
         return errors[0]
-    unanswered = [error for error in errors if error.startswith(_UNANSWERED[:4]) or error in _UNANSWERED]
+    unanswered = list(filter(_UNANSWERED.has, errors))
     return unanswered[0] if cause in (*_CONTAINER, "limits.nic") and len(unanswered) == len(errors) else None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -119,35 +119,30 @@ def port_was_down(scene: Scene) -> Answer:
     return _answer(scene, found, "no port of the job's hosts was down in the 10 minutes before")
 
 
-def _changes(scene: Scene, kinds: Sequence[str]) -> list[tuple[float, str]]:
+def _changes(scene: Scene, wanted: Callable[[Change], object]) -> list[tuple[float, str]]:
+    """Return the wanted changes before the failure, each with its time and in words."""
     return [
         (change.time, f"{_place(scene, record)}, {ago(record, change.time)}: {change_words(change, record.rails)}")
         for record in scene.records
         for change in _before(record)
-        if change.kind in kinds
+        if wanted(change)
     ]
 
 
 def gids_changed(scene: Scene) -> Answer:
     """Whether the GID table of a host of the job changed before the failure."""
-    return _answer(scene, _changes(scene, (GID,)), "no GID table changed in the 10 minutes before")
+    return _answer(scene, _changes(scene, lambda change: change.kind == GID), "no GID table changed in the 10 minutes before")
 
 
 def host_changed(scene: Scene) -> Answer:
     """Whether a host of the job booted, or its modules, drivers, firmware or kernel parameters changed before the failure."""
-    found = _changes(scene, (BOOT, MODULE, DRIVER, FIRMWARE, KERNEL, SYSCTL))
+    found = _changes(scene, lambda change: change.kind in (BOOT, MODULE, DRIVER, FIRMWARE, KERNEL, SYSCTL))
     return _answer(scene, found, "no host booted, and no module, driver, firmware or kernel parameter changed in the 10 minutes before")
 
 
 def counters_rose(scene: Scene) -> Answer:
     """Whether counters of damaged data, lost links or dropped packets rose before the failure."""
-    found = []
-    for record in scene.records:
-        for change in _before(record):
-            if bad_counters(change):
-                words = f"{_place(scene, record)}, {ago(record, change.time)}: {change_words(change, record.rails)}"
-                found.append((change.time, words))
-    return _answer(scene, found, "no counter of damaged or dropped packets rose in the 10 minutes before")
+    return _answer(scene, _changes(scene, bad_counters), "no counter of damaged or dropped packets rose in the 10 minutes before")
 
 
 def known_lines(record: HostRecord) -> list[tuple[Line, str]]:

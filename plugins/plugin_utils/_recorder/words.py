@@ -120,15 +120,15 @@ def _carrier_words(change: Change, of: str) -> str:
 
 
 def _merged_words(change: Change, of: str, was: Mapping[str, Value], now: Mapping[str, Value]) -> str:
-    more = change.more + max(0, len(now) - 4)
-    rest = f" and {more} more" if more else ""
-    if change.kind == COUNTER:
-        return f"{of}: " + ", ".join(f"{name} +{_by(was.get(name), value)}" for name, value in list(now.items())[:4]) + rest
     if change.kind == IRQ:
         return f"{len(now) + change.more} interrupts of {of} moved to other CPUs"
-    entries = [f"index {name} {_shown(was.get(name))} → {_shown(value)}" for name, value in list(now.items())[:2]]
-    more = change.more + max(0, len(now) - 2)
-    return f"GID table of {of}: " + "; ".join(entries) + (f" and {more} more" if more else "")
+    if change.kind == COUNTER:
+        entries, most, between = [f"{name} +{_by(was.get(name), value)}" for name, value in now.items()], 4, ", "
+    else:
+        of = f"GID table of {of}"
+        entries, most, between = [f"index {name} {_shown(was.get(name))} → {_shown(value)}" for name, value in now.items()], 2, "; "
+    more = change.more + max(0, len(entries) - most)
+    return f"{of}: {between.join(entries[:most])}{f' and {more} more' if more else ''}"
 
 
 def _by(was: object, now: object) -> str:

@@ -57,13 +57,16 @@ def results_of_runs(folder: RunFolder, host: str) -> HostResults:
     found: list[Finding] = []
     drift: dict[str, int] | None = None
     for run in map(Run, folder.earlier_runs()[:RUNS]):
+        if drift is not None and len(gates) == len(STAGES):
+            break
         if not _has_ended(run):
             continue
-        if drift is None and run.is_check and any(run.folder.known_findings(stage, host) for stage in STAGES):
+        shows_drift = drift is None and run.is_check
+        judged = {stage: run.folder.known_findings(stage, host) for stage in STAGES if shows_drift or stage not in gates}
+        if shows_drift and any(judged.values()):
             drift = dict(Counter(line["stage"] for line in drift_lines(run) if line["host"] == host))
-        for stage in STAGES:
-            findings = run.folder.known_findings(stage, host) if stage not in gates else []
-            if findings:
+        for stage, findings in judged.items():
+            if findings and stage not in gates:
                 gates[stage] = Gate(worst(findings), run.began)
                 found += findings
     proofs = pairs_proofs.read(folder.read_if_there(pairs_proofs.FILE)).get(host, {})

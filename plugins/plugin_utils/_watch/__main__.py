@@ -10,9 +10,8 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -27,7 +26,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import P
 from ansible_collections.rdma.cluster.plugins.module_utils._watch.reader import LONGEST_SECONDS, SECONDS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._watch.hosts import Readers, Target, target_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._watch.screen import as_text, screen
-from ansible_collections.rdma.cluster.plugins.plugin_utils._watch.view import Entry, View, parse_recording, recorded
+from ansible_collections.rdma.cluster.plugins.plugin_utils._watch.view import View, parse_recording, recorded
 
 #: How long --once waits for all hosts, in intervals and at least in seconds. Two readings make a rate.
 ONCE_INTERVALS, ONCE_SECONDS = 3.0, 15.0
@@ -74,9 +73,12 @@ def _targets(inventories: Sequence[str], limit: str) -> list[Target]:
     return [target_of(host.name, variables.get_vars(host=host)) for host in hosts if host.name not in switches]
 
 
-def _record(file: TextIO | None, entries: Iterable[Entry]) -> None:
-    if file is not None:
-        file.writelines(f"{entry.to_json()}\n" for entry in entries)
+def _take(readers: Readers, seconds: float, view: View, file: TextIO | None) -> None:
+    """Take what comes from the hosts in some seconds, and record it if there is a file."""
+    for entry in readers.entries(seconds):
+        view.add(entry)
+        if file is not None:
+            file.write(f"{entry.to_json()}\n")
 
 
 def _live(given: argparse.Namespace, targets: Sequence[Target]) -> int:
@@ -87,22 +89,17 @@ def _live(given: argparse.Namespace, targets: Sequence[Target]) -> int:
         if given.record is not None:
             file = stack.enter_context(Path(given.record).open("x", encoding="utf-8"))
             file.write(next(recorded(names, given.interval, ())) + "\n")
-        write = partial(_record, file)
         readers = Readers(targets, ["--interval", str(given.interval), "--seconds", str(seconds)])
         stack.callback(readers.close)
         if given.once:
             until = max(ONCE_INTERVALS * given.interval, ONCE_SECONDS)
             while readers.seconds < until and not view.is_complete:
-                for entry in readers.entries(0.2):
-                    view.add(entry)
-                    write([entry])
+                _take(readers, 0.2, view, file)
             _print(given, view)
             return 0
         show = _shower(given, stack)
         while readers.seconds < seconds and not view.all_ended:
-            for entry in readers.entries(given.interval):
-                view.add(entry)
-                write([entry])
+            _take(readers, given.interval, view, file)
             view.now = readers.seconds
             show(view)
     return 0

@@ -79,11 +79,16 @@ def routing_lines(plane: RoutedPlane, router: Router) -> list[str]:
     return [*_settings(router), *_bgp(plane, router), *_policy(plane, router), "end"]
 
 
-def _settings(router: Router) -> Iterator[str]:
+def head_lines(name: str) -> Iterator[str]:
+    """Yield the first settings of FRR on a switch or host of this name."""
     yield f"frr defaults {PROFILE}"
-    yield f"hostname {router.name}"
+    yield f"hostname {name}"
     yield "log syslog informational"
     yield "service integrated-vtysh-config"
+
+
+def _settings(router: Router) -> Iterator[str]:
+    yield from head_lines(router.name)
     yield "! The kernel drops a port without carrier from a group of next hops, and FRR 8.4.4 does not add it again: one path is left."
     yield "no zebra nexthop kernel enable"
     yield "!"

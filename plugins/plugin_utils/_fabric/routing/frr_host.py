@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._routing.read import LINKDOWN
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.frr import (
-    PROFILE,
+    head_lines,
     head_of,
     interface_lines,
     prefix_list_lines,
@@ -51,10 +51,7 @@ def _rails(planes: Sequence[RoutedPlane], host: str) -> list[HostRail]:
 def _lines(planes: Sequence[RoutedPlane], host: str) -> Iterator[str]:
     rails = _rails(planes, host)
     yield head_of(*planes)
-    yield f"frr defaults {PROFILE}"
-    yield f"hostname {host}"
-    yield "log syslog informational"
-    yield "service integrated-vtysh-config"
+    yield from head_lines(host)
     yield "! The kernel drops a port without carrier from a group of next hops, and FRR 8.4.4 does not add it again."
     yield "no zebra nexthop kernel enable"
     yield "!"

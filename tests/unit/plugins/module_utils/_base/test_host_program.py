@@ -84,7 +84,7 @@ def test_every_program_is_listed_here() -> None:
         "_rdma/soft_links.py",
         "_recorder/service.py",
     }
-    assert places == {*units, "_drill/stream_unit.py", "_nccl/plugin.py", "_plugin_transfer/main.py"}
+    assert places == {*units, "_drill/stream_unit.py", "_nccl/plugin.py", "_plugin_transfer/process.py"}
     assert sorted(main.__module__[len(PACKAGE) + 1 :] for main in MAINS) == PROGRAMS
     assert [program_of(main) for main in MAINS] == [host_program(main.__module__[len(PACKAGE) + 1 :]) for main in MAINS]
 
@@ -116,7 +116,7 @@ def sent_with(start: str) -> set[str]:
         ("_pairs.folder", "_pairs.runner.main"),
         ("_pcie_tuning.service", "_pcie_tuning.runner"),
         ("_plugin_transfer.unit", "_plugin_transfer.main"),
-        ("_plugin_transfer.main", "_plugin_transfer.child"),
+        ("_plugin_transfer.process", "_plugin_transfer.child"),
         ("_qos.service", "_qos.runner"),
         ("_rdma.soft_links", "_rdma.soft_links_runner"),
     ],
