@@ -5,7 +5,9 @@
 """The process that loads the plugin: it sends data to the partner's process, or receives and compares it.
 
 A plugin is foreign code, so this process has no rights, and its parent limits its time. Parent and process write lines of JSON to each
-other. The process writes {"at": FUNCTION} before each function of the plugin that it calls for the first time.
+other. The process writes {"at": FUNCTION} before each function of the plugin that it calls for the first time. It writes {"ready": true}
+when the plugin is loaded, and goes on when the parent has written a line: to send, the partner's handle. So the time that a plugin gives
+its partner, from listen on, contains no start of a process.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ _DATA_BYTES = 2**30
 
 @dataclass(frozen=True)
 class Order:
-    """What the process does. handle: of the partner, as hexadecimal digits; None to receive. device: the RDMA device of the rail.
+    """What the process does. sends: or receives. device: the RDMA device of the rail.
 
     seed: determines the bytes. variables: of the plugin.
     """
@@ -55,7 +57,7 @@ class Order:
     seed: int
     seconds: float
     variables: Mapping[str, str]
-    handle: str | None = None
+    sends: bool
 
 
 class Talk:
@@ -117,15 +119,13 @@ def _transfer(order: Order, talk: Talk, logger: Any, profiler: Any) -> None:
     net = NetPlugin(table, order.interface, context, deadline, talk.calls)
     whole = order.message_bytes * order.messages
     memory = ctypes.create_string_buffer(whole)
-    if order.handle is None:
-        _receive(order, talk, net, number, memory)
-    else:
-        _send(order, talk, net, number, memory)
+    (_send if order.sends else _receive)(order, talk, net, number, memory)
 
 
 def _send(order: Order, talk: Talk, net: NetPlugin, number: int, memory: ctypes.Array[ctypes.c_char]) -> None:
     memory.raw = b"".join(contents(order))
-    comm = net.connect(number, bytes.fromhex(order.handle or ""))
+    talk.say(ready=True)
+    comm = net.connect(number, bytes.fromhex(_hear()))
     start = ctypes.addressof(memory)
     handle = net.register(comm, start, len(memory))
     waiting: list[ctypes.c_void_p] = []
@@ -143,6 +143,8 @@ def _send(order: Order, talk: Talk, net: NetPlugin, number: int, memory: ctypes.
 
 
 def _receive(order: Order, talk: Talk, net: NetPlugin, number: int, memory: ctypes.Array[ctypes.c_char]) -> None:
+    talk.say(ready=True)
+    _hear()
     listener, opaque = net.listen(number)
     talk.say(handle=opaque.hex())
     comm = net.accept(listener)
@@ -176,9 +178,9 @@ def _compared(order: Order, found: bytes, sizes: list[int]) -> dict[str, Any]:
     return {"wrong": f"{differing} of {len(expected)} bytes differ, the first at offset {at}"}
 
 
-def _hear() -> None:
-    """Wait for the parent: the connection is closed when both partners have their data, or know of the failure."""
-    sys.stdin.readline()
+def _hear() -> str:
+    """Return the parent's next line. The connection is closed when both partners have their data, or know of the failure."""
+    return sys.stdin.readline().strip()
 
 
 def main() -> int:

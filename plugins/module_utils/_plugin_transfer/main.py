@@ -108,7 +108,10 @@ class _Transfer:
         return TransferResult(self._partner, self._meeting.rail, self._role, bytes=size, **words, **counted)
 
     def _receive(self) -> None:
-        process = self._start(None, self._meeting.receiver_device)
+        self._wire.send({"kind": "turn"})
+        process = self._start(self._meeting.receiver_device)
+        self._hear("ready")
+        process.tell()
         handle = process.hear("handle")
         before = read_counters(SysRoot(), "received")
         self._wire.send({"kind": "handle", "handle": handle})
@@ -116,11 +119,14 @@ class _Transfer:
         self._finish(process, before, "received")
 
     def _send(self) -> None:
+        self._hear("turn")
+        process = self._start(self._meeting.sender_device)
+        self._wire.send({"kind": "ready"})
         handle = self._hear("handle").get("handle")
         if not isinstance(handle, str) or len(handle) != 2 * HANDLE_BYTES or not set(handle) <= set("0123456789abcdef"):
             raise EndedError(f"{self._partner} sent a handle that is none: {str(handle)[:80]!r}")
         before = read_counters(SysRoot(), "sent")
-        process = self._start(handle, self._meeting.sender_device)
+        process.tell(handle)
         process.hear("sent")
         self._finish(process, before, "sent")
 
@@ -131,7 +137,8 @@ class _Transfer:
         self._moved = read_counters(SysRoot(), direction).since(before)
         process.let_close()
 
-    def _start(self, handle: str | None, device: str) -> Process:
+    def _start(self, device: str) -> Process:
+        """Return the process when its plugin is loaded: it can take longer than the time that a plugin gives to its partner."""
         own = self._work.plan.hosts[self._work.host]
         left = self._deadline - time.monotonic()
         order = child.Order(
@@ -143,9 +150,10 @@ class _Transfer:
             seed=zlib.crc32(repr((self._work.plan.run, self._meeting)).encode()),
             seconds=left,
             variables=dict(own.variables),
-            handle=handle,
+            sends=self._role == SENDS,
         )
         self._process = Process(self._work.program, order, self._deadline + GRACE_SECONDS, self._look)
+        self._process.hear("ready")
         return self._process
 
     def _look(self) -> list[socket.socket]:

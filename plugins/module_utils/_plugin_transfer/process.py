@@ -64,11 +64,15 @@ class Process:
                 raise EndedError(str(self.words["error"]))
         return self.words[name]
 
+    def tell(self, line: str = "") -> None:
+        """Let the process go on. One that has ended is noticed when its next word is heard."""
+        with contextlib.suppress(OSError):
+            self._input.write(f"{line}\n".encode())
+
     def let_close(self) -> None:
         """Allow the process to close the connection, and wait for it. Raises EndedError if it does not."""
         self._deadline, self._look = time.monotonic() + _CLOSE_SECONDS, list
-        with contextlib.suppress(OSError):
-            self._input.write(b"\n")
+        self.tell()
         self.hear("closed")
 
     def stop(self) -> None:

@@ -6,7 +6,8 @@
  *
  * VERSION: of the interface, 6 to 12. VERBS: refer to a function of libibverbs all the same. NO_SEND: isend is NULL in the table.
  * STANDIN_FAULT (environment): hang, crash, exit: in accept; refuse: connect fails; alter: one byte arrives with another value; short: a
- * message arrives with another size; large: listen writes a handle that is larger than NCCL's; slow: the first calls return nothing yet.
+ * message arrives with another size; large: listen writes a handle that is larger than NCCL's; slow: the first calls return nothing yet;
+ * late: init takes three seconds; impatient: accept gives the partner one second from listen on.
  * STANDIN_DEVICE: the name of the device; else mlx5_0.
  */
 #define _GNU_SOURCE
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef void (*logger)(int, unsigned long, const char *, int, const char *, ...);
@@ -85,13 +87,20 @@ struct handle { uint32_t mark; uint16_t port; };
 struct end { int socket, calls; };
 struct request { int socket, sends, altered; char *data; size_t size, moved; };
 static logger say;
+static double listened;
 
 static int fault(const char *name) {
     const char *set = getenv("STANDIN_FAULT");
     return set && !strcmp(set, name);
 }
+static double now(void) {
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
+}
 static int init(INIT) {
     say = log;
+    if (fault("late")) sleep(3);
 #if VERSION >= 11
     *context = &mark;
     if (*(int *)config != -1) return ARGUMENT;
@@ -119,6 +128,7 @@ static int listen_(CONTEXT int dev, void *opaque, void **out) {
     getsockname(e->socket, (struct sockaddr *)&at, &size);
     h->mark = MARK; h->port = at.sin_port;
     if (fault("large")) memset(opaque, 1, 129);
+    listened = now();
     *out = e;
     return OK;
 }
@@ -150,6 +160,7 @@ static int accept_(void *opaque, void **out OF_DEVICE) {
     if (fault("exit")) { printf("a plugin that prints and exits\n"); exit(3); }
     while (fault("hang")) pause();
     got = accept4(listener->socket, 0, 0, SOCK_NONBLOCK);
+    if (got < 0 && fault("impatient") && now() > listened + 1) return REMOTE;
     if (got < 0) return errno == EAGAIN ? OK : SYSTEM;
     e = calloc(1, sizeof *e);
     e->socket = got;

@@ -100,6 +100,12 @@ def test_a_plugin_that_crashes_or_exits(folder: Path) -> None:
     assert sender != ""
 
 
+def test_a_plugin_that_gives_its_partner_little_time(folder: Path) -> None:
+    """nccl-mesh-plugin waits 30 s from listen on. To load a plugin can take longer on a busy host."""
+    loopback = one_way(folder, fault="late").with_variables("node2", {FAULT: "impatient"})
+    assert failures(loopback) == ("", "")
+
+
 def test_a_connection_that_is_refused(folder: Path) -> None:
     sender, receiver = failures(one_way(folder, fault="refuse"))
     assert sender == "connect failed with 6 (remote error); its last warning is 'no path to %s'"
