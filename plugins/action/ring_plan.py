@@ -12,7 +12,6 @@ from typing import Any, ClassVar, TextIO
 from ansible.errors import AnsibleError
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
-from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import hint
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.hostnames import names_in_logs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._rings.hops import Hops, Unknown, hops_of_log, hops_of_order
@@ -23,8 +22,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._rings.ports import P
 from ansible_collections.rdma.cluster.plugins.plugin_utils._rings.text import plan_text
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.proven import (
+    SchedulerError,
     StoredPlane,
     compute_planes,
+    deciding_plane,
     known_of_runs,
     no_graph,
     stored_planes,
@@ -57,7 +58,7 @@ class ActionModule(RunAction):
             return {"failed": True, "msg": unread}
         try:
             return self._plan(options, intents)
-        except RefusedError as error:
+        except (RefusedError, SchedulerError) as error:
             return {"failed": True, "msg": str(error)}
 
     def _plan(self, options: Mapping[str, Any], intents: Mapping[str, Intent]) -> dict[str, Any]:
@@ -68,7 +69,7 @@ class ActionModule(RunAction):
         known = known_of_runs(self.folder, intents)
         names = names_in_logs({host: each.facts for host, each in known.items()}, given)
         planes = self._planes(intents, known)
-        plane = _plane(intents, planes)
+        plane = deciding_plane(intents)
         ports = Ports({name: stored.view for name, stored in planes.items()}, {host: each.facts for host, each in known.items()})
         hostfile = self._hostfile(options["hostfile"], names) if options["hostfile"] else None
         if options["log"]:
@@ -132,21 +133,6 @@ def _ordered(hops: Hops, hostfile: Hostfile) -> Hops:
     strangers = [Unknown(f"host {name}", "it is not in the play; map its name in rdma_job_hosts") for name in hostfile.unknown]
     unknown = [each for each in hops.unknown if each.what != "the order of the hosts"]
     return Hops(hops.hops, (*unknown, *strangers), hostfile.order, hops.between, hops.ranks)
-
-
-def _plane(intents: Mapping[str, Intent], planes: Mapping[str, StoredPlane]) -> str | None:
-    """The plane whose leaves decide the order, if the intent names one."""
-    named = {host: plane for host, intent in intents.items() if (plane := intent["scheduler"]["plane"]) is not None}
-    if len(set(named.values())) > 1:
-        one, other = list(dict.fromkeys(named.values()))[:2]
-        raise RefusedError(
-            f"rdma_scheduler.plane is {one} on some hosts and {other} on others. Set it once for all hosts, in group_vars/all."
-        )
-    plane = next(iter(named.values()), None)
-    if plane is not None and plane not in planes:
-        words = hint(plane, list(planes), "compute planes")
-        raise RefusedError(f"rdma_scheduler.plane is {plane}, but no compute rail is on this plane: {words}")
-    return plane
 
 
 def _one_line(error: Exception) -> str:

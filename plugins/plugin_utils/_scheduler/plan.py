@@ -12,12 +12,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent, SchedulerIntent
-from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import hint
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import HOST, is_form
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
 from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.files import Planes, files_of, leaf_alone
 from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.hostlist import folded
-from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.proven import StoredPlane, compute_planes, no_graph
+from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.proven import (
+    SchedulerError,
+    StoredPlane,
+    compute_planes,
+    deciding_plane,
+    no_graph,
+    same_for_all,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.tree import Tree, tree_of
 
 INCLUDE, ALONE = "include", "alone"
@@ -25,10 +31,6 @@ INCLUDE, ALONE = "include", "alone"
 COMMON = ("plane", "unproven", "kubernetes_labels")
 #: The number of lines of a difference in the printed text.
 SHOWN_LINES = 60
-
-
-class SchedulerError(ValueError):
-    """The plan cannot be made. The message has the reason and what to do."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,7 @@ def scheduler_plan(
     Raises SchedulerError.
     """
     common = _common(intents)
-    wanted = compute_planes(intents.values())
-    if common["plane"] is not None and common["plane"] not in wanted:
-        words = hint(common["plane"], wanted, "compute planes")
-        raise SchedulerError(f"rdma_scheduler.plane is {common['plane']}, but no compute rail is on this plane: {words}")
+    wanted, plane = compute_planes(intents.values()), deciding_plane(intents)
     missing = [name for name in wanted if name not in planes]
     if missing:
         raise SchedulerError(no_graph(f"of plane {', '.join(missing)}"))
@@ -73,7 +72,7 @@ def scheduler_plan(
     empty = [name for name, tree in trees.items() if not tree.hosts]
     if empty:
         raise SchedulerError(_no_host(empty[0], planes[empty[0]], unproven, left_out))
-    chosen = _chosen(trees, common["plane"])
+    chosen = _chosen(trees, plane)
     left_out.update(dict.fromkeys(chosen.without_port, f"it has no compute port in the graph of plane {chosen.plane}"))
     alone = tuple(host for host in intents if host in left_out) if common["unproven"] == ALONE else ()
     _refuse_names(trees.values(), [slurm[host] for host in alone])
@@ -91,14 +90,9 @@ def _refuse_names(trees: Iterable[Tree], alone: Sequence[str]) -> None:
 
 def _common(intents: Mapping[str, Intent]) -> SchedulerIntent:
     """Return the settings of the fleet. Raises SchedulerError if hosts differ in one that must be the same for all."""
-    first_host, first = next((host, intent["scheduler"]) for host, intent in intents.items())
-    for host, intent in intents.items():
-        for key in COMMON:
-            one, other = dict(first)[key], dict(intent["scheduler"])[key]
-            if one != other:
-                words = f"rdma_scheduler.{key} is {one} on {first_host} and {other} on {host}"
-                raise SchedulerError(f"{words}. Set it once for all hosts, in group_vars/all.")
-    return first
+    for key in COMMON:
+        same_for_all(intents, key)
+    return next(iter(intents.values()))["scheduler"]
 
 
 def _names(intents: Mapping[str, Intent], key: str) -> dict[str, str]:

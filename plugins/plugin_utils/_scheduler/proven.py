@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import hint
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.expected import expected_hcas
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.gate import ethernet_planes
@@ -23,6 +25,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import F
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder, if_sound
 
 COMPUTE = "compute"
+
+
+class SchedulerError(ValueError):
+    """The plan cannot be made. The message has the reason and what to do."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,30 @@ def known_of_runs(folder: RunFolder, intents: Mapping[str, Intent]) -> dict[str,
 def compute_planes(intents: Iterable[Intent]) -> list[str]:
     """Return the planes with a compute rail, in order."""
     return sorted({str(rail["plane"]) for intent in intents for rail in intent["rails"] if rail["role"] == COMPUTE})
+
+
+def same_for_all(intents: Mapping[str, Intent], key: str) -> Any:
+    """Return the value of a key of rdma_scheduler. Raises SchedulerError if hosts differ in it."""
+    values = {host: dict(intent["scheduler"])[key] for host, intent in intents.items()}
+    (first, one), *others = values.items()
+    for host, other in others:
+        if other != one:
+            words = f"rdma_scheduler.{key} is {one} on {first} and {other} on {host}"
+            raise SchedulerError(f"{words}. Set it once for all hosts, in group_vars/all.")
+    return one
+
+
+def deciding_plane(intents: Mapping[str, Intent]) -> str | None:
+    """Return the compute plane whose leaves decide, None if none is set.
+
+    Raises SchedulerError if hosts differ in it, or if no compute rail is on it.
+    """
+    plane: str | None = same_for_all(intents, "plane")
+    planes = compute_planes(intents.values())
+    if plane is not None and plane not in planes:
+        words = hint(plane, planes, "compute planes")
+        raise SchedulerError(f"rdma_scheduler.plane is {plane}, but no compute rail is on this plane: {words}")
+    return plane
 
 
 def stored_planes(folder: RunFolder, names: Iterable[str], known: Mapping[str, Known]) -> dict[str, StoredPlane]:
