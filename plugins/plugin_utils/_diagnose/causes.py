@@ -70,8 +70,11 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature i
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import listed
 
 _RANKS = re.compile(r"([0-9]{1,7})(?: ?- ?([0-9]{1,7}))?")
+_REACHED = re.compile(r"^([0-9]{1,7})\].* ([0-9]{1,18})$")
 #: The maximum number of ranks in one range.
 _MOST_RANKS = 65_536
+#: Collectives to which all ranks bring the same number of elements.
+_SAME_SIZE = frozenset({"ALLREDUCE", "BARRIER", "BROADCAST", "REDUCE"})
 
 
 def earlier_error(scene: Scene) -> Answer:
@@ -86,17 +89,24 @@ def earlier_error(scene: Scene) -> Answer:
 
 def different_collectives(scene: Scene) -> Answer:
     """Whether ranks wait in different collectives of the program. That all ranks wait in the same one is known only from all of them."""
-    operations, numbers = scene.field_values("operation"), scene.field_values("sequence")
-    groups = dict.fromkeys(group for each in scene.log.occurrences for group in each.fields.get("group", ()))
+    operations, numbers, sizes = (scene.field_values(name) for name in ("operation", "sequence", "elements"))
+    groups = _groups(scene)
     mismatch = next((each for each in scene.log.occurrences if each.name == "torch.mismatch"), None)
     if mismatch is not None:
         return confirmed(f"line {mismatch.line}: {mismatch.says}")
-    if len(groups) > 1 and max(len(operations), len(numbers)) > 1:
-        return unknown(f"ranks wait in process groups {listed(list(groups))}, each of which counts its own collectives")
+    if len(groups) > 1 and max(len(operations), len(numbers), len(sizes)) > 1:
+        return unknown(f"ranks wait in process groups {listed(groups)}, each of which counts its own collectives")
     if max(len(operations), len(numbers)) > 1:
         where = ", ".join(operations) if len(operations) > 1 else f"collectives number {listed(numbers)}"
         return confirmed(f"ranks wait in {where}")
+    if len(sizes) > 1 and set(operations) <= _SAME_SIZE:
+        return confirmed(f"ranks wait in {operations[0]}, number {numbers[0]}, with different numbers of elements: {listed(sizes)}")
     return _agreement(scene, f"{operations[0]}, number {numbers[0]}") if numbers else unknown("the lines do not contain the collective")
+
+
+def _groups(scene: Scene) -> list[str]:
+    """The process groups of the log. Each counts its own collectives."""
+    return list(dict.fromkeys(group for each in scene.log.occurrences for group in each.fields.get("group", ())))
 
 
 def _agreement(scene: Scene, what: str) -> Answer:
@@ -116,12 +126,38 @@ def _ranks_of(texts: Iterable[str]) -> list[int]:
     return sorted(ranks)
 
 
-def silent_ranks(scene: Scene) -> Answer:
-    """Whether a few ranks were missing, or hang elsewhere: those that PyTorch names, else those without the line that all others wrote."""
+def _behind(scene: Scene) -> dict[int, int]:
+    """Rank → its last collective, of the ranks that have not begun the one in which the others wait, and whose process still writes."""
+    numbers = [int(number) for number in scene.field_values("sequence")]
+    if not numbers or len(_groups(scene)) > 1:
+        return {}
+    texts = [text for each in scene.log.occurrences for text in each.fields.get("reached", ())]
+    reached = {int(rank): int(last) for rank, last in (_REACHED.findall(text)[0] for text in texts)}
+    return {rank: last for rank, last in sorted(reached.items()) if rank not in scene.occurrence.ranks and last < min(numbers)}
+
+
+def _named_ranks(scene: Scene) -> Answer | None:
     context = scene.log.context
     absent = _ranks_of(text for each in scene.log.occurrences for text in each.fields.get("absent", ()))
     if absent:
         return confirmed(f"PyTorch names rank {listed([str(rank) for rank in absent])}{_on(context, absent)}")
+    behind = _behind(scene)
+    if behind:
+        last = listed([str(number) for number in dict.fromkeys(behind.values())])
+        words = f"rank {listed([str(rank) for rank in behind])}{_on(context, behind)} had not begun this collective"
+        return confirmed(f"{words}: the last one was number {last}, and the process still ran")
+    return None
+
+
+def silent_ranks(scene: Scene) -> Answer:
+    """Whether a few ranks were missing, or hang elsewhere.
+
+    They are those that PyTorch names, else those that had not begun the collective, else those without the line that all others wrote.
+    """
+    named = _named_ranks(scene)
+    if named is not None:
+        return named
+    context = scene.log.context
     ranks, count = set(scene.occurrence.ranks), context.nranks
     joined = _ranks_of(text for each in scene.log.occurrences for text in each.fields.get("joined", ()))
     if count > 1 and len(joined) >= count:
@@ -611,6 +647,11 @@ CAUSES: dict[str, Cause] = {
     ),
     "program": Cause(
         "the program itself", not_checkable("facts cannot show it"), "Run it with CUDA_LAUNCH_BLOCKING=1, or under compute-sanitizer."
+    ),
+    "program.trace": Cause(
+        "the program itself",
+        not_checkable("facts cannot show it"),
+        "Read the traceback above this line in the log: its last file is the place.",
     ),
     # shared memory
     "shm.container": Cause(

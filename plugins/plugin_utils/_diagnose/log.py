@@ -19,7 +19,12 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_context
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_line import LONGEST_LINE, LocatedLine, fields, plain, read
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.meanings import MEANINGS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import ERROR, REMARK, SYMPTOM, Finder, Signature
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures import CUDA_SIGNATURES, JOB_SIGNATURES, NCCL_SIGNATURES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures import (
+    CUDA_SIGNATURES,
+    EXCEPTION_SIGNATURES,
+    JOB_SIGNATURES,
+    NCCL_SIGNATURES,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_kernel import KERNEL_SIGNATURES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_mpi import MPI_SIGNATURES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_perftest import CALL_SIGNATURES, PERFTEST_SIGNATURES
@@ -35,10 +40,13 @@ SIGNATURES: tuple[Signature, ...] = (
     *KERNEL_SIGNATURES,
     *PERFTEST_SIGNATURES,
     *CALL_SIGNATURES,
+    *EXCEPTION_SIGNATURES,
 )
 #: The maximum number of stored hosts and ranks for each kind of line, and of values for each field.
 MOST_PLACES = 4096
 MOST_VALUES = 16
+#: The field that has a value of each rank.
+_OF_RANKS = "reached"
 #: The maximum number of separate kinds of unknown warnings; the rest counts as one kind.
 MOST_UNKNOWN = 64
 UNKNOWN_WARNING, UNKNOWN_LINE = "nccl.unknown", "log.unknown"
@@ -144,7 +152,7 @@ class _Kept:
                 place[name] = value
                 continue
             there = self.fields.setdefault(name, {})
-            if len(there) < MOST_VALUES:
+            if len(there) < (MOST_PLACES if name == _OF_RANKS else MOST_VALUES):
                 there[value.strip()] = None
         if place["host"] is not None and len(self.hosts) < MOST_PLACES:
             self.hosts[place["host"]] = None

@@ -38,7 +38,7 @@ _HOSTS = tuple(
 #: Of NCCL's warnings, and of PyTorch's own log ("[E1218 20:27:21.426415540 …"), which has no year, and no zero before a month: "[E810 …".
 _TIMES = (
     re.compile(r"\[[0-9]{4}-([0-9]{2})-([0-9]{2}) ([0-9:]{8})\] "),
-    re.compile(r"\[[EWF]([0-9]{1,2})([0-9]{2}) ([0-9:]{8}\.[0-9]{1,9}) "),
+    re.compile(r"(?:^|\[)[EWF]([0-9]{1,2})([0-9]{2}) ([0-9:]{8}\.[0-9]{1,9}) "),
 )
 _ADDRESS = r"(?P<{}>[0-9a-fA-F:.]{{3,45}})"
 #: Patterns of fields that many kinds of lines contain.

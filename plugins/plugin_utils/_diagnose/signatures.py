@@ -38,6 +38,15 @@ _TRANSPORT_CALLS = (
     ("shm.failed", "transport/shm.cc", "NCCL src/transport/shm.cc"),
     ("shm.failed", "include/shm.h", "NCCL src/include/shm.h"),
 )
+#: The explanations that PyTorch adds to a result of NCCL.
+_RESULTS_OF_TORCH = (
+    ("nccl.cuda", "ncclUnhandledCudaError: Call to CUDA function failed"),
+    ("nccl.system", "ncclSystemError: System call (e.g. socket, malloc)"),
+    ("nccl.internal", "ncclInternalError: Internal check failed"),
+    ("nccl.argument", "ncclInvalidArgument: Invalid value for an argument"),
+    ("nccl.usage", "ncclInvalidUsage: This usually reflects invalid usage"),
+    ("nccl.remote", "ncclRemoteError: A call failed possibly due to a network error"),
+)
 #: The bare texts of older versions of NCCL.
 _OLD_RESULTS = (("nccl.internal", "internal error"), ("nccl.usage", "invalid usage"), ("nccl.argument", "invalid argument"))
 
@@ -248,6 +257,7 @@ NCCL_SIGNATURES: tuple[Signature, ...] = (
     Signature("nccl.usage", "invalid usage (run with NCCL_DEBUG=WARN", "NCCL src/init.cc"),
     Signature("nccl.argument", "invalid argument (run with NCCL_DEBUG=WARN", "NCCL src/init.cc"),
     *(Signature(name, f"{words}, NCCL version", "NCCL src/init.cc, in a line of PyTorch") for name, words in _OLD_RESULTS),
+    *(Signature(name, words, "PyTorch NCCLUtils.cpp") for name, words in _RESULTS_OF_TORCH),
 )
 
 _TORCH, _STORE, _RECORDER = "PyTorch ProcessGroupNCCL.cpp", "PyTorch TCPStore.cpp", "PyTorch torch/distributed/flight_recorder"
@@ -344,7 +354,6 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
         r"Ranks? (?P<absent>\d[\d, ]{0,400}) failed to pass",
     ),
     Signature("torch.timeout", "Timeout at ", _TORCH, r"Timeout at (?:NCCL work|collective): "),
-    Signature("torch.timeout", "detected by watchdog at work", _TORCH),
     Signature("torch.timeout", "ollective timed out on ranks", "PyTorch"),
     Signature("torch.timeout", "WorkNCCL::checkTimeout", _TORCH),
     Signature("torch.timeout", "Exception raised from checkTimeout", _TORCH),
@@ -352,15 +361,27 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
     Signature("torch.init", "ncclCommInitRank", "PyTorch", r"(?i)NCCL communicator.{0,80}timed? ?out|ncclCommInitRank.{0,80}timed? ?out"),
     Signature("torch.aborted", "Some NCCL operations have failed or timed out", _TORCH),
     Signature("torch.aborted", "NCCL communicator was aborted", _TORCH),
+    # After a timeout as well as after an error of NCCL, each of which has its own line.
+    Signature("torch.watchdog", "detected by watchdog at work", _TORCH),
     Signature("torch.aborted", "taking the entire process down", _TORCH),
     Signature("torch.aborted", "watchdog thread terminated with exception", _TORCH),
     Signature(
-        "torch.timeout", "Watchdog caught collective operation timeout", _TORCH, r"SeqNum=(?P<sequence>\d+), OpType=(?P<operation>\w+)"
+        "torch.timeout",
+        "Watchdog caught collective operation timeout",
+        _TORCH,
+        r"SeqNum=(?P<sequence>\d+), OpType=(?P<operation>\w+)(?:, NumelIn=(?P<elements>\d+))?",
     ),
     Signature("torch.timeout", "Watchdog caught collective operation timeout", _TORCH),
     Signature("torch.stuck", "watchdog got stuck", _TORCH),
     Signature("torch.init", "NCCL timeout in communicator initialization", _TORCH),
     Signature("torch.remote", "Observed flight recorder dump signal", _TORCH),
+    # reached: the rank, and the last collective that it has begun
+    Signature(
+        "torch.remote",
+        "Received a dump signal due to a collective timeout",
+        _TORCH,
+        r"PG ID 0 .{0,100}?Rank (?P<reached>\d+\] Received a dump signal.{0,200}?Last enqueued NCCL work: \d+)",
+    ),
     Signature("torch.remote", "Received a dump signal due to a collective timeout", _TORCH),
     # A process that ended by a signal: torchrun's agent, its summary, DeepSpeed's launcher, Abseil, Open MPI and UCX write it.
     *(
@@ -369,6 +390,7 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
         for needle, source, pattern in _SIGNAL_LINES
     ),
     Signature("torch.child", "ChildFailedError", "PyTorch torchrun"),
+    Signature("torch.child", "failed (exitcode: ", "PyTorch torchrun", r"failed \(exitcode: [1-9]\d{0,4}\) local_rank"),
     Signature(
         "store.clients",
         "waiting for clients",
@@ -408,6 +430,7 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
     Signature("store.port", "EADDRINUSE", _STORE),
     Signature("store.wait", "wait timeout after", _STORE, r"wait timeout after \d+ms, keys"),
     Signature("store.lost", "recvValue failed", _STORE),
+    Signature("store.lost", "flag on TCPStore", _TORCH, r'Failed to check the "?should dump"? flag on TCPStore'),
     Signature("store.lost", "recvBytes", _STORE, r"(?i)recvBytes.{0,200}(?:failed|0 bytes|Connection reset)"),
     Signature("store.lost", "sendBytes failed", _STORE),
     Signature("shm.loader", "out of shared memory", "PyTorch DataLoader"),
@@ -431,4 +454,15 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature("slurm.aborted", "srun: error:", _SLURM, r"error: \S+: tasks? [0-9,-]+: (?:Exited|Terminated)"),
     Signature("slurm.aborted", "Job step aborted", _SLURM),
+)
+
+#: Exceptions by which a program says that it is wrong itself. Others, such as RuntimeError, also come from libraries.
+_EXCEPTIONS = (
+    "AssertionError", "AttributeError", "FileNotFoundError", "FloatingPointError", "ImportError", "IndexError", "IsADirectoryError",
+    "JSONDecodeError", "KeyError", "ModuleNotFoundError", "NameError", "NotADirectoryError", "NotImplementedError", "RecursionError",
+    "TypeError", "UnboundLocalError", "UnicodeDecodeError", "ValueError", "ZeroDivisionError",
+)  # fmt: skip
+#: The last ones, because a library's own text in an exception says more.
+EXCEPTION_SIGNATURES: tuple[Signature, ...] = tuple(
+    Signature("program.exception", name, "Python", rf"(?:^|[\s:>\]])(?:\w{{1,60}}\.){{0,8}}{name}(?:: |\s*$)") for name in _EXCEPTIONS
 )

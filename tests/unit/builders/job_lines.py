@@ -210,6 +210,12 @@ DERIVED: tuple[tuple[str, bool, str], ...] = (
         "node1: Test NCCL failure common.cu:222 'internal error - please report this issue to the NCCL developers / '",
     ),
     ("nccl.usage", False, "node1: Test NCCL failure common.cu:222 'invalid usage (run with NCCL_DEBUG=WARN for details) / '"),
+    ("nccl.cuda", False, "ncclUnhandledCudaError: Call to CUDA function failed."),
+    ("nccl.system", False, "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error."),
+    ("nccl.internal", False, "ncclInternalError: Internal check failed."),
+    ("nccl.argument", False, "ncclInvalidArgument: Invalid value for an argument."),
+    ("nccl.usage", False, "ncclInvalidUsage: This usually reflects invalid usage of NCCL library."),
+    ("nccl.remote", False, "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely."),
     ("nccl.argument", False, "node1: Test NCCL failure common.cu:222 'invalid argument (run with NCCL_DEBUG=WARN for details) / '"),
     *(
         (name, False, f"RuntimeError: NCCL error in: ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:957, {words}, NCCL version 21.0.3")
@@ -244,7 +250,18 @@ DERIVED: tuple[tuple[str, bool, str], ...] = (
     ),
     ("torch.aborted", False, "[Rank 1] Process group watchdog thread terminated with exception: NCCL error"),
     ("torch.remote", False, "[Rank 1] Observed flight recorder dump signal from another rank via TCPStore."),
+    (
+        "torch.remote", False,
+        "[rank1]:[E1127 04:48:54.8 ProcessGroupNCCL.cpp:1914] [PG ID 0 PG GUID 0(default_pg) Rank 1] Received a dump signal due to a "
+        "collective timeout from  rank 0 and we will try our best to dump the debug info. Last enqueued NCCL work: 3, last completed NCCL "
+        "work: 3.",
+    ),
     ("torch.child", False, "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:"),
+    (
+        "torch.child", False,
+        "E1127 04:40:44.271000 683 torch/distributed/elastic/multiprocessing/api.py:986] failed (exitcode: 1) local_rank: 1 (pid: 701) of "
+        "binary: /usr/bin/python3",
+    ),
     (
         "store.retrying", False,
         "[W socket.cpp:697] [c10d] The client socket has failed to connect to [node1]:29500 (errno: 111 - Connection refused).",
@@ -255,6 +272,11 @@ DERIVED: tuple[tuple[str, bool, str], ...] = (
     ),
     ("store.port", False, "torch.distributed.DistNetworkError: port: 29500, useIpv6: true, code: -98, name: EADDRINUSE"),
     ("store.lost", False, "[W1218 TCPStore.cpp:141] [c10d] recvValue failed on SocketImpl(fd=50): Connection reset by peer"),
+    (
+        "store.lost", False,
+        '[W1127 04:44:25.3 ProcessGroupNCCL.cpp:1826] [PG ID 0 PG GUID 0(default_pg) Rank 1] Failed to check the "should dump" flag on '
+        "TCPStore, (maybe TCPStore server has shut down too early), with error: Broken pipe",
+    ),
     ("store.lost", False, "[rank1]: torch.distributed.DistNetworkError: failed to recv, recvBytes got 0 bytes"),
     ("store.lost", False, "[W1218 TCPStore.cpp:106] [c10d] sendBytes failed on SocketImpl(fd=50): Broken pipe"),
     (
@@ -333,4 +355,13 @@ DERIVED: tuple[tuple[str, bool, str], ...] = (
         "flags=0x0020]",
     ),
     ("iommu.fault", False, "Nov 22 18:00:00 node1 kernel: DMAR: [DMA Write] Request device [41:00.0] fault addr 0x1"),
+    *(
+        ("program.exception", False, f"[rank1]: {name}: its words")
+        for name in (
+            "AssertionError", "AttributeError", "FileNotFoundError", "FloatingPointError", "ImportError", "IndexError",
+            "IsADirectoryError", "json.decoder.JSONDecodeError", "KeyError", "ModuleNotFoundError", "NameError", "NotADirectoryError",
+            "NotImplementedError", "RecursionError", "TypeError", "UnboundLocalError", "UnicodeDecodeError", "ValueError",
+            "ZeroDivisionError",
+        )
+    ),
 )  # fmt: skip

@@ -378,12 +378,12 @@ NCCL: tuple[tuple[str, str], ...] = (
         "enqueued NCCL work: 2082",
     ),
     (
-        "torch.timeout",
+        "torch.watchdog",
         "[PG ID 0 PG GUID 0(default_pg) Rank 118]  failure detected by watchdog at work sequence id: 2398459 PG status: last enqueued "
         "work: 2398578",
     ),
     (
-        "torch.timeout",
+        "torch.watchdog",
         "[PG ID 0 Rank 7] Exception (either an error or timeout) detected by watchdog at work: 18590, last enqueued NCCL work",
     ),
     ("torch.remote", "[PG ID 0 Rank 0] Received a dump signal due to a collective timeout from  rank 4 and we will try our best to dump"),
