@@ -96,7 +96,8 @@ def test_an_alert_waits_and_names_a_check(name: str) -> None:
     alert = alerts()[name]
     assert alert["for"]
     assert alert["labels"]["severity"] in ("critical", "warning", "info")
-    assert alert["annotations"].keys() == {"summary", "description", "runbook"}
+    assert alert["annotations"].keys() == {"summary", "description", "remedy", "runbook"}
+    assert alert["annotations"]["remedy"].startswith("1. "), "a remedy is a list of steps"
     page, _hash, check = alert["annotations"]["runbook"].partition("#")
     assert page == "docs/checks.md"
     assert check in all_checks()
