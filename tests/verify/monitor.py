@@ -58,7 +58,13 @@ class Monitor:
         status = self.root(MONITOR) / "var/lib/dpkg/status"
         (folder / "partial").mkdir(parents=True)
         # Debian's user _apt may not read the folder; the packages are checked all the same.
-        options = {"APT::Sandbox::User": "root", "Dir::State::status": status, "Dir::Cache::archives": folder, "Dir::Cache::pkgcache": "", "Debug::NoLocking": "1"}
+        options = {
+            "APT::Sandbox::User": "root",
+            "Dir::State::status": status,
+            "Dir::Cache::archives": folder,
+            "Dir::Cache::pkgcache": "",
+            "Debug::NoLocking": "1",
+        }
         words = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
         fetch = ["apt-get", *words, "-qq", "--yes", "--no-install-recommends", "--download-only", "install", *PACKAGES]
         subprocess.run(fetch, check=True, stdout=subprocess.DEVNULL)
@@ -96,7 +102,9 @@ class Monitor:
         (root / "etc/default/prometheus-alertmanager").write_text('ARGS="--cluster.listen-address="\n')
         (root / "srv/webhook.py").write_text(WEBHOOK)
         self.hosts.run(MONITOR, "systemd-run --quiet --unit=webhook python3 /srv/webhook.py")
-        self.hosts.run(MONITOR, "amtool check-config /etc/prometheus/alertmanager.yml && systemctl restart prometheus prometheus-alertmanager")
+        self.hosts.run(
+            MONITOR, "amtool check-config /etc/prometheus/alertmanager.yml && systemctl restart prometheus prometheus-alertmanager"
+        )
 
     def inside(self, work: Callable[[], Result]) -> Result:
         """The result of some work in the network of the monitoring host."""

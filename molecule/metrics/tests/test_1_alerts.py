@@ -20,9 +20,9 @@ import pytest
 import yaml
 
 from lab import cluster, fabric, fabric_faults
-from tests.verify.monitor import MONITORED, STAND_IN, Monitor
 from tests.tools import dashboard
 from tests.verify.driver import Hosts
+from tests.verify.monitor import MONITORED, STAND_IN, Monitor
 from tests.verify.patience import until
 from tests.verify.site import Site
 

@@ -116,4 +116,4 @@ def test_the_reader_has_the_rights_of_root_and_ends_with_the_view(hosts: Hosts, 
     finally:
         begun.terminate()
         begun.wait()
-    hosts.run(HOST, f"for _ in $(seq 100); do [ -z \"$({readers})\" ] && exit 0; sleep 0.1; done; exit 1")
+    hosts.run(HOST, f'for _ in $(seq 100); do [ -z "$({readers})" ] && exit 0; sleep 0.1; done; exit 1')

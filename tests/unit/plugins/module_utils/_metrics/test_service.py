@@ -65,7 +65,9 @@ def test_check_mode_changes_nothing(tmp_path: Path) -> None:
 
 def test_only_modules_of_infiniband_make_sys_writable(tmp_path: Path) -> None:
     texts = {
-        optics: next(str(file.content) for file in exporter_files(replace(config(tmp_path), infiniband_optics=optics), 60) if UNIT in file.path)
+        optics: next(
+            str(file.content) for file in exporter_files(replace(config(tmp_path), infiniband_optics=optics), 60) if UNIT in file.path
+        )
         for optics in (False, True)
     }
     assert texts[False] == f"{texts[True].rstrip()}\nProtectKernelTunables=yes\n"
