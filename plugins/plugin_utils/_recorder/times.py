@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
@@ -38,7 +39,8 @@ def time_or_run(name: str, text: str, now: float, folder: RunFolder) -> float:
     base = folder.path.parent
     if not (base / run).is_dir():
         raise GivenTimeError(f"{name} '{run}' is not a run in {base}. Use an ID of `ls {base}`, or a time.")
-    ended = (folder.of_run(run, "summary.json") or {}).get("ended")
+    summary: dict[str, Any] = folder.of_run(run, "summary.json") or {}
+    ended = summary.get("ended")
     if isinstance(ended, bool) or not isinstance(ended, (int, float)) or not 0 < ended <= now:
         raise GivenTimeError(f"{name}: the end of run {run} is not known: it was killed, still runs, or has another format. Use a time.")
     return float(ended)

@@ -104,6 +104,15 @@ def test_an_alert_waits_and_names_a_check(name: str) -> None:
     assert f'<a id="{check}"></a>' in (ROLE.parents[2] / page).read_text(encoding="utf-8")
 
 
+def test_the_example_of_alertmanager_names_alerts_that_there_are() -> None:
+    example = yaml.safe_load((RULES.parent / "alertmanager.yml").read_text(encoding="utf-8"))
+    matchers = [text for rule in example["inhibit_rules"] for key in ("source_matchers", "target_matchers") for text in rule[key]]
+    named = {name for text in matchers for name in re.findall(r"Rdma\w+", text)}
+    assert len(named) >= 2
+    assert named <= alerts().keys()
+    assert example["route"]["receiver"] in {each["name"] for each in example["receivers"]}
+
+
 def test_rules_and_dashboard_use_metrics_that_there_are() -> None:
     texts = [*(rule["expr"] for rule in rules()), *queries()]
     used = {name for text in texts for name in NAME.findall(re.sub(r'"[^"]*"', "", text))} - {"host_rail"}
