@@ -92,6 +92,10 @@ newest: ## units, build and sanity under the newest supported ansible-core
 bench: venv ## what the tools cost, against their bars; of the lab only if it is up
 	@$(tools)/bench.sh
 
+pictures: prepare fabric-packages ## the pictures of the documents, from a lab of four containers
+	@$(tools)/packages.sh tests/pictures-packages.txt
+	@PYTHONPATH=$(CURDIR)/.venv/collections $(tools)/run.sh python -m tests.tools.pictures
+
 format: venv ## fix and format with ruff
 	@$(tools)/run.sh ruff check --fix
 	@$(tools)/run.sh ruff format
@@ -102,4 +106,4 @@ requirements: venv ## pin the newest version of every requirement
 clean: ## remove what the tools made, but no lab and no evidence
 	rm -rf .venv .ansible .hypothesis .mypy_cache .pytest_cache .ruff_cache tests/output rdma-cluster-*.tar.gz
 
-.PHONY: help docs fabric-packages demo faults faults-lab lab lab-up lab-down site test test-all prepare venv unit host-units lint build checks sanity turns newest bench format requirements clean
+.PHONY: help docs fabric-packages demo faults faults-lab lab lab-up lab-down site test test-all prepare venv unit host-units lint build checks sanity turns newest bench pictures format requirements clean

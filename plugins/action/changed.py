@@ -15,7 +15,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import P
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.record import FOLDER, Clock, HostRecord, from_stored
 from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.text import changed_text
-from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.times import GivenTimeError, given_time, time_words
+from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.times import GivenTimeError, time_or_run, time_words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.words import rail_names
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
@@ -33,8 +33,8 @@ class ActionModule(RunAction):
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         now = time.time()
         try:
-            since = given_time("rdma_since", options["since"], now, durations=True)
-            until = now if options["to"] is None else given_time("rdma_until", options["to"], now, durations=True)
+            since = time_or_run("rdma_since", options["since"], now, self.folder)
+            until = now if options["to"] is None else time_or_run("rdma_until", options["to"], now, self.folder)
         except GivenTimeError as error:
             return {"failed": True, "msg": str(error)}
         if since >= until:

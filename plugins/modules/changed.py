@@ -30,7 +30,9 @@ options:
     choices: [window, shown]
     required: true
   since:
-    description: The first time, with its time zone, like C(2026-11-23 14:05 UTC), or a time before now like C(2h).
+    description: >-
+        The first time, with its time zone, like C(2026-11-23 14:05 UTC), a time before now like C(2h), or the ID of a run, like
+        C(20261123T140501Z-4711), for the end of that run.
     type: str
     required: true
   to:

@@ -433,6 +433,7 @@ class MetricsIntent(TypedDict):
     textfile_dir: str | None
     interval_seconds: int
     hw_counters: bool
+    infiniband_optics: bool
     labels: dict[str, str]
 
 

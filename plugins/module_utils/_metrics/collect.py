@@ -34,7 +34,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import CONF
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import QosPlan, find_ports, parse_plan
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.state import as_tree, read_qos
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import PriorityCounters, priority_counters
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, read_devices
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, add_optics, read_devices
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.sysfs import CLASS, parse_counter
 
@@ -111,6 +111,8 @@ def collect(config: Config, host: Host) -> str:
             if config.hw_counters and rail.device is not None:
                 _hw_counters(host.sys, rail, samples)
         _interfaces(rails, host, samples)
+        if config.infiniband_optics:
+            _infiniband_modules(rails, devices, host.runner, samples)
         with samples.source("gpu"):
             _gpu_paths(rails, devices, host.sys, pci, samples)
     samples.add(catalogue.SCRAPE_TIME, began)
@@ -244,10 +246,25 @@ def _module(rail: ResolvedRail, interface: str, seen: Ethtool, samples: Samples)
     """Add the readings of a module. A cable without sensors has none, and no alarms."""
     if "module" in seen.unread:
         samples.failed("optics", rail.name)
-    if seen.optic is None:
-        return
-    optic: Optic = seen.optic
-    where = {"rail": rail.name, "interface": interface}
+    if seen.optic is not None:
+        _readings(seen.optic, {"rail": rail.name, "interface": interface}, samples)
+
+
+def _infiniband_modules(rails: list[ResolvedRail], devices: Mapping[str, Device], runner: Runner, samples: Samples) -> None:
+    """Add the readings of the modules of InfiniBand rails, as mstlink reports them."""
+    names = [rail.device for rail in rails if rail.device is not None and rail.rail["link_layer"] == "infiniband"]
+    read = add_optics(runner, {name: devices[name] for name in names if name in devices})
+    for rail in rails:
+        port = read[rail.device].ports.get(rail.port or "") if rail.device in read else None
+        if port is not None:
+            with samples.source("optics", rail.name):
+                if port.optic_unread is not None:
+                    raise ParseError(port.optic_unread)
+            if port.optic is not None:
+                _readings(port.optic, {"rail": rail.name, "device": rail.device}, samples)
+
+
+def _readings(optic: Optic, where: Mapping[str, Any], samples: Samples) -> None:
     samples.add(catalogue.OPTIC_TEMPERATURE, _value(optic.temperature_celsius), **where)
     samples.add(catalogue.OPTIC_VOLTAGE, _value(optic.voltage_volt), **where)
     for number, lane in enumerate(optic.lanes, 1):

@@ -32,7 +32,10 @@ RESERVED = frozenset(
 
 @dataclass(frozen=True)
 class Config:
-    """host: its name in the inventory. labels: of every sample. folder: of node_exporter. hw_counters: whether to write them."""
+    """host: its name in the inventory. labels: of every sample. folder: of node_exporter. hw_counters: whether to write them.
+
+    infiniband_optics: whether to read the modules of InfiniBand rails with mstlink, which writes to the cards' PCI configuration space.
+    """
 
     host: str
     labels: Mapping[str, str]
@@ -40,6 +43,7 @@ class Config:
     hw_counters: bool
     rails: Sequence[Rail]
     results: HostResults
+    infiniband_optics: bool = False
 
     def to_text(self) -> str:
         """Return the file's text."""
@@ -63,6 +67,7 @@ def parse_config(text: str) -> Config:
             hw_counters=bool(data["hw_counters"]),
             rails=cast("list[Rail]", data["rails"]),
             results=HostResults.from_dict(data["results"]),
+            infiniband_optics=bool(data["infiniband_optics"]),
         )
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         if isinstance(error, ParseError):

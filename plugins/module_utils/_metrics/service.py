@@ -27,11 +27,13 @@ PROGRAM = f"{PROGRAMS}/exporter.pyz"
 #: It reads, and writes one file. CAP_NET_ADMIN is for modules (ETHTOOL_GMODULEINFO), CAP_SYS_ADMIN for debugfs of congestion control.
 #: Without MemoryDenyWriteExecute: ctypes of some Pythons cannot be imported with it.
 _SANDBOX = (
-    *("ProtectHome=yes", "PrivateDevices=yes", "ProtectClock=yes", "ProtectKernelTunables=yes", "IPAddressDeny=any"),
+    *("ProtectHome=yes", "PrivateDevices=yes", "ProtectClock=yes", "IPAddressDeny=any"),
     "CapabilityBoundingSet=CAP_NET_ADMIN CAP_SYS_ADMIN",
     "RestrictAddressFamilies=AF_NETLINK AF_UNIX AF_INET AF_INET6",
 )
 #: A host whose CPUs are all busy starts Python slowly. The unit has no lower priority, because its metrics are needed there most.
+#: Makes /sys read-only. mstlink needs to write there, to the PCI configuration space of a card.
+_READ_ONLY = "ProtectKernelTunables=yes"
 _START_SECONDS = 150.0
 _UNIT_TEXT = """\
 # Managed by rdma.cluster: writes the RDMA metrics of this host for node_exporter.
@@ -65,7 +67,7 @@ WantedBy=timers.target
 
 def exporter_files(config: Config, interval_seconds: int) -> Sequence[ManagedFile]:
     """Return the files: settings, program, service and timer. The hosts of a fleet run it at different times."""
-    hardening = hardened(*_SANDBOX)
+    hardening = hardened(*_SANDBOX) if config.infiniband_optics else hardened(*_SANDBOX, _READ_ONLY)
     return (
         ManagedFile(CONFIG, config.to_text()),
         ManagedFile(PROGRAM, program_of(collector), 0o755),

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import duration_words
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RUN_ID, RunFolder
 
 _TIME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]+([0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?) *(\S.*)?)?")
 _OFFSET = re.compile(r"([+-])([0-9]{2}):?([0-9]{2})?")
@@ -24,6 +26,24 @@ AHEAD_SECONDS = 60.0
 
 class GivenTimeError(ValueError):
     """A given time cannot be used. The message has the variable, the value and the remedy."""
+
+
+def time_or_run(name: str, text: str, now: float, folder: RunFolder) -> float:
+    """Return a given time in seconds since 1970, as given_time does with durations; for the ID of a run, the end of that run.
+
+    folder: of this run; the other run is beside it. Raises GivenTimeError also for a run that is missing or has not ended.
+    """
+    run = clean(str(text), 100).strip()
+    if RUN_ID.fullmatch(run) is None:
+        return given_time(name, text, now, durations=True)
+    base = folder.path.parent
+    if not (base / run).is_dir():
+        raise GivenTimeError(f"{name} '{run}' is not a run in {base}. Use an ID of `ls {base}`, or a time.")
+    summary: dict[str, Any] = folder.of_run(run, "summary.json") or {}
+    ended = summary.get("ended")
+    if isinstance(ended, bool) or not isinstance(ended, (int, float)) or not 0 < ended <= now:
+        raise GivenTimeError(f"{name}: the end of run {run} is not known: it was killed, still runs, or has another format. Use a time.")
+    return float(ended)
 
 
 def given_time(name: str, text: str, now: float, *, durations: bool = False) -> float:
@@ -50,7 +70,7 @@ def _calendar(name: str, text: str, durations: bool) -> float:
     found = _TIME.fullmatch(text)
     example = f"-e \"{name}='2026-11-23 14:05 UTC'\""
     if found is None:
-        forms = "2026-11-23 14:05 UTC, 2026-11-23T14:05:30+01:00" + (" or 2h" if durations else "")
+        forms = "2026-11-23 14:05 UTC, 2026-11-23T14:05:30+01:00" + (", 2h or the ID of a run" if durations else "")
         raise GivenTimeError(f"{name} '{text}' is not a time. Use one of these forms: {forms}.")
     day, clock, zone = found.groups()
     if clock is None:

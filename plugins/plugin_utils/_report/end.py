@@ -85,6 +85,7 @@ class RunEnd:
             "run": self.folder.path.name,
             "outcome": self.outcome,
             "check_mode": self.check_mode,
+            "ended": round(self._ended, 3),
             "failed": self.failed,
             "unreachable": self.unreachable,
             "changes": len(self._changes),

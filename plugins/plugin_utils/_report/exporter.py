@@ -48,6 +48,7 @@ def exporter_config(folder: RunFolder, host: str, intent: Intent, family: str | 
         hw_counters=wanted["hw_counters"],
         rails=intent["rails"],
         results=results_of_runs(folder, host),
+        infiniband_optics=wanted["infiniband_optics"],
     )
 
 

@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if given.replay is not None:
             return _replay(given)
-        targets = _targets(given.inventory, given.limit)
+        targets = _targets(given)
         if not targets:
             raise ParseError(f"'{given.limit}' names no host of the inventory")
         return _live(given, targets)
@@ -54,6 +54,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="rdma-watch", description="Show the RDMA ports of all hosts, the odd ones first.")
     parser.add_argument("-i", "--inventory", action="append", default=[], help="as of ansible-playbook")
     parser.add_argument("-l", "--limit", default="all", help="hosts to show")
+    parser.add_argument("-b", "--become", action="store_true", help="read as root, with sudo -n (no password is asked for)")
     parser.add_argument("--interval", type=float, default=1.0, help="seconds between readings (1)")
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"end after this time ({SECONDS:.0f})")
     parser.add_argument("--once", action="store_true", help="print one screen and end")
@@ -64,13 +65,14 @@ def _arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def _targets(inventories: Sequence[str], limit: str) -> list[Target]:
+def _targets(given: argparse.Namespace) -> list[Target]:
     loader = DataLoader()  # type: ignore[no-untyped-call]
-    inventory = InventoryManager(loader=loader, sources=list(inventories) or None)  # type: ignore[no-untyped-call]
+    inventory = InventoryManager(loader=loader, sources=list(given.inventory) or None)  # type: ignore[no-untyped-call]
     variables = VariableManager(loader=loader, inventory=inventory)
-    hosts = inventory.get_hosts(limit)  # type: ignore[no-untyped-call]
+    hosts = inventory.get_hosts(given.limit)  # type: ignore[no-untyped-call]
     switches = {host.name for host in inventory.groups["rdma_switches"].get_hosts()} if "rdma_switches" in inventory.groups else set()
-    return [target_of(host.name, variables.get_vars(host=host)) for host in hosts if host.name not in switches]
+    shown = [host for host in hosts if host.name not in switches]
+    return [target_of(host.name, variables.get_vars(host=host), become=given.become) for host in shown]
 
 
 def _take(readers: Readers, seconds: float, view: View, file: TextIO | None) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import program_of
 from ansible_collections.rdma.cluster.plugins.module_utils._watch.reader import main as reader
 from ansible_collections.rdma.cluster.plugins.plugin_utils._watch.view import END, LINE, Entry
@@ -34,28 +35,43 @@ END_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Target:
-    """A host and how it is reached. command: before the words of the remote program; is_remote: they pass a shell on the host."""
+    """A host and how it is reached. command: before the words of the remote program; is_remote: they pass a shell on the host.
+
+    become: the words before the program on the host, which give it the rights of another user; empty to keep those of the connection.
+    """
 
     name: str
     command: tuple[str, ...]
     python: str
     is_remote: bool
+    become: tuple[str, ...] = ()
 
 
-def target_of(name: str, variables: Mapping[str, object]) -> Target:
-    """Return how a host is reached, by Ansible's variables of its connection (ansible_host, ansible_port, ansible_user, …)."""
+def target_of(name: str, variables: Mapping[str, object], *, become: bool = False) -> Target:
+    """Return how a host is reached, by Ansible's variables of its connection (ansible_host, ansible_port, ansible_user, …).
+
+    become: read as root, or as ansible_become_user, with `sudo -n`. Raises ParseError if the host uses another method than sudo.
+    """
+    sudo = _sudo(name, variables) if become else ()
     python = str(variables.get("ansible_python_interpreter") or "python3")
     if python.startswith("auto"):
         python = "python3"
     if variables.get("ansible_connection") == "local":
-        return Target(name, (), python, is_remote=False)
+        return Target(name, (), python, is_remote=False, become=sudo)
     words = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"]
     for option, key in (("-p", "ansible_port"), ("-i", "ansible_ssh_private_key_file")):
         words += [option, str(variables[key])] if variables.get(key) else []
     for key in ("ansible_ssh_common_args", "ansible_ssh_extra_args"):
         words += shlex.split(str(variables.get(key) or ""))
     words += ["-l", str(variables["ansible_user"])] if variables.get("ansible_user") else []
-    return Target(name, (*words, "--", str(variables.get("ansible_host") or name)), python, is_remote=True)
+    return Target(name, (*words, "--", str(variables.get("ansible_host") or name)), python, is_remote=True, become=sudo)
+
+
+def _sudo(name: str, variables: Mapping[str, object]) -> tuple[str, ...]:
+    method = str(variables.get("ansible_become_method") or "sudo").removeprefix("ansible.builtin.")
+    if method != "sudo":
+        raise ParseError(f"{name} has ansible_become_method {method!r}, and --become uses only sudo. Run without --become.")
+    return ("sudo", "-n", "-H", "-u", str(variables.get("ansible_become_user") or "root"), "--")
 
 
 class Readers:
@@ -75,7 +91,7 @@ class Readers:
         return time.monotonic() - self._begun
 
     def _start(self, target: Target, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        program = [target.python, "-c", START, str(len(self._program)), *words]
+        program = [*target.become, target.python, "-c", START, str(len(self._program)), *words]
         argv = [*target.command, " ".join(shlex.quote(word) for word in program)] if target.is_remote else program
         pipe = subprocess.PIPE
         return subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)

@@ -29,6 +29,11 @@ METRICS = Section(
         ),
         interval_seconds=integer("Time between two runs of the collector, in s.", 10, 3600, default=60),
         hw_counters=flag("Write the hardware counters of RDMA ports too (`hw_counters`).", True),
+        infiniband_optics=flag(
+            "Read the modules of InfiniBand rails too, with `mstlink` of mstflint. It writes to the PCI configuration space of the card, "
+            "so the sandbox of the collector then leaves `/sys` writable.",
+            False,
+        ),
         labels=named("Further labels of every sample. They may not replace its own ones.", LABEL, text("Its value.", LABEL_VALUE)),
     ),
     ("exporter",),

@@ -365,7 +365,7 @@ RUN: dict[str, Key] = {
     "rdma_job_time": text(
         "For `diagnose`: when the job failed, with the time zone: `2026-11-23 14:05 UTC`. Without it, the time of the log's first error."
     ),
-    "rdma_since": text("For `changed`: first time, `2026-11-23 14:05 UTC` or `2h` (before now)."),
+    "rdma_since": text("For `changed`: first time, `2026-11-23 14:05 UTC`, `2h` (before now), or the ID of a run: its end."),
     "rdma_until": text("For `changed`: last time, in the same forms. Without it, now."),
     "rdma_symptom": text(
         "Symptom for the playbook `troubleshoot`: `slow`, `hang`, `gdr`, `ecmp`, `flap`, `drops`, `mesh`, `library` or `registration`."

@@ -96,11 +96,21 @@ def test_an_alert_waits_and_names_a_check(name: str) -> None:
     alert = alerts()[name]
     assert alert["for"]
     assert alert["labels"]["severity"] in ("critical", "warning", "info")
-    assert alert["annotations"].keys() == {"summary", "description", "runbook"}
+    assert alert["annotations"].keys() == {"summary", "description", "remedy", "runbook"}
+    assert alert["annotations"]["remedy"].startswith("1. "), "a remedy is a list of steps"
     page, _hash, check = alert["annotations"]["runbook"].partition("#")
     assert page == "docs/checks.md"
     assert check in all_checks()
     assert f'<a id="{check}"></a>' in (ROLE.parents[2] / page).read_text(encoding="utf-8")
+
+
+def test_the_example_of_alertmanager_names_alerts_that_there_are() -> None:
+    example = yaml.safe_load((RULES.parent / "alertmanager.yml").read_text(encoding="utf-8"))
+    matchers = [text for rule in example["inhibit_rules"] for key in ("source_matchers", "target_matchers") for text in rule[key]]
+    named = {name for text in matchers for name in re.findall(r"Rdma\w+", text)}
+    assert len(named) >= 2
+    assert named <= alerts().keys()
+    assert example["route"]["receiver"] in {each["name"] for each in example["receivers"]}
 
 
 def test_rules_and_dashboard_use_metrics_that_there_are() -> None:

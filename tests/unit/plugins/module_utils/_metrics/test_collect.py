@@ -178,6 +178,50 @@ def test_refused_statistics_and_modules_are_errors(tmp_path: Path) -> None:
     assert "rdma_port_priority_bytes_total" not in found
 
 
+MSTLINK = ["mstlink", "-d", "0000:3d:00.0", "-m"]
+#: The rows of mstlink -m with their brackets, as tests of the reader have them; see tests/compat/test_mlxlink.py for whole captures.
+MODULE_INFO = """
+Module Info
+-----------
+Identifier                                  : OSFP
+Cable Type                                  : Optical Module (separated)
+Temperature [C]                             : 91 [0..70]
+Voltage [mV]                                : 3300 [3135..3465]
+Rx Power Current [dBm]                      : 0,-40 [-10.2..7]
+"""
+
+
+def infiniband(folder: Path) -> Path:
+    return write_tree(mlx5_machine(folder), f"{PORT}/link_layer: InfiniBand")
+
+
+def test_modules_of_infiniband_rails_are_read_on_request(tmp_path: Path) -> None:
+    rails = [{**RAILS[0], "link_layer": "infiniband", "address": None}]
+    silent = read(collect(config(rails), host(infiniband(tmp_path))))
+    assert not [name for name in silent if name.startswith("rdma_optic_")]
+    runner = FakeRunner([(MSTLINK, 0, MODULE_INFO, "")])
+    text = collect(config(rails, infiniband_optics=True), host(tmp_path, runner=runner))
+    found = read(text)
+    promtool(text)
+    assert found["rdma_optic_temperature_celsius"] == {"rail=rail0,device=mlx5_0": 91.0}
+    assert found["rdma_optic_voltage_volts"] == {"rail=rail0,device=mlx5_0": 3.3}
+    assert found["rdma_optic_receive_power_watts"] == {
+        "rail=rail0,device=mlx5_0,lane=1": 0.001,
+        "rail=rail0,device=mlx5_0,lane=2": 1e-07,
+    }
+    assert found["rdma_optic_alarms"]["rail=rail0,device=mlx5_0"] >= 1
+    assert found["rdma_scrape_error"]["source=optics,rail=rail0"] == 0
+
+
+def test_an_infiniband_module_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    rails = [{**RAILS[0], "link_layer": "infiniband", "address": None}]
+    runner = FakeRunner([(MSTLINK, 1, "", "-E- Cannot open device")])
+    found = read(collect(config(rails, infiniband_optics=True), host(infiniband(tmp_path), runner=runner)))
+    assert found["rdma_scrape_error"]["source=optics,rail=rail0"] == 1
+    assert found["rdma_port_up"] == {"rail=rail0": 1.0}
+    assert "rdma_optic_alarms" not in found
+
+
 def test_series_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collector, "MOST_SERIES", 12)
     found = read(collect(config(), host(mlx5_machine(tmp_path))))
@@ -201,6 +245,7 @@ def test_the_names_are_no_others() -> None:
 
 def test_settings_are_read_back() -> None:
     assert parse_config(config().to_text()) == config()
+    assert parse_config(config(infiniband_optics=True).to_text()).infiniband_optics is True
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,16 @@ def test_check_mode_changes_nothing(tmp_path: Path) -> None:
     change = ensure_exporter(config(tmp_path), 60, runner=FakeRunner([show("inactive", "")]), check_mode=True)
     assert len(change.files) == 4
     assert not list(tmp_path.iterdir())
+
+
+def test_only_modules_of_infiniband_make_sys_writable(tmp_path: Path) -> None:
+    texts = {
+        optics: next(
+            str(file.content) for file in exporter_files(replace(config(tmp_path), infiniband_optics=optics), 60) if UNIT in file.path
+        )
+        for optics in (False, True)
+    }
+    assert texts[False] == f"{texts[True].rstrip()}\nProtectKernelTunables=yes\n"
 
 
 def test_systemd_takes_the_units(tmp_path: Path) -> None:

@@ -6,9 +6,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.times import GivenTimeError, given_time, time_words
+from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.times import GivenTimeError, given_time, time_or_run, time_words
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 
 #: 2026-11-23 14:05:00 UTC, and an hour later.
 TIME, NOW = 1795442700.0, 1795446300.0
@@ -60,3 +63,27 @@ def test_what_cannot_be_used_is_refused_with_advice(text: str, advice: str) -> N
         given_time("rdma_job_time", text, NOW)
     assert str(caught.value).startswith(f"rdma_job_time '{text}'")
     assert advice in str(caught.value)
+
+
+def ended_run(base: Path, run: str, **summary: object) -> RunFolder:
+    """A run of this ID in a folder of runs; return the folder of a later one."""
+    RunFolder(base / run).write_json("summary.json", {"schema": 1, **summary})
+    return RunFolder(base / "20261123T150000Z-9")
+
+
+def test_a_run_is_the_time_of_its_end(tmp_path: Path) -> None:
+    folder = ended_run(tmp_path, "20261123T135800Z-4711", ended=TIME)
+    assert time_or_run("rdma_since", " 20261123T135800Z-4711 ", NOW, folder) == TIME
+    assert time_or_run("rdma_since", "2h", NOW, folder) == NOW - 7200
+
+
+@pytest.mark.parametrize("summary", [{}, {"ended": None}, {"ended": True}, {"ended": "x"}, {"ended": -1.0}, {"ended": NOW + 1}])
+def test_a_run_without_a_known_end_is_refused(tmp_path: Path, summary: dict[str, object]) -> None:
+    folder = ended_run(tmp_path, "20261123T135800Z-4711", **summary)
+    with pytest.raises(GivenTimeError, match="the end of run 20261123T135800Z-4711 is not known"):
+        time_or_run("rdma_since", "20261123T135800Z-4711", NOW, folder)
+    (tmp_path / "20261123T135900Z-1").mkdir()
+    with pytest.raises(GivenTimeError, match="the end of run 20261123T135900Z-1 is not known"):
+        time_or_run("rdma_since", "20261123T135900Z-1", NOW, folder)
+    with pytest.raises(GivenTimeError, match=r"rdma_until '20261123T135901Z-1' is not a run in .* Use an ID of"):
+        time_or_run("rdma_until", "20261123T135901Z-1", NOW, folder)

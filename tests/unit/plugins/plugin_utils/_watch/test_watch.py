@@ -228,6 +228,15 @@ def test_how_a_host_is_reached() -> None:
     )
 
 
+def test_how_a_reader_becomes_root() -> None:
+    sudo = ("sudo", "-n", "-H", "-u", "root", "--")
+    assert target_of("node1", {"ansible_become": True}).become == ()
+    assert target_of("node1", {"ansible_become_method": "ansible.builtin.sudo"}, become=True).become == sudo
+    assert target_of("node1", {"ansible_connection": "local", "ansible_become_user": "rdma"}, become=True).become[4] == "rdma"
+    with pytest.raises(ParseError, match="node1 has ansible_become_method 'doas', and --become uses only sudo"):
+        target_of("node1", {"ansible_become_method": "doas"}, become=True)
+
+
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", MODULE, *words]
     return subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=120, check=False, env=environment())
