@@ -11,6 +11,7 @@ import pytest
 from lab import clos
 from lab.clos import Clos
 from tests.verify.clos import SETTLED, findings, is_clean, plan_of, texts, until
+from tests.verify.clos_start import start
 
 
 @pytest.fixture(scope="session")
@@ -27,6 +28,6 @@ def routed(network: Clos) -> Clos:
         return network
     plane = plan_of(network)
     if not is_clean(findings(network, plane)):
-        clos.route(network, texts(plane))
+        start(network, texts(plane))
         until(lambda: is_clean(findings(network, plane)), 20, 0.3)
     return network

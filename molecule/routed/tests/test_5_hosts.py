@@ -22,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.rende
 from lab import clos
 from lab.clos import Clos
 from tests.verify.clos import ROOT, address_hosts, datagram, findings, is_clean, plan_of, summary, texts, until
+from tests.verify.clos_start import start
 
 APPLY = """
 import json, sys
@@ -41,10 +42,8 @@ def peers(network: Clos) -> Iterator[tuple[Clos, RoutedPlane]]:
     """The network as an earlier test has left it, with BGP on its hosts."""
     larger = clos.load(network.name)
     plane = plan_of(larger, hosts_peer=True)
-    for host in plane.hosts:
-        larger.run(host, "ip", "route", "flush", "root", "10.1.0.0/16", check=False)
     address_hosts(larger, plane)
-    clos.route(larger, texts(plane))
+    start(larger, texts(plane))
     until(lambda: is_clean(findings(larger, plane)), 30, 0.5)
     yield larger, plane
     for host in plane.hosts:
@@ -130,5 +129,5 @@ def test_a_host_whose_frr_stopped_is_named_with_its_leaf(peers: tuple[Clos, Rout
             0.5,
         )
     finally:
-        clos.route(network, {"host2": texts(plane)["host2"]})
+        start(network, {"host2": texts(plane)["host2"]})
     until(lambda: is_clean(findings(network, plane)), 20, 0.5)
