@@ -68,7 +68,8 @@ def check_clos() -> None:
     """
     if missing := _missing(CLOS_COMMANDS):
         names = " ".join(image.words(CLOS_PACKAGES))
-        raise LabError(f"Missing on this machine: {missing}. Install them with: systemctl mask frr.service lldpd.service && apt-get install {names}")
+        masked = "systemctl mask frr.service lldpd.service"
+        raise LabError(f"Missing on this machine: {missing}. Install them with: {masked} && apt-get install {names}")
 
 
 def need_folder() -> None:

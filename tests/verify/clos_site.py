@@ -20,8 +20,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model
 from lab.clos import Clos
 from tests.verify.clos import MANAGEMENT, ROOT
 
-#: A stand-in for a NIC: a veth has no device below it, so no rail is found on it. For the command that is run here, the interface has one, on
-#: a bus that is not PCI. All else of its folder in /sys is real.
+#: A stand-in for a NIC: a veth has no device below it, so no rail is found on it. For the command that is run here, the interface has
+#: one, on a bus that is not PCI. All else of its folder in /sys is real.
 NIC = """
 folder=/sys/devices/virtual/net/$1
 shift

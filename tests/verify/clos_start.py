@@ -4,7 +4,8 @@
 
 FRR 8.4.4 waits twice before the first session, by its log:
 
-* 5 s for route-maps ("released from config-pending hold"), by `bgp route-map delay-timer`. It is 1 s while the file is read, then the default;
+* 5 s for route-maps ("released from config-pending hold"), by `bgp route-map delay-timer`. It is 1 s while the file is read, and then the
+  default;
 * up to 10 s for a router advertisement of the neighbor, whose address BGP unnumbered learns from it. FRR answers a router solicitation at
   once, so each node sends one.
 

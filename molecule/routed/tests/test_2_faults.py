@@ -27,7 +27,12 @@ def configure(switch: str, *lines: str) -> Do:
 
 def reload(*switches: str) -> Do:
     """The repair of the role: FRR's own reload of the planned file, which keeps good sessions."""
-    return lambda network: [clos_start.reload(network, name) for name in switches]
+
+    def do(network: Clos) -> None:
+        for name in switches:
+            clos_start.reload(network, name)
+
+    return do
 
 
 def together(*steps: Do) -> Do:
@@ -187,8 +192,8 @@ def test_two_swapped_cables_are_named_by_bgp_and_by_lldp(with_lldp: Clos) -> Non
             "leaf1 swp2 to spine2 swp1": "the neighbor is spine1 (router ID 10.0.0.1, ASN 4200000001), planned is spine2",
         }
         remedy = "This costs no bandwidth. Move the cables, or correct the plan."
-        moved = "1 cable between leaf1 and spine{0} on other ports: leaf1 port {1} to spine{0} port 1; planned leaf1 port {0} to spine{0} port 1"
-        exchanged = {f"leaf1 and spine{spine}": [f"{moved.format(spine, 3 - spine)}. {remedy}"] for spine in (1, 2)}
+        moved = "1 cable between leaf1 and spine{0} on other ports: leaf1 port {1} to spine{0} port 1; planned leaf1 port {0} to spine{0} "
+        exchanged = {f"leaf1 and spine{spine}": [f"{moved.format(spine, 3 - spine)}port 1. {remedy}"] for spine in (1, 2)}
         # Until the earlier neighbors are forgotten, a port has two.
         until(lambda: cabling(routed) == {"plane fab": ["4 switches, 2 HCAs, 6 links (by lldp)"], **exchanged}, 10, 0.3)
     finally:
