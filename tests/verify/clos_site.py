@@ -32,8 +32,8 @@ exec "$@"
 """
 
 
-def write_inventory(network: Clos, plane: RoutedPlane, folder: Path, **variables: Any) -> None:
-    """Write hosts.yml: the hosts with the intent of the plan, and the switches. variables: of all hosts."""
+def write_inventory(network: Clos, plane: RoutedPlane, folder: Path, *, nics: bool = False, **variables: Any) -> None:
+    """Write hosts.yml: the hosts with the intent of the plan, and the switches. nics: stand-ins for NICs. variables: of all hosts."""
     keys = ("spine_asn", "loopbacks", "host_subnets", "bfd", "hosts_peer")
     routing = {key: value for key, value in plane.settings.items() if key in keys}
     fabric = {"planes": {"fab": {"plan": str(network.folder.cabling), "routing": routing}}, "management": {"subnet": MANAGEMENT}}
@@ -47,7 +47,7 @@ def write_inventory(network: Clos, plane: RoutedPlane, folder: Path, **variables
                 "rdma_rails": [{**rail, "address": port.host_address, "gateway": gateway}],
                 "rdma_fabric": fabric,
                 "rdma_driver": {"stack": "inbox"},
-                **_access(network, port.host, folder, port.device),
+                **_access(network, port.host, folder, port.device if nics else ""),
                 **variables,
             }
     switches = {name: _access(network, name, folder) for name in plane.routers}

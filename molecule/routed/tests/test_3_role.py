@@ -51,7 +51,7 @@ def plane(bed: Clos) -> RoutedPlane:
 
 @pytest.fixture
 def site(bed: Clos, plane: RoutedPlane, tmp_path: Path) -> Path:
-    write_inventory(bed, plane, tmp_path)
+    write_inventory(bed, plane, tmp_path, nics=True)
     (tmp_path / "host_vars").mkdir()
     for name in ALLOWED:
         (tmp_path / "host_vars" / f"{name}.yml").write_text(yaml.safe_dump({"frr_allowed": True}))

@@ -81,6 +81,23 @@ def test_hosts_have_all_routes_no_default_route_and_forward_nothing(peers: tuple
     assert datagram(network) == "10.1.0.67 8972\n"
 
 
+def test_packets_with_the_address_of_a_rail_use_its_table_and_not_the_routes_of_bgp(peers: tuple[Clos, RoutedPlane]) -> None:
+    """The rule and the table are those of a rail with `routes`. RDMA sends from the address of the rail."""
+    network, _plane = peers
+    words = {"rule": "from 10.1.0.67 lookup 1000 priority 1000", "route": "10.1.0.0/16 via 10.1.0.66 table 1000"}
+    for what, text in words.items():
+        network.run("host1", "ip", what, "add", *text.split())
+    try:
+        [unbound] = json.loads(network.run("host1", "ip", "-j", "route", "get", "10.1.1.67"))
+        [bound] = json.loads(network.run("host1", "ip", "-j", "route", "get", "10.1.1.67", "from", "10.1.0.67"))
+    finally:
+        for what, text in words.items():
+            network.run("host1", "ip", what, "del", *text.split())
+    assert "table" not in unbound
+    assert unbound.get("gateway", "") != "10.1.0.66"
+    assert (bound["table"], bound["gateway"]) == ("1000", "10.1.0.66")
+
+
 def test_a_leaf_refuses_what_is_not_the_address_of_its_host_and_the_role_removes_it(peers: tuple[Clos, RoutedPlane]) -> None:
     network, plane = peers
     apply(network, plane, "host1")
