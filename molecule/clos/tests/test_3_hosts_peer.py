@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The hosts speak BGP with their leaves (`hosts_peer`), and RDMA crosses the fabric between the /32 addresses that they announce.
 
-It needs hosts that are built: `pytest molecule/clos/tests -k "built or hosts_peer"` runs only what it needs.
+It needs hosts that are built: `pytest molecule/clos/tests -k "switches_get or built or hosts_peer"` runs only what it needs.
 """
 
 from __future__ import annotations
