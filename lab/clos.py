@@ -4,7 +4,7 @@
 hosts that have a configuration.
 
 The kernel that forwards and the routing daemons are real; only the switch hardware is missing. Nothing is visible on this machine's own
-network. Each switch has its own /etc/frr and /run/frr, so that plain commands such as `vtysh` work inside it.
+network. Each node has its own /etc/frr and /run, so that plain commands such as `vtysh` and `lldpcli` work inside it.
 """
 
 from __future__ import annotations
@@ -255,6 +255,8 @@ def _nodes(clos: Clos, nodes: Sequence[str]) -> None:
             (clos.folder.node(node) / part).mkdir(parents=True)
             # The daemons run as this user, as on a real switch.
             shutil.chown(clos.folder.node(node) / part, "frr", "frr")
+        # Its /run, on which `run` is mounted.
+        (clos.folder.node(node) / "system/frr").mkdir(parents=True)
         (clos.folder.node(node) / "etc/vtysh.conf").write_text("service integrated-vtysh-config\n")
         # The switches of a lab get them from the role frr.
         if node in clos.shape.switches and not clos.shape.of_lab:
@@ -343,6 +345,8 @@ def _tear_down(name: str) -> bool:
     for pid_file in sorted(folder.path.glob("nodes/*/run/*.pid")):
         # Nothing of them stays, so they need not say goodbye to their neighbors, for which SIGTERM would wait.
         process.end(pid_file, f"{FRR}/{pid_file.stem}", first=signal.SIGKILL)
+    for pid_file in sorted(folder.path.glob("nodes/*/lldpd.pid")):
+        process.end(pid_file, "lldpd", first=signal.SIGKILL)
     prefix = namespace_of(name, "")
     for each in sorted(Path("/run/netns").glob(f"{prefix}*")):
         there = True

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab import clos, clos_systemd, preflight
+from lab import clos, clos_lldp, clos_systemd, preflight
 from lab.clos_plan import ClosShape
 from lab.errors import LabError
 
@@ -39,6 +39,7 @@ def add(commands: Commands) -> None:
     up.add_argument("--frr", type=Path, metavar="FOLDER", help="start FRR on each switch or host that has FOLDER/NODE/frr.conf")
     verb("frr", "start FRR again, with other configurations").add_argument("folder", type=Path, help="with NODE/frr.conf")
     verb("boot", "start systemd in each node, and FRR as its service on each switch that has a configuration")
+    verb("lldp", "start lldpd in each node")
     verb("add-leaf", "add a leaf with its cables and hosts to a running network; start its FRR with `frr`")
     verb("counters", "print the byte and packet counters of every port as JSON")
     verb("down", "remove a network and all that belongs to it")
@@ -68,6 +69,7 @@ VERBS: dict[str, Callable[[str, argparse.Namespace], object]] = {
     "up": lambda name, given: clos.up(name, ClosShape(given.leaves, given.spines, given.hosts, given.cores, given.pods), given.frr),
     "frr": lambda name, given: clos.route(clos.load(name), clos.texts_of(given.folder)),
     "boot": lambda name, _given: clos_systemd.boot(clos.load(name)),
+    "lldp": lambda name, _given: clos_lldp.start(clos.load(name)),
     "add-leaf": lambda name, _given: clos.add_leaf(clos.load(name)),
     "counters": lambda name, _given: print(json.dumps(clos.counters(clos.load(name)))),
     "down": lambda name, _given: clos.down(name),

@@ -105,7 +105,7 @@ class ClosFolder:
         return self.path / "cabling.yml"
 
     def node(self, name: str) -> Path:
-        """Return the folder of a node: `etc` is its /etc/frr, `run` its /run/frr, `sysctl` its /etc/sysctl.d."""
+        """Return the folder of a node: `etc` is its /etc/frr, `system` its /run, `run` its /run/frr, `sysctl` its /etc/sysctl.d."""
         return self.path / "nodes" / name
 
     def python(self, name: str) -> Path:

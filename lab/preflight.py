@@ -34,7 +34,7 @@ FABRIC_PACKAGES = Path(__file__).parent / "fabric-packages.txt"
 FABRIC_COMMANDS = ("ibsim", "opensm", "ibnetdiscover", "ibportstate")
 
 CLOS_PACKAGES = Path(__file__).parent / "clos-packages.txt"
-CLOS_COMMANDS = ("vtysh", "ip", "nft")
+CLOS_COMMANDS = ("vtysh", "lldpcli", "ip", "nft")
 
 TUN = Path("/dev/net/tun")
 MEMINFO = Path("/proc/meminfo")
@@ -62,13 +62,14 @@ def check_fabric() -> None:
 
 
 def check_clos() -> None:
-    """Raise LabError unless FRR and the tools of a routed Clos network are installed.
+    """Raise LabError unless FRR, lldpd and the tools of a routed Clos network are installed.
 
-    The remedy masks Debian's service, which would start routing daemons of this machine itself.
+    The remedy masks Debian's services, which would start daemons of this machine itself.
     """
     if missing := _missing(CLOS_COMMANDS):
         names = " ".join(image.words(CLOS_PACKAGES))
-        raise LabError(f"Missing on this machine: {missing}. Install them with: systemctl mask frr.service && apt-get install {names}")
+        masked = "systemctl mask frr.service lldpd.service"
+        raise LabError(f"Missing on this machine: {missing}. Install them with: {masked} && apt-get install {names}")
 
 
 def need_folder() -> None:

@@ -20,9 +20,9 @@ exec "$(dirname "$0")/../../lab/as_root" "to install packages" sh -euc '
     export DEBIAN_FRONTEND=noninteractive
     apt="apt-get -o DPkg::Lock::Timeout=300 -o APT::Color=0 -qq"
     $apt update
-    # Debian starts opensm on every InfiniBand port of the machine, which may be on a fabric that somebody uses, and routing daemons of the
-    # machine itself. The lab starts its own.
-    for service in opensm frr; do
+    # Debian starts opensm on every InfiniBand port of the machine, which may be on a fabric that somebody uses, and routing daemons and
+    # lldpd of the machine itself. The lab starts its own.
+    for service in opensm frr lldpd; do
         unit=/etc/systemd/system/$service.service
         case " $* " in *" $service "*) [ -e "$unit" ] || [ -L "$unit" ] || ln -s /dev/null "$unit" ;; esac
     done

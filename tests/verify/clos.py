@@ -140,11 +140,13 @@ def settle(clos: Clos, seconds: float = 20) -> None:
 
 
 def address_hosts(clos: Clos, plane: RoutedPlane) -> None:
-    """Give each host the address of its rails. Without BGP on the hosts, they get a route to the others too."""
+    """Give each host the address of its rails. Without BGP on the hosts, they have a route to the others too."""
     for router in plane.routers.values():
         for port in router.host_ports:
             clos.run(port.host, "ip", "address", "replace", port.host_address, "dev", port.device)
-            if not plane.hosts:
+            if plane.hosts:
+                clos.run(port.host, "ip", "route", "flush", "exact", "10.1.0.0/16")
+            else:
                 clos.run(port.host, "ip", "route", "replace", "10.1.0.0/16", "via", port.address.partition("/")[0])
 
 

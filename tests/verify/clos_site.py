@@ -8,6 +8,7 @@ The nodes are reached by a program that runs Python inside them.
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -19,9 +20,20 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model
 from lab.clos import Clos
 from tests.verify.clos import MANAGEMENT, ROOT
 
+#: A stand-in for a NIC: a veth has no device below it, so no rail is found on it. For the command that is run here, the interface has
+#: one, on a bus that is not PCI. All else of its folder in /sys is real.
+NIC = """
+folder=/sys/devices/virtual/net/$1
+shift
+mkdir -p /run/nic
+ln -sfn ../../vif-0 /run/nic/device
+mount -t overlay overlay -o "lowerdir=/run/nic:$folder" "$folder"
+exec "$@"
+"""
 
-def write_inventory(network: Clos, plane: RoutedPlane, folder: Path, **variables: Any) -> None:
-    """Write hosts.yml: the hosts with the intent of the plan, and the switches. variables: of all hosts."""
+
+def write_inventory(network: Clos, plane: RoutedPlane, folder: Path, *, nics: bool = False, **variables: Any) -> None:
+    """Write hosts.yml: the hosts with the intent of the plan, and the switches. nics: stand-ins for NICs. variables: of all hosts."""
     keys = ("spine_asn", "loopbacks", "host_subnets", "bfd", "hosts_peer")
     routing = {key: value for key, value in plane.settings.items() if key in keys}
     fabric = {"planes": {"fab": {"plan": str(network.folder.cabling), "routing": routing}}, "management": {"subnet": MANAGEMENT}}
@@ -35,16 +47,18 @@ def write_inventory(network: Clos, plane: RoutedPlane, folder: Path, **variables
                 "rdma_rails": [{**rail, "address": port.host_address, "gateway": gateway}],
                 "rdma_fabric": fabric,
                 "rdma_driver": {"stack": "inbox"},
-                **_access(network, port.host, folder),
+                **_access(network, port.host, folder, port.device if nics else ""),
                 **variables,
             }
     switches = {name: _access(network, name, folder) for name in plane.routers}
     (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": hosts, "children": {"rdma_switches": {"hosts": switches}}}}))
 
 
-def _access(network: Clos, node: str, folder: Path) -> dict[str, str]:
+def _access(network: Clos, node: str, folder: Path, rail: str = "") -> dict[str, str]:
+    """Return how Ansible reaches a node. rail: the interface that is a NIC there."""
     program = folder / f"python-{node}"
-    words = " ".join(network.argv(node, [sys.executable]))
+    nic = ["sh", "-euc", NIC, "nic", rail] if rail else []
+    words = shlex.join(network.argv(node, [*nic, sys.executable]))
     program.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
     program.chmod(0o755)
     return {"ansible_connection": "local", "ansible_python_interpreter": str(program)}

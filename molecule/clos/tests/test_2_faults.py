@@ -10,21 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import RoutedPlane
-from lab import clos, cluster, remote
+from lab import clos, cluster
 from lab.clos import Clos
 from lab.cluster import Lab
-from lab.plan import Node
-from lab.remote import RemoteResult
 from lab.shell import run
 from tests.verify.clos import are_established, findings, is_clean, paths, until
-from tests.verify.nodes import say
+from tests.verify.clos_traffic import UPLINKS, sent, write
 from tests.verify.site import Site
 
-#: Uplink of leaf1 → the spine that it leads to.
-UPLINKS = {"leaf1/5": "spine1", "leaf1/6": "spine2"}
-#: A queue pair: messages of 64 KiB for so long; a lost packet is repeated after 1 s, up to 7 times.
-SECONDS = 40
-WRITE = "ib_write_bw -d rxe_rail0 -x {gid} -s 65536 -q 1 -u 18 -D {seconds} -F --report_gbits {peer}"
 #: The subject and a part of the text of the findings on four faults that are made together.
 FAULTS = (
     ("leaf1 swp6", "its MTU is 1500; the rails have 9000"),
@@ -32,26 +25,6 @@ FAULTS = (
     ("spine2", "BFD is not up on swp1"),
     ("spine1", "net.ipv4.ip_forward is 0, planned 1: it does not forward"),
 )
-
-
-def gid_index(lab: Lab, node: Node) -> int:
-    """The index of the GID of rail 0's IPv4 address."""
-    parts = [int(part) for part in node.rails[0].address.partition("/")[0].split(".")]
-    wanted = f"ffff:{parts[0]:02x}{parts[1]:02x}:{parts[2]:02x}{parts[3]:02x}"
-    listed = say(lab, node, "cd /sys/class/infiniband/rxe_rail0/ports/1/gids; grep . * 2>/dev/null || true")
-    [line] = [line for line in listed.splitlines() if line.endswith(wanted)]
-    return int(line.partition(":")[0])
-
-
-def write(lab: Lab, name: str, peer: str = "") -> RemoteResult:
-    node = lab.plan.node(name)
-    command = WRITE.format(gid=gid_index(lab, node), seconds=SECONDS, peer=peer)
-    return remote.execute(node, lab.folder, command, timeout_seconds=SECONDS + 90)
-
-
-def sent(network: Clos) -> dict[str, int]:
-    counted = clos.counters(network)
-    return {link: counted[link]["sent_bytes"] for link in UPLINKS}
 
 
 def test_traffic_goes_on_over_the_other_spine_when_an_uplink_is_cut(lab: Lab, network: Clos, plane: RoutedPlane, site: Site) -> None:

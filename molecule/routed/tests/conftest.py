@@ -5,18 +5,25 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 
 from lab import clos
 from lab.clos import Clos
+from lab.clos_plan import ClosShape
 from tests.verify.clos import SETTLED, findings, is_clean, plan_of, texts, until
+from tests.verify.clos_start import start
 
 
 @pytest.fixture(scope="session")
-def network() -> Clos:
-    """The scenario's own; RDMA_TEST_CLOS names another one that is up, to try a test by hand."""
-    return clos.load(os.environ.get("RDMA_TEST_CLOS", "mrouted"))
+def network() -> Iterator[Clos]:
+    """The scenario's own, or the one that the second worker makes. RDMA_TEST_CLOS names another one that is up, to try a test by hand."""
+    if os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0" or "RDMA_TEST_CLOS" in os.environ:
+        yield clos.load(os.environ.get("RDMA_TEST_CLOS", "mrouted"))
+        return
+    yield clos.up("mrouted2", ClosShape(2, 2, 1))
+    clos.down("mrouted2")
 
 
 @pytest.fixture
@@ -27,6 +34,6 @@ def routed(network: Clos) -> Clos:
         return network
     plane = plan_of(network)
     if not is_clean(findings(network, plane)):
-        clos.route(network, texts(plane))
+        start(network, texts(plane))
         until(lambda: is_clean(findings(network, plane)), 20, 0.3)
     return network

@@ -12,6 +12,7 @@ from lab import clos
 from lab.clos import Clos
 from lab.clos_plan import ClosShape
 from tests.verify.clos import SETTLED, address_hosts, are_established, datagram, findings, is_clean, paths, plan_of, summary, texts, until
+from tests.verify.clos_start import start
 
 #: Loopbacks and ASNs are those of our plan, so that only what the snippet lacks is found.
 SNIPPET = """frr defaults {profile}
@@ -46,7 +47,7 @@ def snippet(network: Clos, profile: str) -> dict[str, str]:
 
 def test_the_traditional_profile_has_sessions_and_no_route(network: Clos) -> None:
     plane = plan_of(network)
-    clos.route(network, snippet(network, "traditional"))
+    start(network, snippet(network, "traditional"))
     until(lambda: are_established(network, plane), 30)
     assert {(peer["peerState"], peer["pfxRcd"]) for name in plane.routers for peer in summary(network, name).values()} == {("Policy", 0)}
     assert paths(network, "leaf1", "10.1.1.66/31") == []
@@ -61,7 +62,7 @@ def test_the_traditional_profile_has_sessions_and_no_route(network: Clos) -> Non
 
 def test_the_datacenter_profile_uses_one_of_two_paths(network: Clos) -> None:
     plane = plan_of(network)
-    clos.route(network, snippet(network, "datacenter"))
+    start(network, snippet(network, "datacenter"))
     until(lambda: are_established(network, plane), 30)
     until(lambda: paths(network, "leaf1", "10.1.1.66/31") and paths(network, "leaf2", "10.1.0.66/31"), 10)
     assert len(paths(network, "leaf1", "10.1.1.66/31")) == 1
@@ -110,7 +111,7 @@ def four() -> Clos:
 def test_four_by_four_has_four_paths(four: Clos) -> None:
     try:
         plane = plan_of(four)
-        clos.route(four, texts(plane))
+        start(four, texts(plane))
         until(lambda: is_clean(findings(four, plane)), 50, 0.5)
         assert paths(four, "leaf1", "10.1.3.66/31") == ["swp1", "swp2", "swp3", "swp4"]
     finally:

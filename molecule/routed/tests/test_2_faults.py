@@ -5,27 +5,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from lab import clos
+from lab import clos, clos_lldp
 from lab.clos import Clos
 from lab.shell import run
+from tests.verify import clos_start
 from tests.verify.clos import findings, paths, plan_of, settle, texts, until
+from tests.verify.clos_lldp import cabling, ends, of_hosts, of_switches
 
 Do = Callable[[Clos], object]
 Brief = list[tuple[str, str]]
 
 
 def configure(switch: str, *lines: str) -> Do:
-    words = [word for line in ("configure terminal", *lines) for word in ("-c", line)]
+    words = [word for line in ("configure terminal", f"{clos_start.DELAY} 1", *lines) for word in ("-c", line)]
     return lambda network: network.run(switch, "vtysh", *words)
 
 
 def reload(*switches: str) -> Do:
     """The repair of the role: FRR's own reload of the planned file, which keeps good sessions."""
-    return lambda network: [network.run(name, "/usr/lib/frr/frr-reload.py", "--reload", "/etc/frr/frr.conf") for name in switches]
+
+    def do(network: Clos) -> None:
+        for name in switches:
+            clos_start.reload(network, name)
+
+    return do
 
 
 def together(*steps: Do) -> Do:
@@ -40,17 +47,13 @@ def sysctl(switch: str, setting: str) -> Do:
     return lambda network: network.run(switch, "sysctl", "-qw", setting)
 
 
-def daemons(switch: str, only: tuple[str, ...] = clos.DAEMONS) -> Do:
-    return lambda network: clos.stop_daemons(network, switch, only)
-
-
-def start(switch: str) -> Do:
-    return lambda network: clos.route(network, {switch: texts(plan_of(network))[switch]})
+def planned(switch: str) -> Do:
+    return lambda network: clos_start.start(network, {switch: texts(plan_of(network))[switch]})
 
 
 def other_asn(network: Clos) -> None:
     """leaf1 with the ASN of another leaf, and all else as planned."""
-    clos.route(network, {"leaf1": texts(plan_of(network))["leaf1"].replace("4200000101", "4200000199")})
+    clos_start.start(network, {"leaf1": texts(plan_of(network))["leaf1"].replace("4200000101", "4200000199")})
 
 
 BGP1, BGP3 = "router bgp 4200000101", "router bgp 4200000001"
@@ -118,7 +121,7 @@ FAULTS: dict[str, tuple[Do, Do, Brief]] = {
             ("leaf2", "BFD is not up on swp2"),
         ],
     ),
-    "another ASN": (other_asn, start("leaf1"), [("leaf1", "ASN 4200000199, router ID 10.0.0.101; planned: ASN 4200000101")]),
+    "another ASN": (other_asn, planned("leaf1"), [("leaf1", "ASN 4200000199, router ID 10.0.0.101; planned: ASN 4200000101")]),
 }
 TOGETHER = [
     ("another ASN", "a filtered prefix", "hash policy 0", "a switch that does not forward"),
@@ -157,27 +160,46 @@ def are_named(found: list[tuple[str, str, str]], expected: Brief) -> bool:
     return len(found) == len(expected) and sorted(at for each in matches for at in each) == list(range(len(expected)))
 
 
-def test_two_swapped_cables_are_named_at_the_switch_that_they_lead_to(routed: Clos) -> None:
-    plane = plan_of(routed)
+@pytest.fixture
+def with_lldp(routed: Clos) -> Iterator[Clos]:
+    clos_lldp.start(routed)
+    yield routed
+    clos_lldp.stop(routed)
+
+
+def test_two_swapped_cables_are_named_by_bgp_and_by_lldp(with_lldp: Clos) -> None:
+    """BGP names the switch that each cable leads to. LLDP of switches and hosts gives both ends of each cable, and so the repair."""
+    routed, plane = with_lldp, plan_of(with_lldp)
 
     def swap() -> None:
         clos.stop_daemons(routed, "leaf1")
         for was, new in (("swp1", "swap"), ("swp2", "swp1"), ("swap", "swp2")):
             for words in (["set", was, "down"], ["set", was, "name", new], ["set", new, "up"]):
                 ip("leaf1", "link", *words)(routed)
-        start("leaf1")(routed)
+        planned("leaf1")(routed)
+
+    uplinks = {("leaf1 swp1", "spine1 swp1"), ("leaf1 swp2", "spine2 swp1"), ("leaf2 swp1", "spine1 swp2"), ("leaf2 swp2", "spine2 swp2")}
+    rails = {("host1 rail0", "leaf1 swp33"), ("host2 rail0", "leaf2 swp33")}
+    until(lambda: ends(of_switches(routed)) == uplinks | rails and ends(of_hosts(routed)) == rails, 5)
+    assert cabling(routed) == {"plane fab": ["4 switches, 2 HCAs, 6 links (by lldp)", "all 6 planned cables are in place"]}
 
     swap()
     try:
-        until(lambda: len([each for each in findings(routed, plane) if "the neighbor is" in each[2]]) == 2, 20, 0.5)
+        until(lambda: len([each for each in findings(routed, plane) if "the neighbor is" in each[2]]) == 2, 20, 0.3)
         found = {subject: observed for _status, subject, observed in findings(routed, plane)}
         assert found == {
             "leaf1 swp1 to spine1 swp1": "the neighbor is spine2 (router ID 10.0.0.2, ASN 4200000002), planned is spine1",
             "leaf1 swp2 to spine2 swp1": "the neighbor is spine1 (router ID 10.0.0.1, ASN 4200000001), planned is spine2",
         }
+        remedy = "This costs no bandwidth. Move the cables, or correct the plan."
+        moved = "1 cable between leaf1 and spine{0} on other ports: leaf1 port {1} to spine{0} port 1; planned leaf1 port {0} to spine{0} "
+        exchanged = {f"leaf1 and spine{spine}": [f"{moved.format(spine, 3 - spine)}port 1. {remedy}"] for spine in (1, 2)}
+        # Until the earlier neighbors are forgotten, a port has two.
+        until(lambda: cabling(routed) == {"plane fab": ["4 switches, 2 HCAs, 6 links (by lldp)"], **exchanged}, 10, 0.3)
     finally:
         swap()
     settle(routed)
+    until(lambda: cabling(routed)["plane fab"][-1] == "all 6 planned cables are in place", 10, 0.3)
 
 
 def test_a_silent_cable_is_noticed_within_a_second_by_bfd(routed: Clos) -> None:
@@ -230,5 +252,5 @@ def test_a_stopped_router_is_unknown(routed: Clos) -> None:
         assert ("unknown", "spine2") in [(status, subject) for status, subject, _observed in found]
         assert not [each for each in found if each[0] == "ok"]
     finally:
-        start("spine2")(routed)
+        planned("spine2")(routed)
     settle(routed)

@@ -22,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.rende
 from lab import clos
 from lab.clos import Clos
 from tests.verify.clos import ROOT, address_hosts, datagram, findings, is_clean, plan_of, summary, texts, until
+from tests.verify.clos_start import start
 
 APPLY = """
 import json, sys
@@ -41,10 +42,8 @@ def peers(network: Clos) -> Iterator[tuple[Clos, RoutedPlane]]:
     """The network as an earlier test has left it, with BGP on its hosts."""
     larger = clos.load(network.name)
     plane = plan_of(larger, hosts_peer=True)
-    for host in plane.hosts:
-        larger.run(host, "ip", "route", "flush", "root", "10.1.0.0/16", check=False)
     address_hosts(larger, plane)
-    clos.route(larger, texts(plane))
+    start(larger, texts(plane))
     until(lambda: is_clean(findings(larger, plane)), 30, 0.5)
     yield larger, plane
     for host in plane.hosts:
@@ -80,6 +79,23 @@ def test_hosts_have_all_routes_no_default_route_and_forward_nothing(peers: tuple
         assert network.run("host1", "ip", family, "route", "show", "default") == ""
     assert network.run("host1", "sysctl", "-n", "net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding").split() == ["0", "0"]
     assert datagram(network) == "10.1.0.67 8972\n"
+
+
+def test_packets_with_the_address_of_a_rail_use_its_table_and_not_the_routes_of_bgp(peers: tuple[Clos, RoutedPlane]) -> None:
+    """The rule and the table are those of a rail with `routes`. RDMA sends from the address of the rail."""
+    network, _plane = peers
+    words = {"rule": "from 10.1.0.67 lookup 1000 priority 1000", "route": "10.1.0.0/16 via 10.1.0.66 table 1000"}
+    for what, text in words.items():
+        network.run("host1", "ip", what, "add", *text.split())
+    try:
+        [unbound] = json.loads(network.run("host1", "ip", "-j", "route", "get", "10.1.1.67"))
+        [bound] = json.loads(network.run("host1", "ip", "-j", "route", "get", "10.1.1.67", "from", "10.1.0.67"))
+    finally:
+        for what, text in words.items():
+            network.run("host1", "ip", what, "del", *text.split())
+    assert "table" not in unbound
+    assert unbound.get("gateway", "") != "10.1.0.66"
+    assert (bound["table"], bound["gateway"]) == ("1000", "10.1.0.66")
 
 
 def test_a_leaf_refuses_what_is_not_the_address_of_its_host_and_the_role_removes_it(peers: tuple[Clos, RoutedPlane]) -> None:
@@ -130,5 +146,5 @@ def test_a_host_whose_frr_stopped_is_named_with_its_leaf(peers: tuple[Clos, Rout
             0.5,
         )
     finally:
-        clos.route(network, {"host2": texts(plane)["host2"]})
+        start(network, {"host2": texts(plane)["host2"]})
     until(lambda: is_clean(findings(network, plane)), 20, 0.5)

@@ -12,25 +12,19 @@ from lab import clos
 from lab.clos import Clos
 from lab.clos_plan import ClosShape
 from tests.verify.clos import are_established, findings, is_clean, paths, plan_of, texts, until
+from tests.verify.clos_start import start
 
 
-@pytest.fixture(params=["shared", "own"])
-def policy(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture(scope="module")
+def pods() -> Iterator[Clos]:
+    yield clos.up("mpods", ClosShape(4, 4, 1, 2, 2))
+    clos.down("mpods")
 
 
-@pytest.fixture
-def pods(policy: str) -> Iterator[Clos]:
-    network = clos.up("mpods", ClosShape(4, 4, 1, 2, 2))
-    try:
-        clos.route(network, texts(plan_of(network, spine_asn=policy)))
-        yield network
-    finally:
-        clos.down("mpods")
-
-
+@pytest.mark.parametrize("policy", ["shared", "own"])
 def test_pods_and_cores_have_all_planned_paths(pods: Clos, policy: str) -> None:
     plane = plan_of(pods, spine_asn=policy)
+    start(pods, texts(plane))
     until(lambda: are_established(pods, plane), 15)
     until(lambda: is_clean(findings(pods, plane)), 60, 1)
     host4 = plane.routers["leaf4"].host_ports[0].prefix
