@@ -12,12 +12,12 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.plan import (
-    SchedulerError,
     difference,
     plan_text,
     scheduler_plan,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.proven import (
+    SchedulerError,
     compute_planes,
     known_of_runs,
     stored_planes,

@@ -19,13 +19,12 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.plan import (
-    SchedulerError,
     SchedulerPlan,
     difference,
     plan_text,
     scheduler_plan,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.proven import StoredPlane
+from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.proven import SchedulerError, StoredPlane
 from tests.unit.builders.small_fabrics import fabric
 
 
