@@ -40,7 +40,8 @@ def main() -> int:
     else:
         print(text)
     false = [each for texts, _seconds in done.values() for each in texts.false]
-    missed = [match[0] for texts, _seconds in done.values() for row in texts.rows if (match := ROW.match(row)) and match["verdict"] == MISSED]
+    found = [match for texts, _seconds in done.values() for row in texts.rows if (match := ROW.match(row))]
+    missed = [match[0] for match in found if match["verdict"] == MISSED]
     print(f"{len(false)} false alarms, {len(missed)} missed faults; {sum(seconds for _texts, seconds in done.values()):.0f} s of CPU.")
     print(*false, *missed, sep="\n")
     return 1 if false or missed else 0

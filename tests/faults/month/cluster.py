@@ -121,12 +121,9 @@ class Cluster:
     def _free(self, fault: Fault | NearMiss, now: float) -> Machine | None:
         """A random host that is up, and on which nothing has changed the same place."""
         machine = self.machines[self.chance.choice(self.bed.hosts)]
-        if self.kind == "roce":
-            changed = [*machine.injects(now), INSTALLED, LOADED]
-        else:
-            changed = machine.injects(now)
-        planned = any(each.begins > now for each in machine.events)
-        free = now >= machine.down_until and not planned and not any(collide(fault.inject, each) for each in changed)
+        # Places that the upgrade changes are left alone before it, too.
+        changed = [*machine.injects(now), INSTALLED, LOADED] if self.kind == "roce" else machine.injects(now)
+        free = now >= machine.down_until and not any(collide(fault.inject, each) for each in changed)
         return machine if free else None
 
     def _fault(self, now: float) -> None:
@@ -188,6 +185,6 @@ class Cluster:
                 event.ends, event.ended_by = now, "healed by a reboot"
 
     def _upgrade(self, now: float, name: str) -> None:
-        """The new driver is installed on one host, which reboots half an hour later; where a fault is in the way, a run later."""
+        """The new driver is installed on one host, which reboots half an hour later."""
         self.machines[name].upgraded = "installed"
         self.at(now + 0.5, lambda then: self._down(self.machines[name], then, REBOOT_HOURS))

@@ -105,7 +105,7 @@ class Count:
         if any(finding.check in noise.near.may for noise in machine.noise if noise.begins <= now < noise.ends):
             return True
         states = {each.upgraded for each in self.cluster.machines.values()}
-        mixed = states != {""} and states != {"loaded"}
+        mixed = len(states) > 1
         return (mixed and finding.check == "alike.driver") or (machine.upgraded == "installed" and finding.check == "driver.loaded")
 
 
