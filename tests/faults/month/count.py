@@ -93,7 +93,7 @@ class Count:
         return f"hidden by {', '.join(others)} on that host" if others else ""
 
     def _may(self, finding: Finding, visible: Sequence[Event], before: float, now: float) -> bool:
-        """Whether a finding is true without naming a fault: a consequence, the end of a fault, or the upgrade that is under way."""
+        """Whether a finding is true and names no fault: a consequence, the end of a fault, a reboot, or an upgrade that is under way."""
         machine = self.cluster.machines[finding.host]
         if any(check in (finding.check, "*") for event in visible for check, _host in event.fault.may):
             return True
@@ -103,6 +103,8 @@ class Count:
                 if finding.check in after:
                     return True
         if any(finding.check in noise.near.may for noise in machine.noise if noise.begins <= now < noise.ends):
+            return True
+        if finding.check == "stage.completed" and now < machine.down_until:
             return True
         states = {each.upgraded for each in self.cluster.machines.values()}
         mixed = len(states) > 1

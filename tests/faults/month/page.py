@@ -36,7 +36,8 @@ pairs and of jobs are not.
 An alarm is a finding that is not attributed to another one, from the first run that reports it until a run that does not.
 
 * **true**: the alarm names a fault in the first run that could see it. **late**: in a later run.
-* **follows**: a consequence of a fault, the repair of a link, or hosts that differ while an upgrade is under way.
+* **follows**: a consequence of a fault, the repair of a link, a host that reboots during a run, or hosts that
+  differ while an upgrade is under way.
 * **false**: everything else.
 
 """
@@ -48,6 +49,11 @@ FAULTS = """
 * **gone before a run**: no run could see it, because it ended between two runs and left no counter, or because the host did not answer.
 
 """
+#: False alarms that the product raises on purpose: check → the reason.
+SHORTFALLS = {
+    "alike.os": "No value is on more than half of the hosts: two hosts have faults, each with another value, and two are healthy. The "
+    "check then names all hosts, because it cannot know which of them are right."
+}
 ROW = re.compile(
     r"^\| (?P<cluster>\w+) \| (?P<hours>[\d.]+) \| (?P<host>\w+) \| `(?P<fault>[\w-]+)` \| (?P<ended>[^|]*) \| (?P<named>[^|]*) \| "
     r"(?P<verdict>[^|]+) \|$",
@@ -99,6 +105,11 @@ def event_row(kind: str, event: Event) -> str:
     return f"| {kind} | {event.begins:.1f} | {event.host} | `{event.fault.id}` | {ended} | {named} | {verdict(event)} |"
 
 
+def unexplained(false: Sequence[str]) -> list[str]:
+    """The false alarms without a reason in SHORTFALLS."""
+    return [each for each in false if not any(f": {check} " in each for check in SHORTFALLS)]
+
+
 def rows(page: str, kind: str) -> list[str]:
     """The rows of the faults of a cluster in a page."""
     return [match[0] for match in ROW.finditer(page) if match["cluster"] == kind]
@@ -108,6 +119,7 @@ def render(of: Mapping[str, Texts]) -> str:
     """The whole page. of: cluster → its parts."""
     reasons = [f"{each} ({kind})" for kind, parts in of.items() for each in parts.reasons]
     false = [f"* {kind}, {each}" for kind, parts in of.items() for each in parts.false]
+    false += [f"\nReason for `{check}`: {why}" for check, why in SHORTFALLS.items() if any(f": {check} " in each for each in false)]
     return "".join(
         [
             INTRODUCTION,
