@@ -44,7 +44,7 @@ def all_combinations() -> tuple[Combination, ...]:
     """EACH of every kind, drawn from the faults of whole hosts that accuse no other host and change nothing that another one changes."""
     chance, pools = random.Random(SEED), defaultdict(list)
     for fault in faults():
-        if fault.bed in hosts.BEDS and _is_alone(fault):
+        if fault.bed in hosts.BEDS and is_alone(fault):
             pools[fault.bed].append(fault)
     found: list[Combination] = []
     for size, on_one in KINDS:
@@ -53,7 +53,7 @@ def all_combinations() -> tuple[Combination, ...]:
             bed = chance.choices(list(pools), weights=[len(pool) for pool in pools.values()])[0]
             chosen = chance.sample(pools[bed], size)
             names = hosts.BEDS[bed].hosts
-            if (not on_one and len(names) < size) or any(_collide(one, other) for one, other in combinations(chosen, 2)):
+            if (not on_one and len(names) < size) or any(collide(one.inject, other.inject) for one, other in combinations(chosen, 2)):
                 continue
             places = [chance.choice(names)] * size if on_one else chance.sample(names, size)
             drawn.append(Combination(bed, tuple(zip(places, chosen, strict=True))))
@@ -61,7 +61,7 @@ def all_combinations() -> tuple[Combination, ...]:
     return tuple(found)
 
 
-def _is_alone(fault: Fault) -> bool:
+def is_alone(fault: Fault) -> bool:
     """Whether a fault is of one host, and everything that it may cause is known and on that host."""
     named = {each.host for each in fault.expect} | {host for _check, host in fault.may}
     follows = {check for check, _host in fault.may}
@@ -74,9 +74,9 @@ def _leaves(inject: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"{'path' if key in ('write', 'remove', 'replace', 'link', 'mode', 'config') else key} {name}" for name in value)
 
 
-def _collide(one: Fault, other: Fault) -> bool:
-    """Whether two faults change the same place, or one removes what the other changes."""
-    first, second = [*_leaves(one.inject)], [*_leaves(other.inject)]
+def collide(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two injections change the same place, or one removes what the other changes."""
+    first, second = [*_leaves(one)], [*_leaves(other)]
     return any(a == b or a.startswith(f"{b}/") or b.startswith(f"{a}/") for a in first for b in second)
 
 

@@ -78,24 +78,28 @@ class HostBed:
 
     def judge(self, faults: Mapping[str, Sequence[Inject]], earlier: Mapping[str, Sequence[Inject]] | None = None) -> list[Finding]:
         """What the gates report of all hosts. faults: host → what is injected; earlier: what was, when the last run read them."""
-        with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
-            run = RunFolder(Path(folder) / RUN)
-            run.path.mkdir()
-            hosts = [host for host in self.hosts if not any(each.get("absent") for each in faults.get(host, ()))]
-            facts = {host: self._facts(host, faults.get(host, ())) for host in hosts}
-            before = {host: self._facts(host, (earlier or {}).get(host, ())) for host in hosts}
-            for host in hosts:
-                old = copy.deepcopy(before[host])
-                old["boot"]["uptime_seconds"] -= 3600.0
-                facts[host] = {**facts[host], "since": since(old, facts[host], "20261119T120000Z-1")}
-                for path, value in _all(faults.get(host, ()), "facts").items():
-                    put(facts[host], path, value)
-            key = hash(json.dumps([facts, {host: [_beside(each) for each in of] for host, of in faults.items()}], sort_keys=True))
-            if key not in self._runs:
-                self._runs[key] = self._gates(run, facts, faults)
-            return self._runs[key]
+        hosts = [host for host in self.hosts if not any(each.get("absent") for each in faults.get(host, ()))]
+        facts = {host: self.facts(host, faults.get(host, ())) for host in hosts}
+        for host in hosts:
+            old = self.facts(host, (earlier or {}).get(host, ()))
+            old["boot"]["uptime_seconds"] -= 3600.0
+            facts[host]["since"] = since(old, facts[host], "20261119T120000Z-1")
+        return self.judge_facts(facts, faults)
 
-    def _facts(self, host: str, injects: Sequence[Inject]) -> Facts:
+    def judge_facts(self, facts: Mapping[str, Facts], faults: Mapping[str, Sequence[Inject]]) -> list[Finding]:
+        """What the gates report of hosts whose facts were read; the values of `facts` in faults are put into them."""
+        for host, of_host in facts.items():
+            for path, value in _all(faults.get(host, ()), "facts").items():
+                put(of_host, path, value)
+        key = hash(json.dumps([facts, {host: [_beside(each) for each in of] for host, of in faults.items()}], sort_keys=True))
+        if key not in self._runs:
+            with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+                run = RunFolder(Path(folder) / RUN)
+                run.path.mkdir()
+                self._runs[key] = self._gates(run, facts, faults)
+        return self._runs[key]
+
+    def facts(self, host: str, injects: Sequence[Inject]) -> Facts:
         """The facts of a host, read from its tree; `facts` is injected later."""
         whole = merged(injects)
         key = json.dumps([host, {name: whole[name] for name in (*TREE, *ANSWERS) if name in whole}], sort_keys=True)
