@@ -1,6 +1,9 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`make mutation`: draws mutants, runs their tests, writes docs/mutation.md, and fails if the score is too low or an explanation is wrong."""
+"""`make mutation`: draws mutants, runs their tests and writes docs/mutation.md.
+
+It fails if the score is too low, or if a test kills a mutant that is explained.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +30,7 @@ def main() -> int:
     wrong = killed_although_explained(each.mutant.key for each in results if each.killed)
     for file, before, after in wrong:
         print(f"equivalent.yml says that no test can kill this, and one did: {file}: {before!r} -> {after!r}")
-    rows = [
-        page.Row(each.mutant.package, each.mutant.key, each.mutant.line, each.killed, why.get(each.mutant.key, "")) for each in results
-    ]
+    rows = [page.Row(each.mutant.package, each.mutant.key, each.mutant.line, each.killed, why.get(each.mutant.key, "")) for each in results]
     text = page.render(rows, seed=arguments.seed, date=f"{datetime.now(UTC):%Y-%m-%d}")
     page.PAGE.write_text(text, encoding="utf-8")
     print(f"score: {page.score(text)} %. docs/mutation.md is written.")

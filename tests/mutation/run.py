@@ -89,7 +89,12 @@ class Worker:
         (known / "cluster").symlink_to(tree)
         environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(tree / ".venv/collections"), "PYTHONSAFEPATH": "1"}
         self.process = subprocess.Popen(
-            [sys.executable, "tests/mutation/worker.py"], cwd=tree, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "tests/mutation/worker.py"],
+            cwd=tree,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
 
     def run(self, file: str, text: str | None, tests: Sequence[str]) -> dict[str, Any]:

@@ -73,7 +73,8 @@ def _judged(host: str, planes: Planes, routes: Sequence[MultipathRoute]) -> Find
     over, policy = _over(routes), planes.hash_policy
     for key, value in ((KEY, policy), (FORWARD, planes.forwarding)):
         if value is None:
-            return Finding(STAGE, CHECK, host, SUBJECT, UNKNOWN, f"{key} was not read; {over}", EXPECTED, f"Run `sysctl {key}` on {host}.")
+            unread = f"{key} was not read; {over}"
+            return Finding(STAGE, CHECK, host, SUBJECT, UNKNOWN, unread, EXPECTED, f"Run `sysctl {key}` on {host}.")
     observed = f"{KEY} is {policy}; {over}"
     if policy in _HASH_PORTS:
         return Finding(STAGE, CHECK, host, SUBJECT, OK, observed, EXPECTED)
@@ -82,8 +83,8 @@ def _judged(host: str, planes: Planes, routes: Sequence[MultipathRoute]) -> Find
         return Finding(STAGE, CHECK, host, SUBJECT, NOT_APPLICABLE, observed, EXPECTED)
     remedy = (
         f"1. If {host} must not forward, disable it as planes.forward says. 2. If RoCE traffic passes {host}, set `{KEY}: 1` in its "
-        f"rdma_host.sysctl, and run the host stage. 3. Without the collection, run `sysctl -w {KEY}=1` on {host}, and write it to a file in "
-        "/etc/sysctl.d."
+        f"rdma_host.sysctl, and run the host stage. 3. Without the collection, run `sysctl -w {KEY}=1` on {host}, and write it to a file "
+        "in /etc/sysctl.d."
     )
     observed = f"{observed}, and {FORWARD} is 1: all queue pairs of two addresses that pass this host take one path"
     return Finding(STAGE, CHECK, host, SUBJECT, WARNING, observed, EXPECTED, remedy)

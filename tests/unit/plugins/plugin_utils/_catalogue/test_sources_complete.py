@@ -75,7 +75,8 @@ def changes(fleet: Fleet, check: str) -> Iterator[str]:
         if before.status == OK:
             now = same(before, judged.of(check))
             if now is None or (now.status, now.observed) != (before.status, before.observed):
-                yield f"{fleet.host.name}, {before.subject}: {before.observed!r} -> {'nothing' if now is None else (now.status, now.observed)}"
+                words = "nothing" if now is None else f"{now.status}, {now.observed!r}"
+                yield f"{fleet.host.name}, {before.subject}: {before.observed!r} -> {words}"
 
 
 def _checks() -> Iterator[Any]:
@@ -86,5 +87,5 @@ def _checks() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("check", [*_checks()])
-def test_a_check_reads_no_source_that_it_does_not_declare(fleets: Mapping[str, Fleet], check: str) -> None:  # noqa: F811
+def test_a_check_reads_no_source_that_it_does_not_declare(fleets: Mapping[str, Fleet], check: str) -> None:
     assert [words for fleet in fleets.values() for words in changes(fleet, check)] == []
