@@ -54,13 +54,16 @@ venv: ## the virtual environment alone
 	@$(tools)/venv.sh $(PYTHON)
 
 faults: venv ## every fault of the catalogue without machines; writes docs/faults.md (`unit` compares it)
-	@$(tools)/run.sh python -m tests.faults
+	@PYTHONPATH=.venv/collections $(tools)/run.sh python -m tests.faults
 
 month: venv ## a simulated month of faults without machines; writes docs/faults_month.md (`unit` compares its first days)
 	@$(tools)/run.sh python -m tests.faults.month
 
 faults-lab: prepare ## the faults that need simulated fabrics or machines (ARGS=--list lists them)
-	@$(tools)/run.sh python -m tests.faults --lab $(ARGS)
+	@PYTHONPATH=.venv/collections $(tools)/run.sh python -m tests.faults --lab $(ARGS)
+
+mutation: venv ## how many changes of parsers and checks the unit tests notice (N=, SEED=); writes docs/mutation.md; half an hour
+	@$(tools)/mutation.sh $(ARGS)
 
 unit: venv ## unit tests, and the faults
 	@$(tools)/units.sh
@@ -109,4 +112,4 @@ requirements: venv ## pin the newest version of every requirement
 clean: ## remove what the tools made, but no lab and no evidence
 	rm -rf .venv .ansible .hypothesis .mypy_cache .pytest_cache .ruff_cache tests/output rdma-cluster-*.tar.gz
 
-.PHONY: help docs fabric-packages demo faults faults-lab month lab lab-up lab-down site test test-all prepare venv unit host-units lint build checks sanity turns newest bench pictures format requirements clean
+.PHONY: help docs fabric-packages demo faults faults-lab month mutation lab lab-up lab-down site test test-all prepare venv unit host-units lint build checks sanity turns newest bench pictures format requirements clean

@@ -16,6 +16,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, UNKNOWN, WARNING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import all_checks
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import CHECK as FACTS
 from tests.faults import combinations, page
 from tests.faults.combinations import Combination, all_combinations
 from tests.faults.fault import Fault, exceptions, faults
@@ -42,6 +43,17 @@ def test_a_fault_is_reported_and_nobody_else_is_accused(fault: Fault) -> None:
     else:
         assert result.problems == []
     assert page.section(result) == page.sections(written()).get(fault.id), OUTDATED
+
+
+REFUSED = [fault for fault in faults() if any(each.check == FACTS for each in fault.expect)]
+
+
+@pytest.mark.parametrize("fault", REFUSED, ids=lambda fault: fault.id)
+def test_the_facts_of_a_host_are_refused_once_in_a_stage(fault: Fault) -> None:
+    found = BEDS[fault.bed].judge({host: [fault.inject] for host in fault.on})
+    refused = [(each.stage, each.host) for each in found if each.check == FACTS]
+    assert refused
+    assert refused == [*dict.fromkeys(refused)]
 
 
 @pytest.mark.parametrize("combination", all_combinations(), ids=lambda combination: combination.name)

@@ -103,6 +103,8 @@ RUN = Source(NOTHING, ("the run",))
 NET, IB = "/sys/class/net/*", "/sys/class/infiniband/*"
 PCI = "/sys/devices/pci*"
 OS = any_of(file("/etc/os-release"), file("/usr/lib/os-release"))
+#: It decides which package database is read.
+PACKAGES_OF = but(OS, absent_means="only rpm is not asked without it")
 RELEASE = file("/proc/sys/kernel/osrelease")
 KERNELS = folder("/lib/modules", "/usr/lib/modules")
 MODULES = folder("/sys/module", absent_means="a missing module is not loaded, which is an error")

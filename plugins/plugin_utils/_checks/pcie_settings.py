@@ -70,6 +70,7 @@ STAGE = "preflight"
 #: Distances from near to far: one PCIe switch, several, one host bridge, one NUMA node, between NUMA nodes (`nvidia-smi topo -m`).
 DISTANCES = ("PIX", "PXB", "PHB", "NODE", "SYS")
 NOT_READ = "the facts do not contain it"
+NO_RDMA_DEVICE = "no RDMA device, so no distance is known: see driver.device"
 NO_DISTANCE = "the firmware reports no distance between any GPU and any NIC, as in many virtual machines"
 
 
@@ -199,6 +200,8 @@ def _distance(port: RailPort, facts: Facts) -> Finding:
     why_not = NO_GPU if not facts.gpus else port.no_pci
     if why_not is None and port.rail.rail.get("role") != "compute":
         why_not = f"a {port.rail.rail.get('role')} rail carries no GPU traffic"
+    if why_not is None and port.device is None:
+        why_not = NO_RDMA_DEVICE
     nearest = _nearest(distances, port.rail.device)
     if why_not is None and gives_no_distance(facts):
         why_not = NO_DISTANCE

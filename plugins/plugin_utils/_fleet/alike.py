@@ -60,7 +60,7 @@ declare(
             "perftest and rdma-core, on like hosts",
             "`/var/lib/dpkg/status`",
             "install the same versions on the host that differs",
-            sources=(reads.DPKG, reads.RPM),
+            sources=(reads.PACKAGES_OF, reads.DPKG, reads.RPM),
         ),
         "alike.os": Check(
             "driver",
@@ -116,7 +116,7 @@ declare(
             "the versions of NCCL, nccl-tests and Open MPI, on like hosts",
             "the sources of `nccl.version` and `nccl.install`",
             "install the same versions",
-            sources=(reads.LIBNCCL, reads.STAMP, reads.DPKG, reads.RPM),
+            sources=(reads.LIBNCCL, reads.STAMP, reads.PACKAGES_OF, reads.DPKG, reads.RPM),
         ),
     }
 )

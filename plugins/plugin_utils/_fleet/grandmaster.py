@@ -23,7 +23,12 @@ declare(
             "the grandmaster of PTP, on all hosts of a domain: that of `rdma_host.time.ptp.grandmaster`, or that of most hosts",
             "`pmc -u -b 0 'GET PARENT_DATA_SET'`",
             "find the second grandmaster by its identity, which has its MAC address, and set it to follow",
-            sources=(reads.command("pmc"),),
+            sources=(
+                reads.command("pmc"),
+                reads.file("/proc/*/comm"),
+                reads.file("/proc/*/cmdline"),
+                reads.file("/etc/rdma-cluster/ptp4l.conf"),
+            ),
         ),
     }
 )

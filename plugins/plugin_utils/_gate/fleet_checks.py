@@ -17,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.equal
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import CHECK as MANAGER_CHECK
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import check_managers
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings import MANAGERS, refused_answers, seen_managers
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import CHECK as FACTS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import facts_finding, place_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.alike import check_alike, check_duplicates
@@ -146,9 +147,17 @@ def _compared(stage: str, hosts: Mapping[str, Known], folder: RunFolder) -> dict
 
 
 def merged(compared: Sequence[Finding], own: Sequence[Finding]) -> list[Finding]:
-    """All findings of a host. One of its own that is ok gives way to one of a comparison on the same check and subject."""
+    """All findings of a host, each check once for each subject where the host and the comparison say the same.
+
+    A finding of its own that is ok gives way to one of a comparison on the same check and subject. So does the one on its facts: both
+    judges read the same facts, and either may be the first to find them unusable.
+    """
     known = {(each.check, each.subject) for each in compared}
-    return [*compared, *(each for each in own if each.status != OK or (each.check, each.subject) not in known)]
+    return [*compared, *(each for each in own if not _gives_way(each) or (each.check, each.subject) not in known)]
+
+
+def _gives_way(own: Finding) -> bool:
+    return own.status == OK or own.check == FACTS
 
 
 def verdict(stage: str, host: str, findings: list[Finding]) -> str:

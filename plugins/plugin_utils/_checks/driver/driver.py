@@ -26,7 +26,7 @@ declare(
             "each RDMA package",
             "`/var/lib/dpkg/status`, `rpm -qa`",
             "run the driver stage and read the error of apt or dnf on the host; with a vendor's stack, install it from that stack",
-            sources=(reads.DPKG, reads.RPM),
+            sources=(reads.PACKAGES_OF, reads.DPKG, reads.RPM),
         ),
         "driver.module": Check(
             "driver",
@@ -61,6 +61,7 @@ declare(
             sources=(
                 reads.folder("/dev/infiniband", absent_means="the node is missing, which is an error"),
                 reads.file("/sys/class/infiniband_verbs/*/ibdev", absent_means="the device has no node, which is an error"),
+                reads.but(reads.MODULES, absent_means="a module that is not loaded has no node; driver.module reports it"),
             ),
         ),
     }

@@ -31,6 +31,7 @@ declare(
                 reads.DKMS,
                 reads.file("/lib/modules/*/modules.dep", absent_means="DKMS lists what it has built for the kernel"),
                 reads.RELEASE,
+                reads.file("/usr/bin/ofed_info", absent_means="OFED is not installed"),
             ),
         ),
     }

@@ -65,7 +65,10 @@ declare(
             "whether logind removes the shared memory of users who have logged out",
             "`RemoveIPC` of `org.freedesktop.login1`",
             "find the later file that sets it: `systemd-analyze cat-config systemd/logind.conf`",
-            sources=(reads.command("busctl", "get-property"),),
+            sources=(
+                reads.command("busctl", "get-property"),
+                reads.folder(reads.SERVICE_GROUPS, absent_means="logind does not run"),
+            ),
         ),
         "host.services": Check(
             "host",
@@ -74,6 +77,7 @@ declare(
             "remove the line of its unit or drop-in that the finding names; drain the host and restart the service",
             sources=(
                 reads.file(f"{reads.SERVICE_GROUPS}/*/cgroup.procs", absent_means="a service that does not run has no processes"),
+                reads.file("/proc/*/comm", absent_means="a process that has ended has no name"),
                 reads.file("/proc/*/limits", absent_means="a process that has ended has no limits"),
             ),
         ),

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import differs
@@ -34,6 +34,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service 
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.tuning import VIRTUAL_FUNCTION
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import NO_DEVICE as CAUSES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import NO_DEVICE, RailPort, rail_ports
 
@@ -46,6 +47,7 @@ declare(
             "PCI configuration space, `systemctl show`, the collection's files, `/sys/kernel/security/lockdown`, `/proc`",
             "set `pcie_mrrs_allowed: true` or `pcie_acs_write_allowed: true` and run the host stage; or change `rdma_host.pcie`; "
             "`journalctl --unit rdma-pcie.service`",
+            follows=CAUSES,
             sources=(
                 reads.but(reads.CONFIG, about="[rA]*"),
                 reads.but(reads.UNITS, about="*at boot"),
@@ -248,10 +250,12 @@ def check_pcie_tuning(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     permits = {"acs_allowed": bool(allowed.get("pcie_acs_write")), "mrrs_allowed": bool(allowed.get("pcie_mrrs"))}
     reasons = withheld(intent, facts, **permits, busy=busy_words(facts.load) if facts.load is not None else "")
     request = boot_request(intent, facts, **permits)
+    ports = rail_ports(STAGE, host, intent["rails"], facts)
+    missing = [port.rail.rail["name"] for port in ports if port.device is None and not port.software]
     return [
-        *(_mrrs(port, intent, facts, reasons.get(MRRS_EFFECT)) for port in rail_ports(STAGE, host, intent["rails"], facts)),
+        *(_mrrs(port, intent, facts, reasons.get(MRRS_EFFECT)) for port in ports),
         _acs(host, intent, facts, reasons.get(ACS_EFFECT)),
-        _boot(host, facts, request, next(iter(reasons.values()), None)),
+        _boot(host, facts, request, next(iter(reasons.values()), None), missing),
     ]
 
 
@@ -394,23 +398,34 @@ def _acs_finding(host: str, status: str, observed: str, remedy: str = "") -> Fin
     return Finding(STAGE, CHECK, host, ACS_SUBJECT, status, observed, "no bridge redirects", remedy)
 
 
-def _boot(host: str, facts: Facts, request: PcieRequest, reason: Withheld | None) -> Finding:
-    """Finding `host.pcie` of the boot service: it exists for the allowed settings and applies no others."""
+def _boot(host: str, facts: Facts, request: PcieRequest, reason: Withheld | None, missing: Sequence[str]) -> Finding:
+    """Finding `host.pcie` of the boot service: it exists for the allowed settings and applies no others.
+
+    missing: rails without an RDMA device. The request lacks their cards, so a file that has them cannot be compared with the plan.
+    """
     expected = f"{UNIT} applies them" if request else "no service"
     units, files = facts.units, service_files(request)
     if units is None or facts.files is None:
         return _boot_finding(host, UNKNOWN, "systemd or the files could not be read", expected)
     wrong = [file.path for file in files if differs(file, facts.files)]
+    unit = units.get(UNIT) or UnitState(active=False, enabled=False)
+    state = [word for word, good in (("not enabled", unit.enabled), ("did not run or failed", unit.active)) if not good]
+    if missing and wrong and (not request or (wrong == [CONFIG] and not state)):
+        return _boot_unknown(host, wrong[0], missing, expected)
     if not request:
         if wrong:
             return _boot_finding(host, ERROR, f"{wrong[0]} exists and applies settings that the plan does not allow", expected)
         return _boot_finding(host, NOT_APPLICABLE, f"withheld: {reason.reason}" if reason else "no setting is requested", expected)
-    unit = units.get(UNIT) or UnitState(active=False, enabled=False)
-    seen = [f"{path} differs from the plan" for path in wrong]
-    seen += [word for word, good in (("not enabled", unit.enabled), ("did not run or failed", unit.active)) if not good]
+    seen = [*(f"{path} differs from the plan" for path in wrong), *state]
     if seen and reason is not None and _is_busy(facts):
         return _boot_finding(host, WARNING, f"{'; '.join(seen)}; withheld: {reason.reason}", expected)
     return _boot_finding(host, ERROR if seen else OK, "; ".join(seen) or expected, expected)
+
+
+def _boot_unknown(host: str, path: str, missing: Sequence[str], expected: str) -> Finding:
+    seen = f"{path} cannot be compared with the plan while a card is missing: no RDMA device for {', '.join(missing)}"
+    remedy = f"1. Fix the RDMA device of {', '.join(missing)} on {host}: see driver.device. 2. Run the host stage for {host}."
+    return Finding(STAGE, CHECK, host, BOOT_SUBJECT, UNKNOWN, seen, expected, remedy)
 
 
 def _boot_finding(host: str, status: str, observed: str, expected: str) -> Finding:

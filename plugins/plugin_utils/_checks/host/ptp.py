@@ -40,6 +40,7 @@ declare(
                 reads.file("/proc/*/comm"),
                 reads.file("/proc/*/cmdline"),
                 reads.file("/etc/rdma-cluster/ptp4l.conf"),
+                reads.entry("/run/chrony/chronyd.pid", absent_means="chrony does not run, which is an error"),
             ),
         ),
     }

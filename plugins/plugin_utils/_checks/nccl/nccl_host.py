@@ -46,6 +46,7 @@ declare(
             "the package database; the collection's record in `/var/lib/rdma-cluster/nccl-tests.json`",
             "run the nccl stage",
             sources=(
+                reads.but(reads.PACKAGES_OF, about="package *"),
                 reads.but(reads.DPKG, about="package *"),
                 reads.but(reads.RPM, about="package *"),
                 reads.but(reads.STAMP, about="nccl-tests"),

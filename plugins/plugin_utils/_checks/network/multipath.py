@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Check of the network gate on hosts with several equal routes: a Linux switch must hash the ports of packets."""
+"""Check of the network gate on hosts that forward by several equal routes: the kernel must hash the ports of packets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
-from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import HASH_POLICY, MultipathRoute
+from ansible_collections.rdma.cluster.plugins.module_utils._net.planes import FORWARDING, HASH_POLICY, MultipathRoute, Planes
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
@@ -22,16 +22,17 @@ declare(
     {
         CHECK: Check(
             "network",
-            "IPv4 routes with several next hops on a host without rails that forwards (a Linux switch): the kernel must select the next "
-            "hop by ports too; not applicable to routes through RoCE rails; no finding without such routes",
-            "rtnetlink; `/proc/sys/net/ipv4/fib_multipath_hash_policy`",
-            "set `net.ipv4.fib_multipath_hash_policy: 1` in `rdma_host.sysctl`",
-            sources=(reads.file("/proc/net/route"), reads.kernel("RTM_GETROUTE"), reads.file(HASH_POLICY)),
+            "IPv4 routes with several next hops through RoCE rails, on a host that forwards: the kernel must select the next hop by ports "
+            "too; not applicable to a host that does not forward; no finding without such routes",
+            "rtnetlink; `/proc/sys/net/ipv4/fib_multipath_hash_policy`; `/proc/sys/net/ipv4/ip_forward`",
+            "set `net.ipv4.fib_multipath_hash_policy: 1` in `rdma_host.sysctl`, or disable forwarding",
+            sources=(reads.file("/proc/net/route"), reads.kernel("RTM_GETROUTE"), reads.file(HASH_POLICY), reads.file(FORWARDING)),
         ),
     }
 )
 
 KEY = "net.ipv4.fib_multipath_hash_policy"
+FORWARD = "net.ipv4.ip_forward"
 SUBJECT = "routes with several next hops"
 EXPECTED = f"{KEY} is 1 or 3, so that each queue pair's UDP source port counts"
 #: Ports are hashed by policy 1 (layer 4), and by 3, whose fields are chosen by fib_multipath_hash_fields. 0 and 2 use addresses: 2 looks
@@ -40,18 +41,19 @@ _HASH_PORTS = (1, 3)
 
 
 def check_multipath(host: str, intent: Intent, facts: Facts) -> list[Finding]:
-    """Return the finding network.multipath; none without routes with several next hops for RoCE traffic.
+    """Return the finding network.multipath; none without routes with several next hops through RoCE rails.
 
-    All queue pairs of two addresses differ in their UDP source port only (RoCEv2, IBTA annex A17). If a Linux switch does not hash ports,
-    all of them take one path. A host's own queue pairs do not depend on the hash: the kernel looks up the next hop by the addresses and the
-    interface of the GID alone (Linux, drivers/infiniband/core/addr.c; drivers/infiniband/sw/rxe/rxe_net.c).
+    All queue pairs of two addresses differ in their UDP source port only (RoCEv2, IBTA annex A17). If a host that forwards does not hash
+    ports, all of them take one path. A host's own queue pairs do not depend on the hash: the kernel looks up the next hop by the addresses
+    and the interface of the GID alone (Linux, drivers/infiniband/core/addr.c; drivers/infiniband/sw/rxe/rxe_net.c). Linux switches have
+    no rails and are not hosts of the inventory: fabric.bgp checks those of a routed plane.
     """
-    planes, rails = facts.planes, resolve(intent["rails"], facts)
+    planes = facts.planes
     if planes is None or planes.multipath is None:
         seen = "the routes were not read" + (f": {planes.way_error}" if planes is not None and planes.way_error else "")
         return [Finding(STAGE, CHECK, host, SUBJECT, UNKNOWN, seen, EXPECTED, f"Run `ip -4 route show table all` on {host}.")]
-    routes = list(_through_rails(planes.multipath, rails, facts)) if rails else planes.multipath if planes.forwarding else []
-    return [_judged(host, planes.hash_policy, routes, has_rails=bool(rails))] if routes else []
+    routes = list(_through_rails(planes.multipath, resolve(intent["rails"], facts), facts))
+    return [_judged(host, planes, routes)] if routes else []
 
 
 def _through_rails(routes: Sequence[MultipathRoute], rails: Sequence[ResolvedRail], facts: Facts) -> Iterator[MultipathRoute]:
@@ -67,19 +69,22 @@ def _over(routes: Sequence[MultipathRoute]) -> str:
     return f"{first.network}{more} over {', '.join(dict.fromkeys(first.netdevs))}"
 
 
-def _judged(host: str, policy: int | None, routes: Sequence[MultipathRoute], *, has_rails: bool) -> Finding:
-    over = _over(routes)
-    if policy is None:
-        return Finding(STAGE, CHECK, host, SUBJECT, UNKNOWN, f"{KEY} was not read; {over}", EXPECTED, f"Run `sysctl {KEY}` on {host}.")
+def _judged(host: str, planes: Planes, routes: Sequence[MultipathRoute]) -> Finding:
+    over, policy = _over(routes), planes.hash_policy
+    for key, value in ((KEY, policy), (FORWARD, planes.forwarding)):
+        if value is None:
+            unread = f"{key} was not read; {over}"
+            return Finding(STAGE, CHECK, host, SUBJECT, UNKNOWN, unread, EXPECTED, f"Run `sysctl {key}` on {host}.")
     observed = f"{KEY} is {policy}; {over}"
     if policy in _HASH_PORTS:
         return Finding(STAGE, CHECK, host, SUBJECT, OK, observed, EXPECTED)
-    if has_rails:
+    if not planes.forwarding:
         observed = f"{observed}: the kernel selects the next hop of a queue pair by addresses and interface, whatever the hash"
         return Finding(STAGE, CHECK, host, SUBJECT, NOT_APPLICABLE, observed, EXPECTED)
     remedy = (
-        f"1. If RoCE traffic passes {host}, set `{KEY}: 1` in its rdma_host.sysctl, and run the host stage. "
-        f"2. Without the collection, run `sysctl -w {KEY}=1` on {host}, and write it to a file in /etc/sysctl.d."
+        f"1. If {host} must not forward, disable it as planes.forward says. 2. If RoCE traffic passes {host}, set `{KEY}: 1` in its "
+        f"rdma_host.sysctl, and run the host stage. 3. Without the collection, run `sysctl -w {KEY}=1` on {host}, and write it to a file "
+        "in /etc/sysctl.d."
     )
-    observed = f"{observed}: all queue pairs of two addresses that pass this host take one path"
+    observed = f"{observed}, and {FORWARD} is 1: all queue pairs of two addresses that pass this host take one path"
     return Finding(STAGE, CHECK, host, SUBJECT, WARNING, observed, EXPECTED, remedy)

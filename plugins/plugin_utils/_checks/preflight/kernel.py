@@ -53,6 +53,7 @@ declare(
                     "/sys/firmware/efi/efivars/SecureBoot-*", absent_means="EFI firmware without this variable does not support Secure Boot"
                 ),
                 reads.MODINFO,
+                reads.but(reads.DKMS, absent_means="DKMS has no signing key, which is an error if it builds modules"),
             ),
         ),
         "preflight.lockdown": Check(

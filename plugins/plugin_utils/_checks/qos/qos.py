@@ -22,6 +22,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks imp
 
 _NP = reads.file(f"{reads.NET}/ecn/roce_np/cnp_*", "/sys/kernel/debug/mlx5/*/cc_params/np_cnp_*", absent_means=reads.NO_DCQCN)
 _RP = reads.file(f"{reads.NET}/ecn/roce_rp/rpg_ai_rate", "/sys/kernel/debug/mlx5/*/cc_params/rp_ai_rate", absent_means=reads.NO_DCQCN)
+#: Without an answer of the tool the settings of a rail are not read: qos.backend reports it.
+_TOOL = (reads.MLNX_QOS, reads.DCB_PFC)
 _NO_TOOL = "neither tool is installed, which is an error"
 declare(
     {
@@ -38,77 +40,77 @@ declare(
             "whether host or firmware controls the DCB settings of each rail",
             "`mlnx_qos -i`, `dcb dcbx show`",
             "run the QoS stage; check `journalctl --unit rdma-qos@INTERFACE.service`",
-            sources=(reads.MLNX_QOS, reads.command("dcb", "-N", "-j", "dcbx")),
+            sources=(*_TOOL, reads.command("dcb", "-N", "-j", "dcbx")),
         ),
         "qos.pause": Check(
             "qos",
             "that global pause, which conflicts with PFC, is off",
             "`ethtool -a`",
             "run the QoS stage with `-e roce_qos_link_toggle_allowed=true`",
-            sources=(reads.driver("pause"),),
+            sources=(*_TOOL, reads.driver("pause")),
         ),
         "qos.trust": Check(
             "qos",
             "that each rail trusts DSCP",
             "`mlnx_qos -i`, `dcb app show`",
             "run the QoS stage; check `journalctl --unit rdma-qos@INTERFACE.service`",
-            sources=(reads.MLNX_QOS, reads.command("dcb", "-N", "-j", "app")),
+            sources=(*_TOOL, reads.command("dcb", "-N", "-j", "app")),
         ),
         "qos.dscp": Check(
             "qos",
             "the priorities of the DSCP values of RDMA and CNPs",
             "`mlnx_qos -i`, `dcb app show`",
             "run the QoS stage; check `journalctl --unit rdma-qos@INTERFACE.service`",
-            sources=(reads.MLNX_QOS, reads.command("dcb", "-N", "-j", "app")),
+            sources=(*_TOOL, reads.command("dcb", "-N", "-j", "app")),
         ),
         "qos.pfc": Check(
             "qos",
             "that PFC is enabled only for RDMA's priority",
             "`mlnx_qos -i`, `dcb pfc show`",
             "run the QoS stage with `-e roce_qos_link_toggle_allowed=true`, which takes the link down briefly",
-            sources=(reads.MLNX_QOS, reads.DCB_PFC),
+            sources=_TOOL,
         ),
         "qos.ets": Check(
             "qos",
             "the traffic classes of the priorities and their bandwidth shares",
             "`mlnx_qos -i`, `dcb ets show`",
             "run the QoS stage; check `journalctl --unit rdma-qos@INTERFACE.service`",
-            sources=(reads.MLNX_QOS, reads.command("dcb", "-N", "-j", "ets")),
+            sources=(*_TOOL, reads.command("dcb", "-N", "-j", "ets")),
         ),
         "qos.buffers": Check(
             "qos",
             "the configured cable length, which sets the headroom",
             "`mlnx_qos -i`, `dcb pfc show`",
             "run the QoS stage; check `journalctl --unit rdma-qos@INTERFACE.service`",
-            sources=(reads.MLNX_QOS, reads.DCB_PFC),
+            sources=_TOOL,
         ),
         "qos.ecn": Check(
             "qos",
             "that congestion control is enabled for RDMA's priority",
             "`/sys/class/net/IF/ecn`",
             "run the QoS stage; check `journalctl --unit rdma-qos@INTERFACE.service`",
-            sources=(reads.file(f"{reads.NET}/ecn/roce_*/enable/*", absent_means="the driver has no switch for it"),),
+            sources=(reads.MLNX_QOS, reads.file(f"{reads.NET}/ecn/roce_*/enable/*", absent_means="the driver has no switch for it")),
         ),
         "qos.cnp": Check(
             "qos",
             "DSCP and priority of CNPs",
             "`/sys/class/net/IF/ecn/roce_np`, `cc_params` in debugfs",
             "run the QoS stage; check `journalctl --unit rdma-qos@INTERFACE.service`",
-            sources=(_NP,),
+            sources=(*_TOOL, _NP),
         ),
         "qos.dcqcn": Check(
             "qos",
             "the DCQCN parameters that `rdma_roce.dcqcn` sets",
             "`/sys/class/net/IF/ecn`, `cc_params` in debugfs",
             "run the QoS stage; check `journalctl --unit rdma-qos@INTERFACE.service`",
-            sources=(_RP,),
+            sources=(*_TOOL, _RP),
         ),
         "qos.traffic_class": Check(
             "qos",
             "the traffic class that OFED's driver forces",
             "`/sys/class/infiniband/DEVICE/tc`",
             "run the QoS stage; check `journalctl --unit rdma-qos@INTERFACE.service`",
-            sources=(reads.file(f"{reads.IB}/tc/*/traffic_class", absent_means="the kernel's own driver forces none"),),
+            sources=(reads.MLNX_QOS, reads.file(f"{reads.IB}/tc/*/traffic_class", absent_means="the kernel's own driver forces none")),
         ),
         "qos.rdma_cm": Check(
             "qos",
@@ -123,6 +125,7 @@ declare(
             "control groups of lldpad and dcbd",
             "`systemctl disable --now lldpad.socket lldpad.service`",
             sources=(
+                *_TOOL,
                 reads.folder(reads.SERVICE_GROUPS, absent_means="no service runs"),
                 reads.folder("/etc/systemd/system", absent_means="nothing is enabled"),
             ),

@@ -45,6 +45,10 @@ def test_each_end(text: str, running: bool, failed: bool, rc: int | None) -> Non
     assert unit.seconds == (None if running and rc is None and "ExecMainCode=0" in text else 3.5)
 
 
+def test_a_unit_whose_file_has_gone_while_it_runs_is_there() -> None:
+    assert parse_unit(shown("success", 0, 0, "not-found reloading reload")).there
+
+
 def test_a_unit_that_is_not_there() -> None:
     unit = parse_unit(shown("success", 0, 0, "not-found inactive dead"))
     assert (unit.there, unit.running, unit.rc, unit.seconds) == (False, False, None, None)

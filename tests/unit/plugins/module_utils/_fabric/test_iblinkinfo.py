@@ -79,6 +79,12 @@ def test_what_a_link_that_is_down_could_be_is_not_reported() -> None:
     assert (port.state, port.width, port.could_be) == ("DOWN", None, None)
 
 
+def test_the_width_of_a_port_that_is_down_is_not_reported() -> None:
+    text = UP.replace("Active/  LinkUp", "  Down/ Polling").format("")
+    (port,) = parse_iblinkinfo(f"Switch: {LEAF2} leaf2:\n{text}\n").ports
+    assert (port.state, port.width, port.speed) == ("DOWN", None, None)
+
+
 def test_ports_behind_which_nobody_is_reported_are_lost() -> None:
     found = parse_iblinkinfo(fabric_text("lossy-iblinkinfo"))
     assert found.problems == []

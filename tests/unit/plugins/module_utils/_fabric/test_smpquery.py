@@ -116,6 +116,12 @@ def test_a_node_name_map() -> None:
     }
 
 
+def test_the_largest_guid_of_a_map() -> None:
+    assert parse_node_name_map(f'{2**64 - 1} "last"') == {f"0x{'f' * 16}": "last"}
+    with pytest.raises(ParseError, match="not a GUID of 64 bits"):
+        parse_node_name_map(f'{2**64} "none"')
+
+
 @pytest.mark.parametrize("line", ["leaf1 0x0008f10400410015", "0x0008f10400410015leaf", "0008f10400410015 x", "99999999999999999999 x"])
 def test_a_map_that_the_tools_refuse(line: str) -> None:
     with pytest.raises(ParseError, match=r"of 64 bits|at line 9"):

@@ -14,7 +14,15 @@ from hypothesis import given
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Completed
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import ASK, PID_FILE, Chrony, parse_chrony, read_chrony
+from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import (
+    ASK,
+    PID_FILE,
+    Chrony,
+    ClockSource,
+    parse_chrony,
+    read_chrony,
+    read_clocksource,
+)
 from tests.unit.builders.fakes import FakeRunner
 from tests.unit.builders.garbled import garbled, read_or_refused
 from tests.unit.builders.trees import write_tree
@@ -32,6 +40,21 @@ def test_a_clock_in_step() -> None:
         offset_seconds=0.000001579,
         sources={"localhost": "*", "time.example.invalid": "?", "127.0.0.2": "?"},
     )
+
+
+def test_a_source_without_a_name_is_named_by_its_reference() -> None:
+    reference, name, *rest = IN_STEP.splitlines()[0].split(",")
+    assert name == "localhost"
+    assert parse_chrony(",".join([reference, "", *rest])).source == reference
+
+
+CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0"
+
+
+def test_the_clock_source_of_the_kernel(tmp_path: Path) -> None:
+    assert read_clocksource(SysRoot(str(tmp_path))) is None
+    write_tree(tmp_path, f"{CLOCKSOURCE}/current_clocksource: tsc\n{CLOCKSOURCE}/available_clocksource: tsc hpet acpi_pm")
+    assert read_clocksource(SysRoot(str(tmp_path))) == ClockSource("tsc", ["tsc", "hpet", "acpi_pm"])
 
 
 def test_a_clock_that_follows_nothing_has_no_offset() -> None:

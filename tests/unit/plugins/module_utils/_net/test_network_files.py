@@ -67,6 +67,7 @@ DROP_IN = f"{ETC}/60-rdma-rail0.network.d"
 #: The text of a drop-in → what it changes.
 DROP_INS = {
     "[Link]\nMTUBytes=9K\n": {"mtu": BootSetting("9216", f"/{DROP_IN}/a.conf:2")},
+    "[Link]\nMTUBytes=1m\n": {"mtu": BootSetting("1048576", f"/{DROP_IN}/a.conf:2")},
     "[Link]\nMTUBytes=\n": {"mtu": None},
     "[Network]\nAddress=10.0.0.1/8\n": {"addresses": [*PLANNED.addresses, BootSetting("10.0.0.1/8", f"/{DROP_IN}/a.conf:2")]},
     "[Network]\nAddress=\n": {"addresses": []},

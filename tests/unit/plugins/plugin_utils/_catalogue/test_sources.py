@@ -158,7 +158,7 @@ def wrong(fleet: Fleet, each: Combination) -> list[str]:
     for before in fleet.well.of(each.check):
         if before.status != OK or not fnmatchcase(before.subject, each.source.about):
             continue
-        now = _same(before, judged.of(each.check))
+        now = same(before, judged.of(each.check))
         if now is None:
             upto = stages[: stages.index(before.stage) + 1]
             if not judged.stops(upto):
@@ -170,7 +170,7 @@ def wrong(fleet: Fleet, each: Combination) -> list[str]:
     return found
 
 
-def _same(before: Finding, after: list[Finding]) -> Finding | None:
+def same(before: Finding, after: list[Finding]) -> Finding | None:
     """The finding on the same subject, which names the interface only where that is known; or the one on all subjects."""
     first = before.subject.split(",")[0]
     return next((each for each in after if each.subject.split(",")[0] == first), after[0] if len(after) == 1 else None)

@@ -221,6 +221,15 @@ def test_distances_that_are_not_judged() -> None:
     assert (found_in(facts)["host.iommu"].status, found_in(facts)["host.iommu"].observed) == ("unknown", "the facts do not contain it")
 
 
+def test_a_nic_without_an_rdma_device_has_no_distance_of_its_own() -> None:
+    facts = gpu_facts()
+    pci = facts["devices"].pop("mlx5_0")["pci"]
+    facts["nics"] = {pci["address"]: pci}
+    facts["distances"] = {"0000:3f:00.0": {"mlx5_1": "PIX"}}
+    found = found_in(facts)["pcie.distance"]
+    assert (found.status, found.observed) == ("not_applicable", "no RDMA device, so no distance is known: see driver.device")
+
+
 def test_facts_of_before_do_not_raise() -> None:
     facts = card_facts()
     pci = first_pci(facts)

@@ -14,9 +14,10 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding, stopping
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import facts_finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known, known_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
-from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.fleet_checks import FLEET_CHECKS, compared, verdict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.fleet_checks import FLEET_CHECKS, compared, merged, verdict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import HOST_CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import nccl_differs, nccl_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
@@ -209,6 +210,19 @@ def test_the_hosts_of_a_stage_are_known_by_the_files_of_the_run(tmp_path: Path) 
     assert facts is not None
     assert facts.devices["rxe_rail0"].ports["1"].hw_counters is None
     assert (facts.reached_at, facts.time and facts.time.between_seconds) == ("127.0.0.1", [1_800_000_000.0, 1_800_000_001.0])
+
+
+def test_facts_that_cannot_be_used_are_one_finding_of_a_stage() -> None:
+    of_comparison, own = facts_finding("link", "node1", "TypeError at here.py:1"), facts_finding("link", "node1", "TypeError at there.py:2")
+    assert merged([of_comparison], [own]) == [of_comparison]
+    assert merged([], [own]) == [own]
+
+
+def test_what_a_host_itself_finds_wrong_stays_beside_a_comparison() -> None:
+    compared_well, good, bad = (finding(status) for status in ("ok", "ok", "error"))
+    assert merged([compared_well], [good]) == [compared_well]
+    assert merged([compared_well], [bad]) == [compared_well, bad]
+    assert merged([finding("ok", "rail 1")], [good]) == [finding("ok", "rail 1"), good]
 
 
 def finding(status: str, subject: str = "rail 0", silenced_by: str | None = None) -> Finding:

@@ -169,6 +169,8 @@ def found(seen: dict[str, Any], check: str, **limits: float) -> tuple[str, str, 
 MEMORY = [
     pytest.param(memory(32), "ok", id="good"),
     pytest.param(memory(3.9), "warning", id="less than 4 GiB"),
+    pytest.param(memory(4.0), "ok", id="4 GiB"),
+    pytest.param(memory(1.0), "warning", id="1 GiB"),
     pytest.param(memory(0.9), "error", id="less than 1 GiB"),
     pytest.param(memory(0.4, 0.75), "ok", id="a small machine"),
     pytest.param(memory(0.05, 0.75), "warning", id="a small machine, less than 10 %"),

@@ -14,6 +14,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import PROGRAM, UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import check_pcie_tuning, pcie_request
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import mark_symptoms
 from tests.unit.builders.cards import HOST, card_facts, card_rails, first_pci
 from tests.unit.builders.hosts import on_host
 
@@ -152,7 +153,8 @@ def test_mrrs_that_is_withheld(setting: int | str, allowed: bool, host: dict[str
     found = check(requested, facts)
     assert (found["rail 0"].status, found["rail 1"].status) == (status, "ok")
     assert found["rail 0"].observed.endswith(f"512 bytes, 0000:3d:00.1 4096 bytes; withheld: {why}")
-    assert found["rail 0"].remedy
+    todo = {LOCKED_WHY: "1. If node1 passes the pairs stage", "pcie_mrrs_allowed is false": "1. In the inventory"}
+    assert found["rail 0"].remedy.startswith(todo.get(why, "Run the host stage when node1 is idle."))
     # The boot is judged by what may be done: nothing is installed, or a job delays it.
     assert found["PCIe"].status == ("warning" if host is JOB else "not_applicable")
     assert why in found["PCIe"].observed
@@ -232,6 +234,35 @@ def test_a_service_whose_permission_is_withdrawn_is_good_while_the_intent_reques
     facts = converged(intent())
     assert statuses(check(intent(allowed={}), facts)) == {"rail 0": "ok", "rail 1": "ok", "ACS": "ok", "PCIe": "ok"}
     assert check(intent("leave", "leave", allowed={}), facts)["PCIe"].status == "error"
+
+
+def without_device(facts: dict[str, Any], device: str) -> dict[str, Any]:
+    """The facts after the RDMA device of a NIC has gone; the file for the next boot still has its card."""
+    return {**facts, "devices": {name: each for name, each in facts["devices"].items() if name != device}}
+
+
+def test_a_missing_device_explains_a_file_that_has_its_card() -> None:
+    facts = without_device(converged(intent()), "mlx5_1")
+    found = check(intent(), facts)
+    assert (found["PCIe"].status, found["PCIe"].observed) == (
+        "unknown",
+        "/etc/rdma-cluster/pcie.json cannot be compared with the plan while a card is missing: no RDMA device for rail1",
+    )
+    assert found["PCIe"].remedy.startswith("1. Fix the RDMA device of rail1 on node1: see driver.device. ")
+    gone = Finding("driver", "driver.device", "node1", found["rail 1"].subject, "error", "no RDMA device", "an RDMA device on it")
+    assert [each.caused_by for each in mark_symptoms([found["PCIe"]], [gone])] == [f"driver.device on {gone.subject}"]
+
+
+@pytest.mark.parametrize("unit", [{"active": True, "enabled": False}, {"active": False, "enabled": True}])
+def test_a_missing_device_explains_no_service_that_is_off(unit: dict[str, bool]) -> None:
+    facts = without_device(converged(intent()), "mlx5_1")
+    assert check(intent(), {**facts, "units": {UNIT: unit}})["PCIe"].status == "error"
+
+
+def test_without_any_device_no_service_is_compared_with_the_plan() -> None:
+    facts = {**converged(intent()), "devices": {}}
+    found = check(intent(), facts)["PCIe"]
+    assert (found.status, found.observed.split(": ")[-1]) == ("unknown", "no RDMA device for rail0, rail1")
 
 
 def test_a_program_that_is_another_one() -> None:

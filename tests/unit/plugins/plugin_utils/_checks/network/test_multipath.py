@@ -19,48 +19,37 @@ OVER_RAILS = [{"network": "10.1.0.0/16", "netdevs": ["ens1", "ens2"]}, {"network
 ELSEWHERE = [{"network": "10.1.0.0/16", "netdevs": ["enp0s2", "enp0s3"]}]
 
 
-def found(rails: bool = False, **planes: Any) -> list[tuple[str, str, str]]:
-    """Status, what was seen and the remedy of each finding. rails: whether the host has any."""
-    intent, facts = lab_intent(), lab_facts()
-    if not rails:
-        intent["rails"] = []
+def found(**planes: Any) -> list[tuple[str, str, str]]:
+    """Status, what was seen and the remedy of each finding of a host that forwards."""
+    facts = lab_facts()
     facts["planes"].update({"forwarding": True, **planes})
-    return [(each.status, each.observed, each.remedy) for each in check_multipath("node1", intent, from_dict(facts))]
+    return [(each.status, each.observed, each.remedy) for each in check_multipath("node1", lab_intent(), from_dict(facts))]
 
 
 @pytest.mark.parametrize("policy", [0, 2])
-def test_a_switch_that_hashes_addresses_is_a_warning(policy: int) -> None:
+def test_a_host_that_forwards_and_hashes_addresses_is_a_warning(policy: int) -> None:
     [(status, observed, remedy)] = found(multipath=OVER_RAILS, hash_policy=policy)
-    seen = f"net.ipv4.fib_multipath_hash_policy is {policy}; 10.1.0.0/16 and 1 more over ens1, ens2"
+    seen = f"net.ipv4.fib_multipath_hash_policy is {policy}; 10.1.0.0/16 and 1 more over ens1, ens2, and net.ipv4.ip_forward is 1"
     assert (status, observed) == (WARNING, f"{seen}: all queue pairs of two addresses that pass this host take one path")
-    assert remedy.startswith(
-        "1. If RoCE traffic passes node1, set `net.ipv4.fib_multipath_hash_policy: 1` in its rdma_host.sysctl, and run "
-    )
+    assert remedy.startswith("1. If node1 must not forward, disable it as planes.forward says. 2. If RoCE traffic passes node1, set ")
 
 
 @pytest.mark.parametrize("policy", [1, 3])
-def test_a_hash_of_ports_is_well(policy: int) -> None:
-    assert [each[0] for each in found(multipath=OVER_RAILS, hash_policy=policy)] == [OK]
+@pytest.mark.parametrize("forwarding", [True, False])
+def test_a_hash_of_ports_is_well(policy: int, forwarding: bool) -> None:
+    assert [each[0] for each in found(multipath=OVER_RAILS, hash_policy=policy, forwarding=forwarding)] == [OK]
 
 
 @pytest.mark.parametrize("multipath", [[], ELSEWHERE])
 def test_without_such_routes_over_rails_nothing_is_said(multipath: list[Any]) -> None:
-    assert found(rails=True, multipath=multipath, hash_policy=0) == []
+    assert found(multipath=multipath, hash_policy=0) == []
 
 
 @pytest.mark.parametrize("policy", [0, 2])
 def test_the_own_queue_pairs_of_a_host_do_not_depend_on_the_hash(policy: int) -> None:
-    [(status, observed, remedy)] = found(rails=True, multipath=OVER_RAILS, hash_policy=policy)
+    [(status, observed, remedy)] = found(multipath=OVER_RAILS, hash_policy=policy, forwarding=False)
     assert (status, remedy) == (NOT_APPLICABLE, "")
     assert "10.1.0.0/16 and 1 more over ens1, ens2: the kernel selects the next hop of a queue pair by addresses and " in observed
-    assert [each[0] for each in found(rails=True, multipath=OVER_RAILS, hash_policy=1)] == [OK]
-    assert [each[0] for each in found(rails=True, multipath=OVER_RAILS, hash_policy=None)] == [UNKNOWN]
-
-
-def test_a_linux_switch_has_no_rails_and_forwards() -> None:
-    assert [each[0] for each in found(multipath=ELSEWHERE, hash_policy=0)] == [WARNING]
-    assert found(multipath=ELSEWHERE, hash_policy=0, forwarding=False) == []
-    assert found(multipath=[], hash_policy=0) == []
 
 
 @pytest.mark.parametrize(
@@ -68,7 +57,8 @@ def test_a_linux_switch_has_no_rails_and_forwards() -> None:
     [
         ({"multipath": None}, "the routes were not read"),
         ({"multipath": None, "way_error": "no netlink"}, "the routes were not read: no netlink"),
-        ({"multipath": OVER_RAILS, "hash_policy": None}, "net.ipv4.fib_multipath_hash_policy was not read"),
+        ({"multipath": OVER_RAILS, "hash_policy": None}, "net.ipv4.fib_multipath_hash_policy was not read; 10.1.0.0/16 and 1 more"),
+        ({"multipath": OVER_RAILS, "hash_policy": 1, "forwarding": None}, "net.ipv4.ip_forward was not read; 10.1.0.0/16 and 1 more"),
     ],
 )
 def test_what_was_not_read_is_unknown(planes: dict[str, Any], words: str) -> None:

@@ -109,6 +109,7 @@ def test_a_finding_says_who_keeps_the_stage_from_fixing_it(load: dict[str, Any],
     facts["load"].update(load)
     finding = next(each for each in check_network("node1", lab_rails(), from_dict(facts)) if each.check == "network.mtu")
     assert finding.status == "error"
+    assert "On node1, find what else manages ens1: `networkctl status ens1`." in finding.remedy
     assert (f"while the rail is in use: {users}" in finding.remedy) is (users is not None)
     assert ("does not change the MTU" in finding.remedy) is (users is not None)
 

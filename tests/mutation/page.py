@@ -1,0 +1,105 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""docs/mutation.md: the score of the last run, by package, and every survivor."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+PAGE = Path(__file__).parents[2] / "docs/mutation.md"
+LEAST_PERCENT = 85
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One mutant on the page. why: why it cannot be killed, "" if that is not known."""
+
+    package: str
+    key: Key
+    line: int
+    killed: bool
+    why: str = ""
+
+
+def render(rows: Sequence[Row], *, seed: int, date: str) -> str:
+    """The page. The score counts the mutants that a test can kill."""
+    return "\n".join([*_head(rows, seed, date), *_packages(rows), *_survivors(rows)]) + "\n"
+
+
+def percent(killed: int, possible: int) -> float:
+    return 100 * killed / possible if possible else 100.0
+
+
+def _counts(rows: Sequence[Row]) -> tuple[int, int, int, int]:
+    """(drawn, killed, explained, not explained)"""
+    killed = sum(row.killed for row in rows)
+    explained = sum(bool(row.why) and not row.killed for row in rows)
+    return len(rows), killed, explained, len(rows) - killed - explained
+
+
+def _head(rows: Sequence[Row], seed: int, date: str) -> Iterator[str]:
+    drawn, killed, explained, rest = _counts(rows)
+    yield from f"""# Mutation score of parsers and judges
+
+`make mutation` writes this page. It changes one place of a parser or a check, such as `<` to `<=` or `and` to `or`, and runs the unit
+tests of this file. A mutant is killed if a test fails. A mutant that survives shows a line whose result no test verifies.
+
+* Command: `make mutation N={drawn} SEED={seed}`; a mutant is drawn by the text of its line, so that a later change of other code keeps the
+  sample
+* Date: {date}
+* Mutants: {drawn}, made by the operators of [cosmic-ray](https://cosmic-ray.readthedocs.io), one for each place
+* Files: the checks in `plugins/plugin_utils/_checks`, and in all other files the functions `parse_…` and `read_…` with the functions,
+  classes and constants of the file that they use
+* Tests of a mutant: those with the name of its file, then those that import it, then those that import a file that imports it, and
+  for checks the test of their sources. Other tests and `make faults` are not run: the score is a lower bound
+* Killed: {killed} of {drawn} ({percent(killed, drawn):.1f} %)
+* Score without the {explained} mutants that no test can kill: **{percent(killed, drawn - explained):.1f} %**, at least {LEAST_PERCENT} %
+* Survivors that no test kills yet: {rest}
+""".splitlines()
+
+
+def _packages(rows: Sequence[Row]) -> Iterator[str]:
+    yield from ("", "## By package", "", "| package | mutants | killed | explained | score |", "|---|---:|---:|---:|---:|")
+    packages: dict[str, list[Row]] = {}
+    for row in rows:
+        packages.setdefault(row.package, []).append(row)
+    for package, of in sorted(packages.items()):
+        drawn, killed, explained, _rest = _counts(of)
+        yield f"| `{package}` | {drawn} | {killed} | {explained} | {percent(killed, drawn - explained):.0f} % |"
+
+
+def _survivors(rows: Sequence[Row]) -> Iterator[str]:
+    left = sorted((row for row in rows if not row.killed), key=lambda row: row.key)
+    for title, chosen in (
+        ("Survivors that no test kills yet", [row for row in left if not row.why]),
+        ("Mutants that no test can kill", [row for row in left if row.why]),
+    ):
+        yield from ("", f"## {title}", "")
+        if not chosen:
+            yield "None."
+        for row in chosen:
+            yield from (f"* `{row.key[0]}`:" + (f" {row.why}" if row.why else ""), "", "  ```diff")
+            yield from (f"  -{line}" for line in row.key[1].split("\n"))
+            yield from (f"  +{line}" for line in row.key[2].split("\n"))
+            yield from ("  ```", "")
+
+
+def score(text: str) -> float:
+    """The score on a page in percent. Raises ValueError if there is none."""
+    match = re.search(r"\*\*([\d.]+) %\*\*", text)
+    if match is None:
+        raise ValueError("no score")
+    return float(match[1])
+
+
+def survivors(text: str) -> Mapping[Key, str]:
+    """The survivors on a page → the reason, "" if there is none."""
+    form = re.compile(r"^\* `([^`]+)`:(?: (.*))?\n\n  ```diff\n((?:  -.*\n)+)((?:  \+.*\n)+)  ```$", re.MULTILINE)
+    return {
+        (match[1], *("\n".join(line[3:] for line in match[part].splitlines()) for part in (3, 4))): match[2] or ""  # type: ignore[misc]
+        for match in form.finditer(text)
+    }
