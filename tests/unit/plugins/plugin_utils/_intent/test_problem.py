@@ -24,7 +24,7 @@ def test_a_list_of_problems_becomes_findings() -> None:
             "stage": "preflight", "check": "intent.type", "host": "node1", "subject": "rdma_rails[0].soft", "status": ERROR,
             "observed": "5", "expected": "true or false",
             "remedy": "Correct rdma_rails[0].soft of node1 in hosts.yml:12.", "silenced_by": None, "caused_by": None,
-                "rate_ratio": None,
+            "rate_ratio": None,
         }
     ]  # fmt: skip
     assert findings("node1", [IntentProblem("rdma_x", "is wrong", "intent.key")], "driver")[0].remedy.endswith("in the inventory.")

@@ -119,9 +119,11 @@ def test_the_ports_as_csv() -> None:
     rows = list(csv.DictReader(io.StringIO(ports_csv(bridged_sheets()["sw1"]))))
     assert tuple(rows[0]) == COLUMNS
     assert [(row["number"], row["kind"], row["to"], row["vlan"]) for row in rows] == [
-("1", "host", "host1", "100"), ("2", "host", "host1", "not known"), ("3", "host", "host2", "200"),
+        ("1", "host", "host1", "100"),
+        ("2", "host", "host1", "not known"),
+        ("3", "host", "host2", "200"),
         ("33", "switch", "sw2", "100, 200"),
-    ]  # fmt: skip
+    ]
 
 
 def test_no_cell_is_a_formula() -> None:
