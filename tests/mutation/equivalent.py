@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The mutants that no test can kill, each with its reason: equivalent.yml.
+"""The mutants that no test can kill, or that change nothing that matters, each with its reason: equivalent.yml.
 
 An entry names the file, the line before and after, and why nobody can see the difference. It is refused if the file has no such line
 any more; the score command also refuses it if the mutant was killed.

@@ -16,7 +16,7 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Row:
-    """One mutant on the page. why: why it cannot be killed, "" if that is not known."""
+    """One mutant on the page. why: why it need not or cannot be killed, "" if nobody has said."""
 
     package: str
     key: Key
@@ -26,7 +26,7 @@ class Row:
 
 
 def render(rows: Sequence[Row], *, seed: int, date: str) -> str:
-    """The page. The score counts the mutants that a test can kill."""
+    """The page. The score leaves out the survivors that are explained."""
     return "\n".join([*_head(rows, seed, date), *_packages(rows), *_survivors(rows)]) + "\n"
 
 
@@ -57,7 +57,7 @@ tests of this file. A mutant is killed if a test fails. A mutant that survives s
 * Tests of a mutant: those with the name of its file, then those that import it, then those that import a file that imports it, and
   for checks the test of their sources. Other tests and `make faults` are not run: the score is a lower bound
 * Killed: {killed} of {drawn} ({percent(killed, drawn):.1f} %)
-* Score without the {explained} mutants that no test can kill: **{percent(killed, drawn - explained):.1f} %**, at least {LEAST_PERCENT} %
+* Score without the {explained} survivors explained below: **{percent(killed, drawn - explained):.1f} %**, at least {LEAST_PERCENT} %
 * Survivors that no test kills yet: {rest}
 """.splitlines()
 
@@ -76,7 +76,7 @@ def _survivors(rows: Sequence[Row]) -> Iterator[str]:
     left = sorted((row for row in rows if not row.killed), key=lambda row: row.key)
     for title, chosen in (
         ("Survivors that no test kills yet", [row for row in left if not row.why]),
-        ("Mutants that no test can kill", [row for row in left if row.why]),
+        ("Survivors that are explained", [row for row in left if row.why]),
     ):
         yield from ("", f"## {title}", "")
         if not chosen:

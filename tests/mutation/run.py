@@ -75,7 +75,7 @@ class Worker:
     """A process of worker.py with its copy of the tree."""
 
     def __init__(self, number: int) -> None:
-        tree = OUTPUT / f"tree{number}"
+        self.tree = tree = OUTPUT / f"tree{number}"
         shutil.rmtree(tree, ignore_errors=True)
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True
@@ -120,6 +120,7 @@ def _workers(jobs: int) -> Iterator[Queue[Worker]]:
             assert each.process.stdin is not None
             each.process.stdin.close()
             each.process.wait()
+            shutil.rmtree(each.tree, ignore_errors=True)
 
 
 def run(mutants: Sequence[Mutant], jobs: int, progress: Callable[[str], None]) -> list[Result]:
