@@ -127,9 +127,9 @@ def test_a_handle_that_is_larger_than_that_of_nccl(folder: Path) -> None:
 def test_a_library_that_cannot_be_loaded(folder: Path) -> None:
     (folder / "libnccl-net-x.so").write_text("no library")
     loopback = Loopback(folder, folder / "libnccl-net-x.so", 9).one_way()
-    sender, receiver = failures(loopback)
-    assert "invalid ELF header" in receiver or "file too short" in receiver
-    assert sender == f"node2 failed: {receiver}"
+    # Both load it at the same time: each has its own error, or hears of the partner's first.
+    said = [each.replace("node1 failed: ", "").replace("node2 failed: ", "") for each in failures(loopback)]
+    assert said == [f"{folder}/libnccl-net-x.so: file too short"] * 2
 
 
 def test_the_plugin_runs_without_rights(folder: Path) -> None:
