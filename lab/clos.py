@@ -24,6 +24,7 @@ from pathlib import Path
 
 from lab import clos_plan, namespace, paths, preflight, process
 from lab.clos_cabling import HOST_PORT, Cable
+from lab.clos_daemon import Daemon
 from lab.clos_plan import MTU_BYTES, ClosShape, checked, namespace_of
 from lab.errors import LabError
 from lab.paths import ClosFolder
@@ -41,7 +42,6 @@ SWITCH_SYSCTLS = {
     "net.ipv4.conf.all.ignore_routes_with_linkdown": 1,
 }
 TABLE = "lab_silence"
-START_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -150,9 +150,8 @@ def route(clos: Clos, texts: Mapping[str, str]) -> None:
             _ip(clos, node, "address", "flush", "dev", interface, "scope", "global")
         (clos.folder.node(node) / "etc/frr.conf").write_text(text)
     for daemons in (DAEMONS[:1], DAEMONS[1:]):
-        started = [_start_daemon(clos, node, daemon) for node in texts for daemon in daemons]
-        for each in started:
-            _await(each)
+        for each in [_start_daemon(clos, node, daemon) for node in texts for daemon in daemons]:
+            each.wait()
     # FRR's own service gives the file to its daemons in this way too.
     _together([clos.argv(node, ["vtysh", "-b"]) for node in texts])
 
@@ -278,15 +277,7 @@ def _plug(clos: Clos, cables: Sequence[Cable]) -> None:
         run(["ip", "-n", namespace_of(clos.name, node), "-batch", "-"], stdin=text)
 
 
-@dataclass(frozen=True)
-class _Started:
-    what: str
-    process: subprocess.Popen[bytes]
-    socket: Path
-    output: Path
-
-
-def _start_daemon(clos: Clos, node: str, daemon: str) -> _Started:
+def _start_daemon(clos: Clos, node: str, daemon: str) -> Daemon:
     """Start a daemon as a child (not -d), with the profile that frr.conf names: a running daemon does not change its profile."""
     home = clos.folder.node(node)
     words: list[str | Path] = [FRR / daemon, "-P", "0", "--log", "file:/run/frr/log"]
@@ -295,20 +286,7 @@ def _start_daemon(clos: Clos, node: str, daemon: str) -> _Started:
         words += ["-F", profile]
     socket, printed = home / f"run/{daemon}.vty", home / f"run/{daemon}.out"
     socket.unlink(missing_ok=True)
-    with printed.open("wb") as output:
-        started = subprocess.Popen(
-            clos.argv(node, words), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, env=ENVIRONMENT
-        )
-    return _Started(f"{daemon} of {node}", started, socket, printed)
-
-
-def _await(started: _Started) -> None:
-    """Wait until a daemon can be reached by vtysh. Raises LabError with its output."""
-    deadline = time.monotonic() + START_SECONDS
-    while not started.socket.exists():
-        if started.process.poll() is not None or time.monotonic() > deadline:
-            raise LabError(f"{started.what} did not start: {started.output.read_text(errors='replace')[-400:]}")
-        time.sleep(0.02)
+    return Daemon.start(f"{daemon} of {node}", clos.argv(node, words), socket, printed)
 
 
 def _together(commands: Sequence[Sequence[str]]) -> None:

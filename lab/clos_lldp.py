@@ -9,20 +9,17 @@ inside a node, because each has its own /run. Only the times are shorter: a repo
 
 from __future__ import annotations
 
-import subprocess
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 from lab import process
 from lab.clos import Clos
 from lab.clos_cabling import HOST_PORT, SWITCH_PORT
+from lab.clos_daemon import Daemon
 from lab.errors import LabError
-from lab.shell import ENVIRONMENT
 
 LLDPD = "/usr/sbin/lldpd"
 #: The ports of switches and hosts, without the loopback interface.
 PORTS = f"{SWITCH_PORT}*,{HOST_PORT}*"
-START_SECONDS = 10.0
 SETTINGS = "configure lldp tx-interval 1\nconfigure lldp tx-hold 2\nupdate\n"
 
 
@@ -31,9 +28,8 @@ def start(clos: Clos) -> None:
     nodes = clos.shape.namespaces
     if running := [node for node in nodes if (clos.folder.node(node) / "lldpd.pid").exists()]:
         raise LabError(f"lldpd runs already in {', '.join(running)}.")
-    started = [_start(clos, node) for node in nodes]
-    for node, each in zip(nodes, started, strict=True):
-        _await(clos, node, each)
+    for each in [_start(clos, node) for node in nodes]:
+        each.wait()
     with ThreadPoolExecutor(max_workers=8) as pool:
         list(pool.map(lambda node: clos.run(node, "lldpcli", stdin=SETTINGS), nodes))
 
@@ -44,23 +40,11 @@ def stop(clos: Clos) -> None:
         process.end(clos.folder.node(node) / "lldpd.pid", "lldpd")
 
 
-def _start(clos: Clos, node: str) -> subprocess.Popen[bytes]:
+def _start(clos: Clos, node: str) -> Daemon:
     """Start lldpd as a child (-d). It ends with the network."""
     home = clos.folder.node(node)
     (home / "system/lldpd").mkdir(exist_ok=True)
-    with (home / "lldpd.out").open("wb") as output:
-        started = subprocess.Popen(
-            clos.argv(node, [LLDPD, "-d", "-I", PORTS]), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-            env=ENVIRONMENT,
-        )  # fmt: skip
-    (home / "lldpd.pid").write_text(f"{started.pid}\n")
+    argv = clos.argv(node, [LLDPD, "-d", "-I", PORTS])
+    started = Daemon.start(f"lldpd of {node}", argv, home / "system/lldpd.socket", home / "lldpd.out")
+    (home / "lldpd.pid").write_text(f"{started.process.pid}\n")
     return started
-
-
-def _await(clos: Clos, node: str, started: subprocess.Popen[bytes]) -> None:
-    """Wait until lldpd can be reached by lldpcli. Raises LabError with its output."""
-    home, deadline = clos.folder.node(node), time.monotonic() + START_SECONDS
-    while not (home / "system/lldpd.socket").exists():
-        if started.poll() is not None or time.monotonic() > deadline:
-            raise LabError(f"lldpd of {node} did not start: {(home / 'lldpd.out').read_text(errors='replace')[-400:]}")
-        time.sleep(0.02)
