@@ -54,13 +54,13 @@ venv: ## the virtual environment alone
 	@$(tools)/venv.sh $(PYTHON)
 
 faults: venv ## every fault of the catalogue without machines; writes docs/faults.md (`unit` compares it)
-	@PYTHONPATH=.venv/collections $(tools)/run.sh python -m tests.faults
+	@$(tools)/run.sh python -m tests.faults
 
 month: venv ## a simulated month of faults without machines; writes docs/faults_month.md (`unit` compares its first days)
 	@$(tools)/run.sh python -m tests.faults.month
 
 faults-lab: prepare ## the faults that need simulated fabrics or machines (ARGS=--list lists them)
-	@PYTHONPATH=.venv/collections $(tools)/run.sh python -m tests.faults --lab $(ARGS)
+	@$(tools)/run.sh python -m tests.faults --lab $(ARGS)
 
 mutation: venv ## how many changes of parsers and checks the unit tests notice (N=, SEED=); writes docs/mutation.md; half an hour
 	@$(tools)/mutation.sh $(ARGS)
@@ -100,7 +100,7 @@ bench: venv ## what the tools cost, against their bars; of the lab only if it is
 
 pictures: prepare fabric-packages ## the pictures of the documents, from a lab of four containers
 	@$(tools)/packages.sh tests/pictures-packages.txt
-	@PYTHONPATH=$(CURDIR)/.venv/collections $(tools)/run.sh python -m tests.tools.pictures
+	@$(tools)/run.sh python -m tests.tools.pictures
 
 format: venv ## fix and format with ruff
 	@$(tools)/run.sh ruff check --fix
