@@ -27,8 +27,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.proven imp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._scheduler.tree import Tree, tree_of
 
 INCLUDE, ALONE = "include", "alone"
-#: The settings of rdma_scheduler that are the same for all hosts.
-COMMON = ("plane", "unproven", "kubernetes_labels")
+#: The settings of rdma_scheduler that are the same for all hosts, besides the plane.
+COMMON = ("unproven", "kubernetes_labels")
 #: The number of lines of a difference in the printed text.
 SHOWN_LINES = 60
 
