@@ -196,11 +196,3 @@ def sample(size: int, seed: int) -> list[Mutant]:
         each = next((each for change in in_order if (each := mutant(file, *change)) is not None), None)
         found += [each] if each is not None else []
     return found
-
-
-def mutants_of(file: str) -> Iterator[Mutant]:
-    """Every mutant of a file."""
-    for changes in places(file).values():
-        for change in changes:
-            if (each := mutant(file, *change)) is not None:
-                yield each
