@@ -31,9 +31,9 @@ _SANDBOX = (
     "CapabilityBoundingSet=CAP_NET_ADMIN CAP_SYS_ADMIN",
     "RestrictAddressFamilies=AF_NETLINK AF_UNIX AF_INET AF_INET6",
 )
-#: A host whose CPUs are all busy starts Python slowly. The unit has no lower priority, because its metrics are needed there most.
 #: Makes /sys read-only. mstlink needs to write there, to the PCI configuration space of a card.
 _READ_ONLY = "ProtectKernelTunables=yes"
+#: A host whose CPUs are all busy starts Python slowly. The unit has no lower priority, because its metrics are needed there most.
 _START_SECONDS = 150.0
 _UNIT_TEXT = """\
 # Managed by rdma.cluster: writes the RDMA metrics of this host for node_exporter.

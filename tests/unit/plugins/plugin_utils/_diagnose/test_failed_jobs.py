@@ -46,8 +46,9 @@ EXPECTED: dict[str, tuple[str | None, dict[str, str]]] = {
 }
 
 
-def read(name: str) -> Diagnosis:
-    lines = (JOBS / f"{name}.txt").read_text(encoding="utf-8").splitlines(keepends=True)
+def read(name: str, *more: str) -> Diagnosis:
+    """The diagnosis of a log, with more lines at its end, of hosts that are not known."""
+    lines = [*(JOBS / f"{name}.txt").read_text(encoding="utf-8").splitlines(keepends=True), *more]
     return diagnose(read_job_log(lines), Fleet({}, lambda host: Known(host, None, None), {}))
 
 
@@ -78,7 +79,5 @@ def test_ranks_that_all_wait_are_not_missing(name: str) -> None:
 
 def test_the_numbers_of_several_process_groups_are_not_compared() -> None:
     """Each process group counts its own collectives, so a rank behind in one can be where it should be in the other."""
-    text = (JOBS / "late_rank.txt").read_text(encoding="utf-8")
     other = "[rank1]:[E1127 04:48:54.9 ProcessGroupNCCL.cpp:1914] [PG ID 1 PG GUID 3 Rank 1] Observed flight recorder dump signal\n"
-    diagnosis = diagnose(read_job_log([*text.splitlines(keepends=True), other]), Fleet({}, lambda host: Known(host, None, None), {}))
-    assert causes(diagnosis, CONFIRMED) == {RANK: "rank 1 of 2 did not report it, on vm"}
+    assert causes(read("late_rank", other), CONFIRMED) == {RANK: "rank 1 of 2 did not report it, on vm"}
