@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -43,6 +44,7 @@ CUT, NARROW = "node3 mlx5_1", "leaf2/5"
 STATE, FOLLOW_SECONDS = "/sys/class/infiniband/mlx5_1/ports/1/state", 60
 SENDERS = {"node1": 182.0, "node4": 96.5}
 SCREEN = (1280, 860)
+SCREEN_COLUMNS = 170
 LARGEST_BYTES, LARGEST_SUM = 300_000, 1_500_000
 #: rich names a font of another host, which a picture may not fetch.
 FONT = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
@@ -114,16 +116,17 @@ def record_view(hosts: Hosts, inventory: Path, folder: Path) -> Path:
     return recording
 
 
-def picture_view(recording: Path) -> None:
-    """The last screen of a recording."""
+def picture_view(recording: Path, file: Path, until_seconds: float = math.inf) -> None:
+    """The last screen of a recording, or the one at a time after its begin."""
     # The readers end before the recording does; their end is not part of the picture.
     lines = [line for line in recording.read_text().splitlines(keepends=True) if '"kind": "end"' not in line]
     view, entries = parse_recording(lines)
     for entry in entries:
-        view.add(entry)
-    console = Console(width=150, record=True, file=io.StringIO(), force_terminal=True, color_system="truecolor")
-    console.print(screen(view, 40))
-    (FOLDER / "watch.svg").write_text(FONT.sub("", console.export_svg(title="rdma.cluster: live view")), encoding="utf-8")
+        if entry.got <= until_seconds:
+            view.add(entry)
+    console = Console(width=SCREEN_COLUMNS, record=True, file=io.StringIO(), force_terminal=True, color_system="truecolor")
+    console.print(screen(view, 40, SCREEN_COLUMNS))
+    file.write_text(FONT.sub("", console.export_svg(title="rdma.cluster: live view")), encoding="utf-8")
 
 
 def main() -> int:
@@ -139,7 +142,7 @@ def main() -> int:
         run = run_stages(site, folder)
         picture_report(run, folder)
         shutil.copy(discover(site, folder) / "fabric/default.svg", FOLDER / "fabric.svg")
-        picture_view(record_view(hosts, inventory, folder))
+        picture_view(record_view(hosts, inventory, folder), FOLDER / "watch.svg")
     sizes = {path.name: path.stat().st_size for path in sorted(FOLDER.iterdir())}
     print(json.dumps(sizes, indent=1))
     return int(max(sizes.values()) > LARGEST_BYTES or sum(sizes.values()) > LARGEST_SUM)

@@ -133,7 +133,7 @@ def _shower(given: argparse.Namespace, stack: ExitStack) -> Callable[[View], Non
     if given.json or not console.is_terminal:
         return lambda view: _print(given, view)
     live = stack.enter_context(Live(console=console, screen=True, auto_refresh=False))
-    return lambda view: live.update(screen(view, console.height - _TABLE_LINES), refresh=True)
+    return lambda view: live.update(screen(view, console.height - _TABLE_LINES, console.width), refresh=True)
 
 
 def _print(given: argparse.Namespace, view: View) -> None:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 
 from rich.console import Console, Group
 from rich.table import Table
@@ -22,21 +23,30 @@ _COLUMNS = (
 )
 _TEXT = ("host", "port", "interface", "state", "queue pairs")
 _ODD, _BUSY = "bold red", "yellow"
+_GAP = 2
 
 
-def screen(view: View, rows: int) -> Group:
-    """Return what is shown. rows: how many ports at most; the oddest are first."""
+def screen(view: View, rows: int, width: int) -> Group:
+    """Return what is shown. rows: how many ports at most; the oddest are first. width: columns of the terminal."""
     ports = view.ports()
     parts: list[Text | Table] = [Text(headline(view), style="bold")]
     silent = view.silent()
     shown = max(rows - len(silent), 1)
     parts += [Text(f"! {host}: {why}", style=_ODD) for host, why in silent.items()]
-    table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
-    for name in _COLUMNS:
-        table.add_column(name, justify="left" if name in _TEXT else "right", no_wrap=True)
-    for port in ports[:shown]:
-        table.add_row(*_cells(port))
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
+    lines = [_cells(port) for port in ports[:shown]]
+    widths = [max(map(len, cells)) for cells in zip(_COLUMNS, *lines, strict=True)]
+    # The last column may become shorter. A number that is cut off would be another number: then its column is left out.
+    needed = list(itertools.accumulate(widths[:-1], lambda total, next_width: total + _GAP + next_width))
+    fitting = sum(total <= width for total in needed) + (needed[-1] + _GAP + len(_COLUMNS[-1]) <= width)
+    for name, wide in zip(_COLUMNS[:fitting], widths, strict=False):
+        is_last = name == _COLUMNS[-1]
+        table.add_column(name, justify="left" if name in _TEXT else "right", no_wrap=not is_last, min_width=None if is_last else wide)
+    for cells in lines:
+        table.add_row(*cells[:fitting])
     parts.append(table)
+    if fitting < len(_COLUMNS):
+        parts.append(Text(f"A wider terminal also shows: {', '.join(_COLUMNS[fitting:])}"))
     if len(ports) > shown:
         parts.append(Text(f"and {len(ports) - shown} more ports"))
     return Group(*parts)
@@ -45,14 +55,15 @@ def screen(view: View, rows: int) -> Group:
 def _cells(port: PortRates) -> list[Text]:
     state = Text(port.state, style="" if port.is_active else _ODD)
     texts = [Text(port.host), Text(port.port), Text(port.netdev or "-"), state]
-    numbers = [_gbps(port.in_gbps), _gbps(port.out_gbps), _gbps(port.line_gbps, 0), _rate(port.in_packets), _rate(port.out_packets)]
+    line = Text(UNKNOWN if port.line_gbps is None else f"{port.line_gbps:g}")
+    numbers = [_gbps(port.in_gbps), _gbps(port.out_gbps), line, _rate(port.in_packets), _rate(port.out_packets)]
     congestion = [_rate(port.pauses, _BUSY), _rate(port.marks, _BUSY), _rate(port.cnps, _BUSY)]
     faults = [_rate(port.discards, _ODD), _rate(port.retransmissions, _ODD), _rate(port.errors, _ODD)]
-    return [*texts, *numbers, *congestion, *faults, Text(_processes(port))]
+    return [*texts, *numbers, *congestion, *faults, Text(_processes(port), no_wrap=True, overflow="ellipsis")]
 
 
-def _gbps(value: float | None, digits: int = 2) -> Text:
-    return Text(UNKNOWN if value is None else f"{value:.{digits}f}")
+def _gbps(value: float | None) -> Text:
+    return Text(UNKNOWN if value is None else f"{value:.2f}")
 
 
 def _rate(value: float | None, style: str = "") -> Text:
@@ -76,5 +87,5 @@ def _processes(port: PortRates) -> str:
 def as_text(view: View, rows: int = 1000, width: int = 200) -> str:
     """Return the screen as plain text."""
     console = Console(width=width, record=True, force_terminal=False, color_system=None, file=io.StringIO())
-    console.print(screen(view, rows))
+    console.print(screen(view, rows, width))
     return console.export_text()

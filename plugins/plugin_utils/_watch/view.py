@@ -117,25 +117,36 @@ def _oddness(port: PortRates) -> tuple[Any, ...]:
 
 def headline(view: View) -> str:
     """Return whether RDMA moves now, and on which ports: by the name of the device, which hosts of one kind share."""
-    moving: dict[str, dict[str, float]] = {}
+    moving: dict[str, dict[str, PortRates]] = {}
     still: dict[str, None] = {}
     unknown: dict[str, None] = {}
     for port in sorted(view.ports(), key=lambda port: port.port):
         if port.moves is None:
             unknown[port.port] = None
         elif port.moves:
-            moving.setdefault(port.port, {})[port.host] = (port.in_gbps or 0.0) + (port.out_gbps or 0.0)
+            moving.setdefault(port.port, {})[port.host] = port
         else:
             still[port.port] = None
-    parts = [f"{port} ({_counted(hosts)}, {sum(hosts.values()):.1f} Gb/s)" for port, hosts in moving.items()]
+    parts = [f"{port} ({_counted(hosts)}, {_traffic(list(hosts.values()))})" for port, hosts in moving.items()]
     quiet = [port for port in still if port not in moving]
     words = f"RDMA moves on {', '.join(parts)}." if parts else "RDMA moves on no port." if still else "No rate is known yet."
     words += f" Still: {', '.join(quiet)}." if quiet and parts else ""
     return words + (f" Unknown: {', '.join(unknown)}." if unknown and (parts or still) else "")
 
 
-def _counted(hosts: Mapping[str, float]) -> str:
+def _counted(hosts: Mapping[str, PortRates]) -> str:
     return f"{len(hosts)} {'host' if len(hosts) == 1 else 'hosts'}"
+
+
+def _traffic(ports: Sequence[PortRates]) -> str:
+    """In and out of these ports. Soft-RoCE has no counters of data, and packets are all that is known of it."""
+    data = [value for port in ports for value in (port.in_gbps, port.out_gbps)]
+    packets = [value for port in ports for value in (port.in_packets, port.out_packets)]
+    if not any(value is None for value in data):
+        return f"{sum(value or 0.0 for value in data):.1f} Gb/s"
+    if not any(value is None for value in packets):
+        return f"{sum(value or 0.0 for value in packets):.0f} packets/s"
+    return f"at least {sum(value or 0.0 for value in data):.1f} Gb/s"
 
 
 def recorded(hosts: Sequence[str], interval: float, entries: Iterable[Entry]) -> Iterator[str]:

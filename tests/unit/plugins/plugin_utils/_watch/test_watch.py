@@ -123,7 +123,7 @@ def two(host: str, state: str = "4: ACTIVE", got: float = 1.0, **moved: int) -> 
 def test_the_odd_ports_come_first() -> None:
     view = view_of(*two("node1", port_rcv_data=10**9), *two("node2", symbol_error=3, port_rcv_data=1), *two("node3", "1: DOWN"))
     assert [port.host for port in view.ports()] == ["node3", "node2", "node1"]
-    assert headline(view) == "RDMA moves on mlx5_0/1 (2 hosts, 32.0 Gb/s). Unknown: mlx5_0/1."
+    assert headline(view) == "RDMA moves on mlx5_0/1 (2 hosts, at least 32.0 Gb/s). Unknown: mlx5_0/1."
     rows = as_text(view).splitlines()
     assert [row.split()[0] for row in rows[2:]] == ["node3", "node2", "node1"]
     assert rows[2].split()[:7] == ["node3", "mlx5_0/1", "ens1", "DOWN", "?", "?", "400"]
@@ -138,6 +138,33 @@ def test_a_host_that_does_not_answer_is_silent_and_not_still() -> None:
     view.add(Entry(10.5, "node1", LINE, "garbage\x1b[2J"))
     assert view.silent()["node1"].startswith("not read: not JSON")
     assert "\x1b" not in as_text(view)
+
+
+def test_a_line_rate_keeps_its_fraction() -> None:
+    fast = two("node1", sent_pkts=1)
+    slow = [Entry(each.got, each.host, LINE, each.text.replace("400 Gb/sec (4X NDR)", "2.5 Gb/sec (1X SDR)")) for each in fast]
+    row = next(row for row in as_text(view_of(*slow)).splitlines() if row.startswith("node1"))
+    assert row.split()[6] == "2.5"
+
+
+def test_without_counters_of_data_the_headline_has_packets() -> None:
+    soft_roce = view_of(*two("node1", sent_pkts=2000, rcvd_pkts=150))
+    assert headline(soft_roce) == "RDMA moves on mlx5_0/1 (1 host, 2150 packets/s)."
+    assert headline(view_of(*two("node1", port_rcv_data=10**9, port_xmit_data=0))) == "RDMA moves on mlx5_0/1 (1 host, 32.0 Gb/s)."
+
+
+@pytest.mark.parametrize("width", range(30, 210, 10))
+def test_no_name_or_number_is_cut_off_however_narrow_the_terminal(width: int) -> None:
+    view = view_of(*two("node1", port_rcv_data=10**9, port_xmit_data=0, port_xmit_packets=1234, symbol_error=3))
+    whole = [row.rstrip() for row in as_text(view, width=500).splitlines() if row.startswith(("host  ", "node1"))]
+    shown = [row.rstrip() for row in as_text(view, width=width).splitlines() if row.startswith(("host  ", "node1"))]
+    assert len(shown) == 2
+    for wide, narrow in zip(whole, shown):
+        assert wide.startswith(narrow)
+        assert wide[len(narrow) :][:1] in ("", " ")
+    words = " ".join(as_text(view, width=width).split())
+    left_out = whole[0].count("/s") - shown[0].count("/s")
+    assert ("A wider terminal also shows" in words) == (left_out > 0 or "queue pairs" not in shown[0])
 
 
 def test_nothing_moves() -> None:
