@@ -10,11 +10,17 @@ import random
 import pytest
 
 from lab.cluster import Lab
+from tests.verify import fault_record
 from tests.verify.driver import Driver, Hosts
 from tests.verify.failures import pytest_runtest_call, pytest_runtest_setup
 from tests.verify.site import Site
 
 __all__ = ["pytest_runtest_call", "pytest_runtest_setup"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(fault_record, "fault-record")
+    fault_record.pytest_configure(config)
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 """`make faults`: injects every fault, writes docs/faults.md, and fails if one is not reported as the catalogue says.
 
 `python -m tests.faults ID …` judges some faults and prints what is reported. `python -m tests.faults --lab` runs the commands of
-machines.yml, `--list` lists them.
+machines.yml and writes docs/faults_lab.md, `--lab-page` only writes it, `--list` lists them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tests.faults import combinations, page
+from tests.faults import combinations, machines, page
 from tests.faults.combinations import all_combinations
 from tests.faults.fault import faults
 from tests.faults.machines import machine_faults
@@ -74,6 +74,7 @@ def run_machines(*, only_list: bool) -> int:
         print(f"=== {command}", flush=True)
         if subprocess.run(shlex.split(command), check=False).returncode:
             failed.append(command)
+        machines.write_page()
     print(*(f"failed: {command}" for command in failed), sep="\n")
     return 1 if failed else 0
 
@@ -83,11 +84,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("faults", nargs="*", metavar="ID")
     parser.add_argument("--lab", action="store_true", help="run the faults that need machines")
+    parser.add_argument("--lab-page", action="store_true", help="write docs/faults_lab.md from the records of scenarios")
     parser.add_argument("--list", action="store_true", help="list the faults that need machines")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many processes judge faults")
     arguments = parser.parse_args()
     if arguments.lab or arguments.list:
         return run_machines(only_list=arguments.list)
+    if arguments.lab_page:
+        machines.write_page()
+        return 0
     unknown = sorted({*arguments.faults} - {fault.id for fault in faults()})
     if unknown:
         parser.error(f"no fault {', '.join(unknown)}")

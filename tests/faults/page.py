@@ -16,7 +16,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks imp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.summary import indented
 from tests.faults.combinations import Combination
 from tests.faults.fault import RUNGS, exceptions, faults
-from tests.faults.machines import machine_faults
 from tests.faults.score import MISSED, PARTLY, RIGHT, Result
 
 PAGE = Path(__file__).parents[2] / "docs/faults.md"
@@ -30,7 +29,8 @@ INTRODUCTION = """\
 This page shows that each gate can fail, and what its findings look like. Each fault is injected into a healthy cluster. Then the real code
 reads and judges it: the readers of `rdma_facts`, the parsers, the checks, and the actions of the gates.
 
-`make faults` runs all faults of this page that need no machine, and writes the page. `make faults-lab` runs those that need one.
+`make faults` runs all faults of this page that need no machine, and writes the page. `make faults-lab` runs those that need one, and
+writes [its own page](faults_lab.md).
 `python -m tests.faults ID …` runs some of them.
 
 The hosts, fabrics and measurements are stand-ins, and the faults were written with the checks at hand. So the score shows that each check
@@ -214,10 +214,6 @@ def _rungs() -> str:
     count = Counter(fault.rung for fault in faults())
     lines = ["## Rungs", "", "| rung | what is changed | faults |", "|---|---|---|"]
     lines += [f"| {rung} | {words} | {count[rung]} |" for rung, words in RUNGS.items()]
-    machines = machine_faults()
-    lines += ["", "`make faults-lab` runs these on simulated fabrics (ibsim), in namespaces and on machines of the lab:", ""]
-    lines += ["| fault | what breaks | rung | command | check |", "|---|---|---|---|---|"]
-    lines += [f"| `{each.id}` | {each.breaks} | {each.rung} | `{each.command}` | `{each.check}` |" for each in machines]
     return "\n".join([*lines, ""])
 
 

@@ -17,7 +17,7 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, UNKNOWN, WARNING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import all_checks
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import CHECK as FACTS
-from tests.faults import combinations, page
+from tests.faults import combinations, machines, page
 from tests.faults.combinations import Combination, all_combinations
 from tests.faults.fault import Fault, exceptions, faults
 from tests.faults.machines import MachineFault, machine_faults
@@ -91,4 +91,11 @@ def test_every_check_has_a_near_miss_or_a_reason() -> None:
 def test_a_fault_of_machines_is_injected_by_its_scenario(fault: MachineFault) -> None:
     text = (ROOT / fault.injected).read_text(encoding="utf-8")
     assert fault.check in all_checks()
-    assert fault.check in text
+    assert fault.check in text or f'fault("{fault.id}")' in text
+    assert fault.injected.startswith("tests/demo/") or f'@pytest.mark.fault("{fault.id}")' in text
+
+
+def test_the_page_of_machines_is_that_of_the_records() -> None:
+    seen = machines.load_seen()
+    assert {record["fault"] for record in seen.values()} <= {fault.id for fault in machine_faults()}
+    assert machines.PAGE.read_text(encoding="utf-8") == machines.page(seen), "run `python -m tests.faults --lab-page`"

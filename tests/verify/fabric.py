@@ -113,3 +113,13 @@ def brief(found: Found) -> list[tuple[str, str, str, str]]:
     """What is not well: (host or plane, check, status, subject)."""
     every = [each for findings in (*found.hosts.values(), *found.planes.values()) for each in findings]
     return sorted((each.host, each.check, each.status, each.subject) for each in every if each.status not in (OK, NOT_APPLICABLE))
+
+
+def said(found: Found) -> str:
+    """What is reported, with each remedy, as text."""
+    every = [each for findings in (*found.hosts.values(), *found.planes.values()) for each in findings]
+    return "\n".join(
+        f"{each.host}, {each.subject}: {each.check} is {each.status}: {each.observed} (expected: {each.expected})\n  do: {each.remedy}"
+        for each in every
+        if each.status not in (OK, NOT_APPLICABLE)
+    )

@@ -44,6 +44,8 @@ class Site:
 
     #: The last run of any site, for the report of a test that fails (failures.py).
     last: ClassVar[Ended | None] = None
+    #: All runs since a test began (fault_record.py).
+    ended: ClassVar[list[Ended]] = []
 
     def __init__(self, inventory: Path, folder: Path, words: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> None:
         """words: of every command line; environment: more variables of the environment."""
@@ -73,6 +75,7 @@ class Site:
                 self.kill(process)
                 raise
         Site.last = Ended(playbook, process.returncode, answer, self.evidence if self.evidence != before else None)
+        Site.ended.append(Site.last)
         print(f"\n{playbook} run: exit status {process.returncode} after {time.monotonic() - begun:.0f} s")
         return subprocess.CompletedProcess(process.args, process.returncode, answer, "")
 

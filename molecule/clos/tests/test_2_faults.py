@@ -61,6 +61,7 @@ def test_traffic_goes_on_over_the_other_spine_when_an_uplink_is_cut(lab: Lab, ne
     until(lambda: paths(network, "leaf1", plane.routers["leaf2"].host_ports[0].prefix) == ["swp5", "swp6"], 10, 0.5)
 
 
+@pytest.mark.fault("switch-faults")
 def test_faults_of_the_switches_are_named_and_gone_after_the_repair(network: Clos, plane: RoutedPlane, site: Site) -> None:
     def vtysh(switch: str, *lines: str) -> None:
         network.run(switch, "vtysh", *(word for line in ("configure terminal", *lines) for word in ("-c", line)))

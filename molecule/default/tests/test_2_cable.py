@@ -24,6 +24,7 @@ def cut_cable(lab: Lab) -> Iterator[None]:
     cluster.cable(lab.plan.name, "node2", 1, {"restore": True})
 
 
+@pytest.mark.fault("cut-cable-of-a-host")
 @pytest.mark.usefixtures("cut_cable")
 def test_a_cut_cable_stops_the_run_at_the_link_gate(site: Site) -> None:
     done = site.run()

@@ -11,7 +11,7 @@ import pytest
 
 from lab import fabric_faults as faults
 from lab.fabric import Fabric
-from tests.verify.fabric import ATTEMPTS, PLANE, Stage, brief
+from tests.verify.fabric import ATTEMPTS, PLANE, Stage, brief, said
 
 Brief = list[tuple[str, str, str, str]]
 SPINES = f"plane {PLANE}"
@@ -89,14 +89,19 @@ def of(there: Fabric, folder: Path, planned: bool) -> Stage:
     return Stage(folder, there, {"plan": "cabling.yml", "ratio": 1.0}, there.folder.cabling.read_text())
 
 
+@pytest.mark.fault("faults-of-512-hosts")
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_one_finding(there: Fabric, name: str, tmp_path: Path, fault: str) -> None:
+def test_a_fault_is_one_finding(
+    there: Fabric, name: str, tmp_path: Path, fault: str, record_property: Callable[[str, object], None]
+) -> None:
     (do, undo), planned, expected = FAULTS[fault]
     stage = of(there, tmp_path, planned)
     if planned:
         assert brief(stage.run()) == []
     do(name)
     try:
-        assert brief(stage.run(attempts=1 if fault.startswith("a switch that loses") else ATTEMPTS)) == expected
+        found = stage.run(attempts=1 if fault.startswith("a switch that loses") else ATTEMPTS)
+        record_property("said", said(found))
+        assert brief(found) == expected
     finally:
         undo(name)

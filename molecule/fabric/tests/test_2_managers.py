@@ -101,6 +101,7 @@ def test_keys_are_where_they_were_planned(small: Fabric) -> None:
         assert [status for status, _observed in keys(small, host, intent_of(small, host, ["node1", "node2"]))] == ["ok"], host
 
 
+@pytest.mark.fault("wrong-partition")
 def test_a_wrong_partition_is_reported_of_each_port_that_has_it(small: Fabric) -> None:
     """The intent has node3 in it instead of node2."""
     answer = {host: keys(small, host, intent_of(small, host, ["node1", "node3"])) for host in ("node1", "node2", "node3", "node4")}
@@ -123,6 +124,7 @@ def wait_for_master(there: Fabric, number: int) -> None:
     until(lambda: opensm.role_of(opensm.read_log(log)) == "master", 20, f"opensm{number} as the master")
 
 
+@pytest.mark.fault("opensm-dies")
 def test_a_master_that_dies_between_two_questions_is_named(small: Fabric) -> None:
     """And its successor, once it has taken over; two managers run since the test before."""
     dies = Meanwhile(small, "saquery", lambda: fabric.stop_manager(NAME, 1, kill=True), node="node3 mlx5_0")

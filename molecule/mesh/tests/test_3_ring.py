@@ -79,6 +79,7 @@ def test_a_cut_cable_has_no_carrier_at_both_ends(lab: Lab) -> None:
     assert carriers(lab, [(3, 1), (4, 0)]) == ["1", "1"]
 
 
+@pytest.mark.fault("exchanged-plugs")
 def test_exchanged_plugs_are_named_with_both_ends_and_the_fix(lab: Lab, ring: Site) -> None:
     """Ports 1 and 2 of node1 lead to node4 and node2, and the plugs are exchanged."""
     cluster.swap(lab.plan.name, "node1/1", "node1/2")

@@ -41,6 +41,7 @@ def blamed(answer: str) -> list[str]:
     return [] if found is None else found.group(1).splitlines()
 
 
+@pytest.mark.fault("bad-cable")
 def test_a_bad_cable_is_named_and_nothing_else(site: Site, bad_cable: Cable) -> None:
     node, rail, _change = bad_cable
     done = site.run("pairs", "-e", "rdma_measure=true")
@@ -52,6 +53,7 @@ def test_a_bad_cable_is_named_and_nothing_else(site: Site, bad_cable: Cable) -> 
     assert "confirmed" in verdict
 
 
+@pytest.mark.fault("small-mtu-of-a-port")
 def test_a_switch_port_with_a_small_mtu_is_named_as_that(lab: Lab, site: Site) -> None:
     """Only what is sent to the node is dropped, as by a port of a switch. Measurements fail too, and follow from it."""
     cluster.cable(lab.plan.name, "node2", 0, {"mtu": SMALL_MTU})

@@ -87,6 +87,7 @@ def test_a_second_run_changes_nothing(timed: Site) -> None:
     assert timed.lines("changes.jsonl") == []
 
 
+@pytest.mark.fault("grandmaster-stops")
 def test_a_stopped_grandmaster_is_named(lab: Lab, timed: Site) -> None:
     unit(lab, "node1", "stop")
     time.sleep(SETTLE_SECONDS)
@@ -99,6 +100,7 @@ def test_a_stopped_grandmaster_is_named(lab: Lab, timed: Site) -> None:
     assert timed.run("host", *ALLOWED).returncode == 0
 
 
+@pytest.mark.fault("wrong-ptp-domain")
 def test_a_wrong_domain_is_named(lab: Lab, timed: Site) -> None:
     node = lab.plan.node("node2")
     run(lab, node, "sed -i 's/^domainNumber .*/domainNumber 7/' /etc/rdma-cluster/ptp4l.conf; systemctl restart rdma-ptp@$netdev")
@@ -108,6 +110,7 @@ def test_a_wrong_domain_is_named(lab: Lab, timed: Site) -> None:
     assert findings(timed)["node2"][0] == "ok"
 
 
+@pytest.mark.fault("ptp-offset")
 def test_an_offset_of_50_ms_is_named(lab: Lab, timed: Site) -> None:
     """The clock of node2 is moved while chrony does not run; it then comes back without a step."""
     node = lab.plan.node("node2")
@@ -120,6 +123,7 @@ def test_an_offset_of_50_ms_is_named(lab: Lab, timed: Site) -> None:
     assert "off by" in observed
 
 
+@pytest.mark.fault("two-programs-for-a-clock")
 def test_two_programs_that_adjust_one_clock_are_both_named(lab: Lab, timed: Site) -> None:
     """phc2sys needs a clock of a NIC, which a machine of the lab has not: a stand-in has its name and its command line."""
     node = lab.plan.node("node2")

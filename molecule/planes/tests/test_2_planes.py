@@ -93,6 +93,7 @@ def watched(lab: Lab, nodes: Sequence[Node]) -> Iterator[Callable[[Node], bool]]
             say(lab, node, "systemctl stop lab-links; rm /run/lab-links")
 
 
+@pytest.mark.fault("planes-on-a-rail")
 @pytest.mark.parametrize("check", FAULTS)
 def test_what_depends_on_a_rail_is_named_and_nothing_else(lab: Lab, site: Site, check: str) -> None:
     node = lab.plan.nodes[0]

@@ -83,6 +83,7 @@ def faults(lab: Lab) -> Iterator[tuple[Fault, ...]]:
         run(lab, lab.plan.node(fault.node), fault.fix)
 
 
+@pytest.mark.fault("second-manager-of-an-interface")
 def test_each_cause_is_one_error(site: Site, faults: tuple[Fault, ...]) -> None:
     done = site.run("validate", "-e", json.dumps({"rdma_gate": {"policy": "quarantine", "max_failed_percent": 100}}))
 

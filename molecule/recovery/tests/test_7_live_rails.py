@@ -116,6 +116,7 @@ def test_an_address_is_fixed_without_dropping_the_others(lab: Lab, site: Site) -
     run(lab, node, f"ip address del {FOREIGN} dev $netdev", rail=1)
 
 
+@pytest.mark.fault("drop-in-for-the-boot")
 def test_a_drop_in_is_found_before_a_boot_makes_it_true(lab: Lab, site: Site) -> None:
     """Live all is well, and the finding names file and line."""
     node = lab.plan.nodes[0]

@@ -74,6 +74,7 @@ def open_port(lab: Lab, node: Node, other: Node, port: int) -> bool:
     return run(lab, other, f'python3 -c "{code}"') == "111"
 
 
+@pytest.mark.fault("closed-firewall")
 def test_what_is_closed_is_named_and_nothing_is_opened_unasked(lab: Lab, site: Site, filtered: dict[str, str]) -> None:
     nodes = lab.plan.nodes
     assert not any(open_port(lab, node, nodes[index - 1], 20000) for index, node in enumerate(nodes))

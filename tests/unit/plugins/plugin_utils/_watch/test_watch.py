@@ -159,7 +159,7 @@ def test_no_name_or_number_is_cut_off_however_narrow_the_terminal(width: int) ->
     whole = [row.rstrip() for row in as_text(view, width=500).splitlines() if row.startswith(("host  ", "node1"))]
     shown = [row.rstrip() for row in as_text(view, width=width).splitlines() if row.startswith(("host  ", "node1"))]
     assert len(shown) == 2
-    for wide, narrow in zip(whole, shown):
+    for wide, narrow in zip(whole, shown, strict=True):
         assert wide.startswith(narrow)
         assert wide[len(narrow) :][:1] in ("", " ")
     words = " ".join(as_text(view, width=width).split())
