@@ -99,7 +99,19 @@ def test_counters_of_the_driver_have_their_own_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"ports": {}}', line(1.0, {"a": -1}), line(float("nan"), {}), line(1.0, {"a": 2**64}), line(1e13, {}), line(-1e13, {}), "x" * 99]
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"ports": {}}',
+        line(1.0, {"a": -1}),
+        line(float("nan"), {}),
+        line(1.0, {"a": 2**64}),
+        line(1e13, {}),
+        line(-1e13, {}),
+        "x" * 99,
+    ],
 )
 def test_a_line_of_another_form_is_refused(text: str) -> None:
     with pytest.raises(ParseError):

@@ -118,6 +118,4 @@ def test_the_steps_for_several_kernels_name_all_of_them() -> None:
         f"`dkms autoinstall -k {CLOUD}`. 2. Only then reboot node1 into {CLOUD}. 3. Or remove them instead."
     )
     without = build_steps("node1", [NEXT, CLOUD], stack_of(facts(**stack)["stack"]))
-    assert without == (
-        f"1. On node1, install the stack's packages for {NEXT} and {CLOUD}, or remove them. 2. Only then reboot node1."
-    )
+    assert without == (f"1. On node1, install the stack's packages for {NEXT} and {CLOUD}, or remove them. 2. Only then reboot node1.")

@@ -121,7 +121,9 @@ def test_a_run_without_a_sweep_has_no_values(tmp_path: Path) -> None:
 def test_results_of_another_version_are_refused_with_the_remedy(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / RUN)
     folder.write_json("pairs/plan.json", {"schema": 3})
-    with pytest.raises(ReportError, match=f"Run {RUN} cannot be compared: .* schema 3, .* Compare it with the version of rdma.cluster that"):
+    with pytest.raises(
+        ReportError, match=f"Run {RUN} cannot be compared: .* schema 3, .* Compare it with the version of rdma.cluster that"
+    ):
         read_values(Run(folder))
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The facts of all hosts in the report: versions, distances, limits and kinds of devices. The facts are recorded ones (tests.bench.fleet)."""
+"""The facts of all hosts in the report: versions, distances, limits, and kinds of devices. The facts are recorded (tests.bench.fleet)."""
 
 from __future__ import annotations
 

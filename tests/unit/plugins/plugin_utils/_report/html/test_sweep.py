@@ -12,7 +12,7 @@ import json
 import re
 import sys
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ def run_with(base: Path, *rails: Results, settings: Mapping[str, float] | None =
     for client, host in enumerate(HOSTS):
         lines = []
         for number, (server, serving) in schedule.of(client).items():
-            pair = "".join(sorted((HOSTS[client][-1], HOSTS[server][-1])))
+            pair = "".join(sorted((host[-1], HOSTS[server][-1])))
             for rail, found in enumerate(rails) if not serving else ():
                 place = f"{rail},{number},{server},{client}"
                 if pair in found.gbps:
@@ -72,7 +72,7 @@ def run_with(base: Path, *rails: Results, settings: Mapping[str, float] | None =
 
 def facts(*gbps: float | None, rails: int = 1) -> HostFacts:
     """The limits of HOSTS on each rail; None for a host whose limit is unknown."""
-    limits = {
+    limits: dict[str, Mapping[str, Limit | NoLimit]] = {
         host: {f"rail{rail}": NoLimit("unknown", "link down") if each is None else Limit(each, each, "link", "") for rail in range(rails)}
         for host, each in zip(HOSTS, gbps, strict=True)
     }
@@ -87,7 +87,7 @@ def sweep_of(base: Path, *rails: Results, hosts: HostFacts = ALIKE, settings: Ma
     return read_sweep(run, plan, hosts, {})
 
 
-def words_of(pairs: Any) -> list[tuple[str, float | None]]:
+def words_of(pairs: Sequence[Pair]) -> list[tuple[str, float | None]]:
     """The pairs by the digits of their hosts, in any direction, with their result."""
     return [("".join(sorted((each.sender[-1], each.receiver[-1]))), each.gbps) for each in pairs]
 
@@ -99,6 +99,7 @@ def test_the_counts_and_quantiles_of_a_rail(tmp_path: Path) -> None:
     assert (rail.planned, rail.measured, rail.failed, rail.missing) == (6, 4, 1, 1)
     assert rail.quantiles == [70.0, 70.0, 70.0, 97.0, 98.0, 98.0]
     assert rail.limits == [100.0] * 4
+    assert (rail.usec_grid, rail.usec_median) == ("", None)
 
 
 def test_low_pairs_are_listed_the_lowest_first_and_failed_ones_before(tmp_path: Path) -> None:
@@ -150,8 +151,7 @@ def test_the_chart_says_what_it_shows(tmp_path: Path) -> None:
     assert re.findall(r'<text class="tick"[^>]*>([^<]*)</text>', rail.chart) == ["70", "100"]
     marks = dict(re.findall(r'<line class="mark-(\w+)" x1="([\d.]+)"', rail.chart))
     assert {kind: float(x) for kind, x in marks.items()} == {
-        kind: pytest.approx(8 + 324 * (value - 70) / (100 - 70), abs=0.1)
-        for kind, value in (("expected", 100), ("warn", 95), ("fail", 80))
+        kind: pytest.approx(8 + 324 * (value - 70) / (100 - 70), abs=0.1) for kind, value in (("expected", 100), ("warn", 95), ("fail", 80))
     }
 
 
@@ -186,7 +186,6 @@ def test_a_limit_of_one_end_counts_for_the_pair(tmp_path: Path) -> None:
 
 
 def test_software_devices_are_compared_with_the_level_of_their_fleet(tmp_path: Path) -> None:
-    """The upper quartile of all results is the expectation, and only software_fail_below counts."""
     settings = {"warn_below": 0.9, "fail_below": 0.8, "software_fail_below": 0.5}
     values = {"12": 10.0, "13": 20.0, "14": 4.0, "23": 20.0, "24": 21.0, "34": 11.0}
     found = sweep_of(tmp_path, Results(values, {}), hosts=HostFacts(), settings=settings)
@@ -208,9 +207,10 @@ def test_the_thresholds_of_cards_are_those_of_the_intent(tmp_path: Path) -> None
 
 
 def test_the_medians_of_each_host_are_shares_of_the_limit(tmp_path: Path) -> None:
-    found = sweep_of(tmp_path, Results({**GBPS, "12": None}, {}), Results({"34": 50.0}, {}), hosts=facts(100.0, 100.0, 100.0, 50.0, rails=2))
+    found = sweep_of(
+        tmp_path, Results({**GBPS, "12": None}, {}), Results({"34": 50.0}, {}), hosts=facts(100.0, 100.0, 100.0, 50.0, rails=2)
+    )
     rows = {row.host: ([None if share is None else round(share, 3) for share in row.shares], row.failed) for row in found.rows}
-    # The pairs of node4 expect 50 Gb/s: 1.8, 1.4 and 1.92 of it on the first rail.
     assert rows == {
         "node1": ([1.385, None], 1),
         "node2": ([1.195, None], 1),
@@ -263,11 +263,6 @@ def test_a_machine_with_the_higher_byte_first_swaps_the_bytes(monkeypatch: pytes
     monkeypatch.setattr(sys, "byteorder", "big")
     assert base64.b64decode(sweep_file._encoded(array("H", [1, 258]))) == b"\x00\x01\x01\x02"
     assert base64.b64decode(sweep_file._encoded(bytearray([1, 2]))) == b"\x01\x02"
-
-
-def test_without_latencies_there_is_no_grid_of_them(tmp_path: Path) -> None:
-    [rail] = sweep_of(tmp_path, Results(GBPS, {})).rails
-    assert (rail.usec_grid, rail.usec_median) == ("", None)
 
 
 def test_hosts_have_the_leaf_of_their_own_device(tmp_path: Path) -> None:
