@@ -180,7 +180,7 @@ def test_equal_results_without_a_limit_are_in_the_last_bar(tmp_path: Path) -> No
 
 
 def test_a_limit_of_one_end_counts_for_the_pair(tmp_path: Path) -> None:
-    [rail] = sweep_of(tmp_path, Results({"12": 50.0, "14": 60.0}, {}), hosts=facts(None, None, None, 100.0)).rails
+    [rail] = sweep_of(tmp_path, Results({"12": 50.0, "14": 60.0}, {}), hosts=facts(None, None, None, 100.004)).rails
     assert rail.limits == [None, None, None, 100.0]
     assert [(each.gbps, each.expected_gbps) for each in rail.worst] == [(60.0, 100.0)]
 
