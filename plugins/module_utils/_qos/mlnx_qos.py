@@ -106,18 +106,18 @@ def _read(reading: _Reading, line: str) -> None:
         _read_sizes(reading, line)
     elif line.startswith("dscp2prio mapping"):
         reading.dscp_to_priority = {}
-    elif not (_read_text(reading, line) or _read_dscp(reading, line) or _read_row(reading, line)):
-        _read_class(reading, line)
+    else:
+        # Each reads lines of its own form, and no line has two forms.
+        for read in (_read_text, _read_dscp, _read_row, _read_class):
+            read(reading, line)
 
 
-def _read_text(reading: _Reading, line: str) -> bool:
+def _read_text(reading: _Reading, line: str) -> None:
     for name, pattern in (("dcbx", _DCBX), ("trust", _TRUST), ("cable", _CABLE)):
         match = pattern.fullmatch(line)
         if match:
             _once(reading.texts, name, line)
             reading.texts[name] = match.group(1)
-            return True
-    return False
 
 
 def _once(seen: dict[str, str] | dict[str, list[int]], name: str, line: str) -> None:
@@ -125,16 +125,15 @@ def _once(seen: dict[str, str] | dict[str, list[int]], name: str, line: str) -> 
         raise ParseError(f"two outputs of mlnx_qos in one, the second has {line[:200]!r}")
 
 
-def _read_dscp(reading: _Reading, line: str) -> bool:
+def _read_dscp(reading: _Reading, line: str) -> None:
     match = _DSCP.fullmatch(line)
     if match is None:
-        return False
+        return
     listed = match.group(2).rstrip(", ")
     codes = [code.strip() for code in listed.split(",")] if listed else []
     if not all(_CODE.fullmatch(code) and int(code) < 64 for code in codes):
         raise ParseError(f"not DSCPs of a priority: {line[:200]!r}")
     reading.dscp_to_priority = {**(reading.dscp_to_priority or {}), **{int(code): int(match.group(1)) for code in codes}}
-    return True
 
 
 def _read_sizes(reading: _Reading, line: str) -> None:
@@ -151,16 +150,15 @@ def _read_sizes(reading: _Reading, line: str) -> None:
     reading.max_buffer_bytes = int(sizes.group(3)) if sizes.group(2) == "max_buffer_size" else None
 
 
-def _read_row(reading: _Reading, line: str) -> bool:
+def _read_row(reading: _Reading, line: str) -> None:
     match = _ROW.fullmatch(line)
     if match is None:
-        return False
+        return
     cells = match.group(2).split()
     if len(cells) != _PRIORITIES or not all(_CELL[match.group(1)].fullmatch(cell) for cell in cells):
         raise ParseError(f"not a row of eight priorities: {line[:200]!r}")
     _once(reading.rows, match.group(1), line)
     reading.rows[match.group(1)] = [int(cell) for cell in cells]
-    return True
 
 
 def _read_class(reading: _Reading, line: str) -> None:

@@ -29,15 +29,14 @@ class HostFacts:
     """What the report keeps of each host's facts.
 
     traits: host → name → value, what "changed" means; near: host → ((GPU, NIC, distance), …); guids: (host, device) → node GUID in
-    hexadecimal digits; limits: host → rail → limit of the pairs stage; software: whether any device is software; unread: host → why its
-    facts cannot be used; schemas: the schemas of all facts.
+    hexadecimal digits; limits: host → rail → limit of the pairs stage; unread: host → why its facts cannot be used; schemas: the schemas of
+    all facts.
     """
 
     traits: dict[str, dict[str, str]] = field(default_factory=dict)
     near: dict[str, tuple[tuple[str, str, str], ...]] = field(default_factory=dict)
     guids: dict[tuple[str, str], str] = field(default_factory=dict)
     limits: dict[str, Mapping[str, Limit | NoLimit]] = field(default_factory=dict)
-    software: bool = False
     unread: dict[str, str] = field(default_factory=dict)
     schemas: set[Any] = field(default_factory=set)
 
@@ -57,7 +56,6 @@ def read_hosts(run: Run, plan: Mapping[str, Any] | None) -> HostFacts:
             found.near[host] = _near(tree)
             for name, device in (tree.get("devices") or {}).items():
                 found.guids[host, name] = _digits(device.get("node_guid"))
-                found.software |= bool(device.get("software"))
             if plan is not None and host in planned:
                 intent = if_sound(run.folder.path / run.folder.host_file("intent", host))
                 if intent is not None:

@@ -15,6 +15,7 @@ import gc
 import itertools
 import math
 import statistics
+import sys
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -297,7 +298,7 @@ def _rail(
 
 def _encoded(cells: array[int] | bytearray) -> str:
     """Return the cells in base64, the lower byte first on any machine."""
-    if isinstance(cells, array) and array("H", [1]).tobytes() != b"\x01\x00":
+    if isinstance(cells, array) and sys.byteorder != "little":
         cells.byteswap()
     return base64.b64encode(bytes(cells)).decode()
 
@@ -332,7 +333,7 @@ def _chart(name: str, values: Sequence[float], limits: Sequence[float | None], s
     low = min(values[0], (settings[1] * expected if expected else values[0]) * 0.98)
     counts = [0] * BINS
     for value in values:
-        counts[min(BINS - 1, int((value - low) / (high - low or 1.0) * BINS))] += 1
+        counts[min(BINS - 1, int((value - low) / (high - low) * BINS))] += 1
     marks = {} if expected is None else {"expected": expected, "warn": settings[0] * expected, "fail": settings[1] * expected}
     words = f"{name}: {len(values)} results from {values[0]:.4g} to {values[-1]:.4g} Gb/s, median {statistics.median(values):.4g} Gb/s"
     if expected is not None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.module_utils._collectives import start
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.judge import judge
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.result import Expected
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.start import log_summary, read_output
@@ -77,3 +78,13 @@ def test_what_is_reported_of_it(name: str, verdicts: dict[str, str]) -> None:
     found = {each.check: each.status for each in judge(outcome, EXPECTED)}
     wanted = {"exit": "ok", "wrong": "ok", "hcas": "not_applicable", **verdicts}
     assert found == {f"collective.{name}": status for name, status in wanted.items()}
+
+
+@pytest.mark.parametrize(("lacking", "words"), [(0, "mpirun: a process has ended its rank is 1"), (1, "mpirun: a process has ended")])
+def test_output_is_read_up_to_its_size_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: int, words: str) -> None:
+    text = "mpirun: a process has ended\nits rank is 1\n"
+    (tmp_path / "output").write_text(text + "gpu1:7:8 [0] NCCL INFO Bootstrap: Using eth0\n")
+    monkeypatch.setattr(start, "_MOST_BYTES", len(text) - lacking)
+    outcome = read_output(str(tmp_path / "output"), host="gpu1", subject="one", exit_status=1)
+    assert outcome.launcher == words
+    assert outcome.log is not None

@@ -225,3 +225,13 @@ USES = [
 @pytest.mark.parametrize(("differs", "load", "expected"), USES)
 def test_who_uses_a_stack(differs: dict[str, Any], load: Load | None, expected: list[str]) -> None:
     assert stack_uses(stack_of({"uses": [], **differs}), load) == expected
+
+
+@pytest.mark.usefixtures("idle")
+def test_the_end_of_what_dpkg_says_is_quoted_if_it_would_not_remove_the_stack(tmp_path: Path) -> None:
+    error = "dpkg: error processing package libibverbs1:amd64 (--purge):\n dependency problems - not removing\n"
+    for words, quoted in ((error, error.strip()), (error * 3, (error * 3).strip()[-200:])):
+        runner = FakeRunner([([*PURGE, "libibverbs1"], 1, "", words)])
+        found = read_removal(["libibverbs1"], tree(tmp_path / str(len(words)), {"libibverbs1": "44"}), runner)
+        assert found.unread == f"`/usr/bin/dpkg` would not remove the packages: {quoted}"
+        assert found.packages == {}

@@ -156,3 +156,8 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         lldp_graph("eth", {"node1": parse_lldpcli(text)})
 
     assert read_or_refused(graph, text)
+
+
+def test_of_many_neighbors_on_one_interface_three_are_named() -> None:
+    graph = lldp_graph("eth", {"node1": parse_lldpcli(json_form(*(("ens1", f"leaf{number}", "swp1") for number in range(1, 6))))})
+    assert graph.problems == ["node1 ens1 sees 5 neighbors at once: leaf1, leaf2, leaf3"]

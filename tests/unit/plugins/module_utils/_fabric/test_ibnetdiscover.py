@@ -144,3 +144,15 @@ def test_what_is_no_topology(text: str) -> None:
 @given(text=garbled(TOPOLOGY[:900]))
 def test_any_text_is_read_or_refused(text: str) -> None:
     assert read_or_refused(lambda damaged: fabric_graph("default", parse_ibnetdiscover(damaged)), text)
+
+
+def test_a_port_with_a_width_and_without_a_speed_did_not_answer() -> None:
+    """ibnetdiscover prints ??? for a speed that it does not know."""
+    assert parse_ibnetdiscover(OLD).problems == []
+    unknown = parse_ibnetdiscover(OLD.replace("4xSDR", "4x???"))
+    assert [problem.partition(":")[0] for problem in unknown.problems] == [
+        f"line {number} of ibnetdiscover has a port that did not answer"
+        for number, line in enumerate(OLD.split("\n"), 1)
+        if "4xSDR" in line
+    ]
+    assert {(port.width, port.speed) for node in unknown.nodes for port in node.ports} == {(4, None)}

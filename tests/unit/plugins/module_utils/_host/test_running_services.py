@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -54,3 +55,24 @@ def test_the_older_places_of_control_groups(tmp_path: Path, version: str) -> Non
 
 def test_a_host_without_any_has_none(tmp_path: Path) -> None:
     assert read_running_services(SysRoot(str(tmp_path))) == {}
+
+
+class Ending(SysRoot):
+    """A stand-in for /proc of a process that ends while it is read (ESRCH), or that may not be read (EPERM)."""
+
+    def __init__(self, path: str, error: OSError) -> None:
+        super().__init__(path)
+        self._error = error
+
+    def read(self, path: str) -> str | None:
+        if path == "/proc/812/limits":
+            raise self._error
+        return super().read(path)
+
+
+@pytest.mark.parametrize("code", [errno.ESRCH, errno.EPERM])
+def test_a_process_that_ends_meanwhile_or_may_not_be_read_is_left_out(tmp_path: Path, code: int) -> None:
+    machine(tmp_path)
+    found = read_running_services(Ending(str(tmp_path), OSError(code, "no limits")))
+    # The next process of containerd counts.
+    assert found["containerd.service"] == RunningService(990, Memlock(unlimited=False, bytes=8388608))

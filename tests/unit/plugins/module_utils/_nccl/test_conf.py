@@ -244,3 +244,10 @@ def systemd_quoted(text: str, position: int, quote: str) -> tuple[str, int]:
             value += char
             position += 1
     return value, position + 1
+
+
+def test_nccl_reads_4095_bytes_of_a_line() -> None:
+    """A longer line loses its = if that comes later."""
+    assert parse_nccl_conf("N" * 4094 + "=1").variables == {"N" * 1023: ""}
+    late = parse_nccl_conf("N" * 4095 + "=1")
+    assert (late.variables, [each.why for each in late.ignored]) == ({}, ["it has no ="])

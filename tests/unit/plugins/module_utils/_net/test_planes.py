@@ -240,3 +240,8 @@ def test_listeners_of_management_daemons_have_their_interface(tmp_path: Path) ->
     daemon(tmp_path, 700, "sshd", 18210, 18211)
     daemon(tmp_path, 701, "python3", 18213)
     assert planes_of(sys).listeners == [Listener("sshd", 22, "0.0.0.0"), Listener("sshd", 22, "192.168.100.1", "ens1")]
+    # The kernel's table of IPv6 has the inodes behind the columns of this fixture.
+    rows = [f"{row}        0 {18220 + number} 1" if number else row for number, row in enumerate(TCP6.splitlines())]
+    (tmp_path / "proc/net/tcp6").write_text("\n".join(rows) + "\n")
+    daemon(tmp_path, 702, "slurmd", 18223)
+    assert Listener("slurmd", 22, "2001:db8::1", "ens2") in (planes_of(SysRoot(str(tmp_path))).listeners or [])

@@ -117,7 +117,8 @@ def test_a_cable_that_is_cut_is_found_within_two_seconds_and_a_flap_too(program:
 def test_settings_of_another_form_are_refused() -> None:
     assert parse_config('{"interfaces": ["bond0.7"], "size_bytes": 65536}') == (["bond0.7"], 65536)
     assert parse_config("{}") == ([], 16 * 2**20)
-    for text in ("", "[]", '{"interfaces": "bond0"}', '{"size_bytes": 5}', '{"size_bytes": "16"}'):
+    assert parse_config('{"size_bytes": 1073741824}') == ([], 2**30)
+    for text in ("", "[]", '{"interfaces": "bond0"}', '{"size_bytes": 5}', '{"size_bytes": "16"}', '{"size_bytes": 1073741825}'):
         with pytest.raises(ParseError):
             parse_config(text)
 

@@ -15,6 +15,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._recorder import journal
 from ansible_collections.rdma.cluster.plugins.module_utils._recorder.journal import MOST_LINES, SERVICES, parse_journal, read_journal
 from ansible_collections.rdma.cluster.plugins.module_utils._recorder.ring import Moment, Ring
 from ansible_collections.rdma.cluster.plugins.module_utils._recorder.window import local_seconds, read_record, read_window
@@ -94,20 +95,34 @@ def test_a_line_without_a_time_is_refused() -> None:
         parse_journal('{"MESSAGE": "x"}', Moment(1.0, 1.0, BOOT))
 
 
-def test_the_journal_is_read_before_and_after_the_time_with_bounded_lines() -> None:
-    def argv(first: int, last: int) -> list[str]:
-        fields = "MESSAGE,SYSLOG_IDENTIFIER,_TRANSPORT,_SYSTEMD_UNIT,_BOOT_ID"
-        words = ["journalctl", "--quiet", "--no-pager", "--output=json", f"--output-fields={fields}", f"--lines={MOST_LINES}"]
-        units = [f"_SYSTEMD_UNIT={unit}" for unit in SERVICES]
-        times = [f"--since=@{first}", f"--until=@{last}"]
-        return [*words, *times, "_TRANSPORT=kernel", "+", *units, "+", "SYSLOG_IDENTIFIER=opensm", "SYSLOG_IDENTIFIER=OpenSM"]
+def argv(first: int, last: int, most: int = MOST_LINES) -> list[str]:
+    fields = "MESSAGE,SYSLOG_IDENTIFIER,_TRANSPORT,_SYSTEMD_UNIT,_BOOT_ID"
+    words = ["journalctl", "--quiet", "--no-pager", "--output=json", f"--output-fields={fields}", f"--lines={most}"]
+    units = [f"_SYSTEMD_UNIT={unit}" for unit in SERVICES]
+    times = [f"--since=@{first}", f"--until=@{last}"]
+    return [*words, *times, "_TRANSPORT=kernel", "+", *units, "+", "SYSLOG_IDENTIFIER=opensm", "SYSLOG_IDENTIFIER=OpenSM"]
 
+
+def test_the_journal_is_read_before_and_after_the_time_with_bounded_lines() -> None:
     runner = FakeRunner([(argv(100, 701), 0, KERNEL.read_text(), ""), (argv(700, 1001), 0, KERNEL.read_text(), "")])
     found = read_journal(runner, 100.5, 1000.5, 700.5, Moment(LAST_WALL + 100, LAST_MONO + 100, BOOT))
     # Lines of the second that both halves contain are one line; so are two equal lines of one millisecond.
     assert (len(found["lines"]), found["cut"], found["unread"]) == (5, False, "")
     refused = FakeRunner([(argv(100, 701), 1, "", "No journal files were opened due to insufficient permissions.")])
     assert read_journal(refused, 100.5, 1000.5, 700.5, Moment(1.0, 1.0, BOOT))["unread"].startswith("No journal files were opened")
+
+
+@pytest.mark.parametrize(("most", "first", "second", "cut"), [(3, 3, 0, True), (3, 0, 3, True), (4, 3, 3, False), (3, 2, 2, False)])
+def test_as_many_lines_as_journalctl_may_print_are_a_cut_journal(
+    monkeypatch: pytest.MonkeyPatch, most: int, first: int, second: int, cut: bool
+) -> None:
+    """Each half of the time is cut by itself."""
+    monkeypatch.setattr(journal, "MOST_LINES", most)
+    lines = KERNEL.read_text().splitlines(keepends=True)
+    outputs = ["".join(lines[:first]), "".join(lines[-second:] if second else [])]
+    runner = FakeRunner([(argv(100, 701, most), 0, outputs[0], ""), (argv(700, 1001, most), 0, outputs[1], "")])
+    found = read_journal(runner, 100.5, 1000.5, 700.5, Moment(LAST_WALL + 100, LAST_MONO + 100, BOOT))
+    assert (found["cut"], found["unread"]) == (cut, "")
 
 
 @pytest.mark.skipif(subprocess.run(["journalctl", "--version"], capture_output=True, check=False).returncode != 0, reason="no journalctl")

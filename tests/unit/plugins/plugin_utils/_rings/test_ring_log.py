@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.model import Adapter
 from ansible_collections.rdma.cluster.plugins.plugin_utils._rings.log import RECEIVE, SEND, Communicator, Nic, RingLog, read_rings
 from tests.unit.builders.ring_texts import RingJob
@@ -105,3 +107,13 @@ def test_a_log_of_nccl_2_16_behind_a_launcher() -> None:
     (only,) = log.communicators
     assert (only.hosts, only.rings, only.trees) == ({0: "gpu1", 1: "gpu2"}, {0: {0: 1, 1: 0}}, {0: {1: 0}})
     assert log.nic(only, SEND, 0, 0, 1).adapter == log.nic(only, RECEIVE, 0, 0, 1).adapter == Adapter(1, "mlx5_1", 1, "IB")
+
+
+@pytest.mark.parametrize("ranks", ["0 1 2 2", "0 1 3", "0 1 2 3 3", "1 2 3 4", "0 1 2 3 4"])
+def test_a_list_that_is_no_ring_of_all_ranks_is_left_out(ranks: str) -> None:
+    lines = list(RingJob(["gpu1", "gpu2"], channels=1, graph=False).lines())
+    [place] = [number for number, line in enumerate(lines) if "Channel 00/01 :" in line]
+    head, mark, _ring = lines[place].partition("Channel 00/01 : ")
+    assert read_rings(lines).communicators[0].rings == {0: {0: 1, 1: 2, 2: 3, 3: 0}}
+    lines[place] = f"{head}{mark}  {ranks}\n"
+    assert read_rings(lines).communicators[0].rings == {0: {}}

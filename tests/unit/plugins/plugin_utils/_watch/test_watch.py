@@ -99,7 +99,19 @@ def test_counters_of_the_driver_have_their_own_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"ports": {}}', line(1.0, {"a": -1}), line(float("nan"), {}), line(1.0, {"a": 2**64}), "x" * 99]
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"ports": {}}',
+        line(1.0, {"a": -1}),
+        line(float("nan"), {}),
+        line(1.0, {"a": 2**64}),
+        line(1e13, {}),
+        line(-1e13, {}),
+        "x" * 99,
+    ],
 )
 def test_a_line_of_another_form_is_refused(text: str) -> None:
     with pytest.raises(ParseError):
@@ -287,3 +299,7 @@ def test_the_program_with_an_inventory_a_recording_and_its_replay(tmp_path: Path
     nobody = run(tmp_path, "-i", "hosts.yml", "-l", "nobody", "--once")
     assert nobody.returncode == 1
     assert "names no host" in nobody.stderr
+
+
+def test_the_clock_of_a_host_is_bounded() -> None:
+    assert parse_reading(line(1e12, {})).mono == 1e12

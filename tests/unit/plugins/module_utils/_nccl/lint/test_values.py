@@ -194,3 +194,9 @@ def test_which_ports_nccl_uses(value: str, used: list[tuple[str, str]]) -> None:
     states = {"mlx5_1": {"1": "ACTIVE"}, "mlx5_10": {"1": "ACTIVE"}, "mlx5_2": {"1": "ACTIVE", "2": "DOWN"}}
     devices = {name: {"ports": {number: {"state": state} for number, state in ports.items()}} for name, ports in states.items()}
     assert used_ports(devices, parse_list(value)) == used
+
+
+def test_a_list_of_any_length_has_a_bounded_number_of_entries() -> None:
+    """A user's file may have a list of any length."""
+    found = parse_list(",".join(f"mlx5_{number}" for number in range(5000)))
+    assert [entry.name for entry in found.entries] == [f"mlx5_{number}" for number in range(1024)]

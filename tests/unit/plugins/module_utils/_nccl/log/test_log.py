@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log import log as log_log
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.lines import Origin, origin
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.log import parse_nccl_log
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.model import (
     Adapter,
@@ -166,6 +167,21 @@ def test_times_of_day_before_each_line_change_nothing() -> None:
     lines = list(Job(hosts=2, gpus=2).lines())
     timed = [line.replace(":gpu", f":[2026-11-20 09:29:41.{number:06d}] gpu", 1) for number, line in enumerate(lines)]
     assert parse_nccl_log(timed) == parse_nccl_log(lines)
+
+
+@pytest.mark.parametrize("time", ["", "[2026-11-20 09:29:41.{:06d}] "], ids=["plain", "timed"])
+def test_the_process_of_a_line_is_looked_up_once(monkeypatch: pytest.MonkeyPatch, time: str) -> None:
+    """A time before each line must not make a long log slow: 64 processes write many thousand lines."""
+    seen: list[str] = []
+
+    def counted(head: str) -> Origin:
+        seen.append(head)
+        return origin(head)
+
+    monkeypatch.setattr(log_log, "origin", counted)
+    lines = [time.format(number) + line for number, line in enumerate(Job(hosts=8, gpus=8, tag=False).lines())]
+    assert len(parse_nccl_log(lines).ranks) == len(seen) == 64
+    assert len(lines) > 5000
 
 
 def test_a_communicator_that_was_split_off() -> None:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -73,7 +74,8 @@ def test_what_is_not_installed_for_the_running_kernel(dkms: list[Any], observed:
 
 
 def test_a_module_whose_source_is_gone() -> None:
-    (finding,) = check(entry("gdrdrv", "broken", None))
+    # A host sends its facts as JSON.
+    (finding,) = check(json.loads(json.dumps(entry("gdrdrv", "broken", None))))
     assert (finding.status, finding.observed) == ("error", "gdrdrv/1.0 is broken: its source is missing")
     assert finding.remedy.startswith("Install the package of gdrdrv again. On node1, run `dkms install gdrdrv/1.0")
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import build_steps
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.next_kernel import check_next_kernel, next_kernels
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.driver_hosts import stack_of
@@ -107,3 +108,14 @@ def test_where_it_is_not_an_error(intent: dict[str, Any], changes: dict[str, Any
 def test_kernels_of_another_flavor_only_stand_beside() -> None:
     assert next_kernels(stack_of(facts()["stack"])) == [NEXT]
     assert next_kernels(stack_of({"kernel": NEXT, "kernels": [OLD, RUNNING], "newest": RUNNING})) == [RUNNING]
+
+
+def test_the_steps_for_several_kernels_name_all_of_them() -> None:
+    stack = {"newest": CLOUD, "kernels": [RUNNING, NEXT, CLOUD], "headers": {}}
+    remedy = build_steps("node1", [NEXT, CLOUD], stack_of(facts(built(RUNNING), **stack)["stack"]))
+    assert remedy == (
+        f"1. On node1, install linux-headers-{NEXT} and linux-headers-{CLOUD}, then run `dkms autoinstall -k {NEXT}` and "
+        f"`dkms autoinstall -k {CLOUD}`. 2. Only then reboot node1 into {CLOUD}. 3. Or remove them instead."
+    )
+    without = build_steps("node1", [NEXT, CLOUD], stack_of(facts(**stack)["stack"]))
+    assert without == (f"1. On node1, install the stack's packages for {NEXT} and {CLOUD}, or remove them. 2. Only then reboot node1.")

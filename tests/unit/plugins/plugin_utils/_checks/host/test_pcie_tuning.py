@@ -12,7 +12,12 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import PROGRAM, UNIT, service_files
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import check_pcie_tuning, pcie_request
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import (
+    boot_request,
+    check_pcie_tuning,
+    kept_effects,
+    pcie_request,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import mark_symptoms
 from tests.unit.builders.cards import HOST, card_facts, card_rails, first_pci
@@ -270,3 +275,18 @@ def test_a_program_that_is_another_one() -> None:
     facts["files"][PROGRAM]["sha256"] = "0"
     found = check(intent(), facts)["PCIe"]
     assert (found.status, found.observed) == ("error", f"{PROGRAM} differs from the plan")
+
+
+def test_without_a_card_a_withdrawn_permission_keeps_no_setting() -> None:
+    """The file of the service is there, but the intent has no rail any more: nothing is applied, and nothing is reported as kept."""
+    wanted = intent(acs="bare_metal")
+    facts = from_dict(converged(wanted))
+    gone: dict[str, Any] = {**wanted, "rails": []}
+    made = pcie_request(gone, facts, acs_allowed=False, mrrs_allowed=True)
+    boot = boot_request(gone, facts, acs_allowed=False, mrrs_allowed=True)
+    assert (bool(boot), boot) == (False, made)
+    assert kept_effects(boot, made) == []
+    # With its rails, the service keeps ACS at boot.
+    made = pcie_request(wanted, facts, acs_allowed=False, mrrs_allowed=True)
+    boot = boot_request(wanted, facts, acs_allowed=False, mrrs_allowed=True)
+    assert (boot.acs, kept_effects(boot, made)) == ("bare_metal", ["acs_write"])

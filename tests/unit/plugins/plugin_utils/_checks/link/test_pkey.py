@@ -130,3 +130,11 @@ def test_a_guid_goes_before_the_host() -> None:
     assert planned_keys(HOST, GUID, {"partitions": partitions}) == {"a": 0x0001, "b": 0x0002}
     assert planned_keys(HOST, "0x0", {"partitions": partitions}) == {"a": 0x8001, "b": 0x0002}
     assert planned_keys("node9", None, {"partitions": partitions}) == {}
+
+
+@pytest.mark.parametrize("manager", [{**MANAGER, "hosts": [HOST]}, {"kind": "hosts", "hosts": [HOST]}], ids=["given", "left"])
+def test_the_master_s_own_port_has_the_planned_membership_in_other_partitions(manager: dict[str, Any]) -> None:
+    found = {each.check: each for each in check(0x8001, 0xFFFF, partitions={"one": partition(1, membership="limited")}, manager=manager)}
+    assert (found["link.pkey"].status, found["link.pkey"].observed) == (ERROR, "in one as full member, planned is limited")
+    found = {each.check: each for each in check(0x0001, 0xFFFF, partitions={"one": partition(1)}, manager=manager)}
+    assert (found["link.pkey"].status, found["link.pkey"].observed) == (ERROR, "in one as limited member, planned is full")

@@ -170,6 +170,8 @@ def test_like_hosts_are_alike_though_their_devices_have_other_names() -> None:
         ({"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:2"}, "NCCL_IB_HCA", "=mlx5_0:1,mlx5_1:2", "=*:1,*:1 (* is a device)"),
         ({"NCCL_IB_HCA": "mlx5_0:1,mlx5_1:1"}, "NCCL_IB_HCA", "mlx5_0:1,mlx5_1:1", "=*:1,*:1 (* is a device)"),
         ({"NCCL_IB_HCA": None}, "NCCL_IB_HCA", "not set", "=*:1,*:1 (* is a device)"),
+        ({"UCX_TLS": "rc*"}, "UCX_TLS", "rc*", "not set"),
+        ({"NCCL_DEBUG_SUBSYS": "*"}, "NCCL_DEBUG_SUBSYS", "*", "not set"),
     ],
 )
 def test_the_odd_one_out_is_named(odd: dict[str, str | None], subject: str, observed: str, expected: str) -> None:

@@ -206,3 +206,16 @@ def test_another_plugin_needs_no_verbs_and_has_no_gid() -> None:
     found = judged(intent, facts_of(intent, answers, {"verbs": False}))
     assert found["plugin ofi"] == (OK, f"{PATH}, used because rdma_nccl.plugin requests it")
     assert found["rail0 of plugin ofi"] == (OK, "rxe_rail0, 400 Gb/s, GPU memory")
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("2.28.9", "an interface of NCCL 2.28.9: v11, v10, v9, v8, v7, v6"),
+        (None, "an interface of a recent NCCL: v12, v11, v10, v9, v8, v7, v6"),
+    ],
+)
+def test_the_expected_interface_names_the_version_of_nccl(version: str | None, expected: str) -> None:
+    intent = intent_of(version=version)
+    found = host_findings("nccl", "node1", intent, facts_of(intent))
+    assert [each.expected for each in found if each.subject == "interface of plugin mesh"] == [expected]

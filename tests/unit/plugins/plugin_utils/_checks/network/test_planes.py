@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -175,3 +176,11 @@ def test_one_network_for_everything_is_one_warning() -> None:
     found = [*check_management("node1", intent, seen), *check_planes("node1", intent, seen)]
     assert [each.check for each in found if each.status != NOT_APPLICABLE] == ["planes.management"]
     assert (found[0].status, "ens1, which is rail0" in found[0].observed) == (WARNING, True)
+
+
+def test_an_address_that_is_not_planned_belongs_to_the_rail_of_its_interface() -> None:
+    """The addresses of port 22 and of the daemons are separate parts of the facts, which a host sends as JSON."""
+    planes = {"ssh": ["fd00:100::1"], "listeners": [listener("sshd", 22, "fd00:100::1", "ens1"), listener("kubelet", 10250, "::", None)]}
+    found = judged(**json.loads(json.dumps(planes)))
+    assert found["planes.ssh"].observed == "port 22 listens on fd00:100::1, the address of rail0"
+    assert found["planes.ssh"].status == ERROR

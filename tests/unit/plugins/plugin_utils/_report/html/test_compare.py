@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -21,8 +22,12 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.compare 
     Key,
     compare,
     findings_changed,
+    read_values,
     sign_test,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.run import ReportError, Run
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
+from tests.bench.report import RUN, write
 
 
 def sweep(hosts: int, seed: int, slow: str = "", share: float = 1.0) -> dict[Key, float]:
@@ -92,3 +97,65 @@ def test_findings_are_new_fixed_or_not_judged_again() -> None:
     after = [one("fixed", "ok"), one("stays", "unknown"), one("new", "warning")]
     found = {kind: [each.host for each in those] for kind, those in findings_changed(before, after).items()}
     assert found == {"new": ["new"], "fixed": ["fixed"], "not judged again": ["gone"], "still there": ["stays"]}
+
+
+def test_the_values_of_a_run(tmp_path: Path) -> None:
+    write(tmp_path, 7)
+    run = Run(RunFolder(tmp_path / RUN))
+    found = read_values(run)
+    assert found is not None
+    assert len(found) == 8 * 21
+    assert {rail for rail, _one, _other in found} == {f"rail{rail}" for rail in range(8)}
+    failed = {key for key, value in found.items() if math.isnan(value)}
+    assert len(failed) == 6
+    assert all(key[0] == "rail7" and "gpu0006" in key for key in failed)
+    slow = [value for key, value in found.items() if key[0] == "rail2" and "gpu0004" in key]
+    assert slow == [pytest.approx(0.6 * 385, rel=0.1)] * 6
+
+
+def test_a_run_without_a_sweep_has_no_values(tmp_path: Path) -> None:
+    (tmp_path / RUN).mkdir()
+    assert read_values(Run(RunFolder(tmp_path / RUN))) is None
+
+
+def test_results_of_another_version_are_refused_with_the_remedy(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / RUN)
+    folder.write_json("pairs/plan.json", {"schema": 3})
+    with pytest.raises(
+        ReportError, match=f"Run {RUN} cannot be compared: .* schema 3, .* Compare it with the version of rdma.cluster that"
+    ):
+        read_values(Run(folder))
+
+
+def test_a_pair_measured_in_the_other_direction_is_compared() -> None:
+    before = {("rail0", "a", "b"): 100.0}
+    found = compare(before, {("rail0", "b", "a"): 50.0})
+    assert [(each.where, each.before_gbps, each.after_gbps, each.percent) for each in found.pairs] == [
+        ("b to a, rail0", 100.0, 50.0, pytest.approx(-50.0))
+    ]
+    assert (found.common, found.only_before, found.only_after) == (1, 0, 0)
+
+
+def test_a_small_change_is_noise_however_certain_it_is() -> None:
+    """All pairs are 1 % slower, and the least change that counts is 2 %."""
+    before = sweep(16, 1)
+    found = compare(before, {key: 0.99 * value for key, value in before.items()})
+    assert [(each.judgment, each.percent, each.pairs) for each in found.rails] == [(NOISE, pytest.approx(-1.0), 120)]
+    assert found.rails[0].p == pytest.approx(2 * 2.0**-120)
+    assert found.rails[0].before_gbps == pytest.approx(found.rails[0].after_gbps / 0.99)
+
+
+def test_ports_with_the_greatest_change_come_first() -> None:
+    before = sweep(20, 1)
+    after = {key: value * (0.5 if "node3" in key else 0.9 if "node5" in key else 1.0001) for key, value in before.items()}
+    found = compare(before, after)
+    assert [each.where for each in found.ports][:2] == ["node3, rail0", "node5, rail0"]
+    assert found.ports[0].percent == pytest.approx(-50.0)
+
+
+def test_a_silenced_finding_is_not_bad() -> None:
+    def one(silenced_by: str | None) -> list[Finding]:
+        return [Finding("link", "link.check", "node1", "rail 0", "error", "seen", "expected", silenced_by=silenced_by)]
+
+    assert {kind: len(those) for kind, those in findings_changed(one("known"), one(None)).items() if those} == {"new": 1}
+    assert {kind: len(those) for kind, those in findings_changed(one(None), one("known")).items() if those} == {"fixed": 1}
