@@ -53,10 +53,7 @@ FAULTS = """
 
 """
 #: False alarms that the product raises on purpose: check → the reason.
-SHORTFALLS = {
-    "alike.os": "No value is on more than half of the hosts: two hosts have faults, each with another value, and two are healthy. The "
-    "check then names all hosts, because it cannot know which of them are right."
-}
+SHORTFALLS: dict[str, str] = {}
 ROW = re.compile(
     r"^\| (?P<cluster>\w+) \| (?P<hours>[\d.]+) \| (?P<host>\w+) \| `(?P<fault>[\w-]+)` \| (?P<ended>[^|]*) \| (?P<named>[^|]*) \| "
     r"(?P<verdict>[^|]+) \|$",
