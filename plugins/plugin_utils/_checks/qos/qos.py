@@ -157,6 +157,8 @@ KEYS_OF_CHECK: Mapping[str, tuple[tuple[str, ...], str]] = {
     "qos.traffic_class": (("traffic_class_settable",), "the driver forces none; NCCL_IB_TC and perftest's --tclass set it"),
     "qos.rdma_cm": ((), ""),
 }
+#: Checks of settings that the kernel shows in files, without mlnx_qos and dcb.
+FROM_FILES = ("qos.ecn", "qos.cnp", "qos.dcqcn", "qos.traffic_class", "qos.rdma_cm")
 #: Checks that are unknown, not inapplicable, without these keys.
 REQUIRED = frozenset({"qos.trust", "qos.dscp", "qos.pfc"})
 _CHECK_OF = {
@@ -216,8 +218,11 @@ class _Rail:
         found = differences(self._profile, state)
         yield self._backend(state)
         if state.get("backend") is None:
-            # The other checks need a backend.
-            yield from self._judged("qos.rdma_cm", state, found)
+            # The other checks need a backend. Files do not; a port without them has nothing to judge.
+            for check in FROM_FILES:
+                keys, _why_not = KEYS_OF_CHECK[check]
+                if not keys or any(state.get(key) for key in keys):
+                    yield from self._judged(check, state, found)
         else:
             for check in KEYS_OF_CHECK:
                 yield from self._judged(check, state, found)
