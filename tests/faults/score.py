@@ -26,7 +26,6 @@ class Bed(Protocol):
 
     def judge(self, faults: Mapping[str, Sequence[Inject]], earlier: Mapping[str, Sequence[Inject]] | None = None) -> list[Finding]:
         """The findings of all hosts. earlier: what was injected when the run before this one read them."""
-        ...
 
 
 BEDS: dict[str, Bed] = {**hosts.BEDS, **scenes.BEDS}

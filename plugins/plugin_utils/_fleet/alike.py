@@ -311,7 +311,8 @@ COMPARISONS: dict[str, tuple[Alike, ...]] = {
         ),
         Alike(
             "alike.driver", "driver", fleet_claims.driver,
-            "Run the driver stage for {host}, and reboot it if its loaded modules differ from those on disk.", "no rail has a device, or no RDMA module is loaded",
+            "Run the driver stage for {host}, and reboot it if its loaded modules differ from those on disk.",
+            "no rail has a device, or no RDMA module is loaded",
         ),
         Alike("alike.kernel", "kernel", fleet_claims.kernel, "Install the same kernel on {host}, and reboot.", "the release was not read"),
         Alike(

@@ -107,7 +107,9 @@ def test_an_interface_without_dcb() -> None:
 )
 def test_what_files_show_is_judged_without_mlnx_qos_and_dcb(changed: dict[str, Any], check: str) -> None:
     """A missing tool must not hide that a reload of the driver has reset the congestion control."""
-    found = judged({**mlx5_qos(**changed), "backend": None, "why": "mlnx_qos is not installed; dcb is not installed"})
+    found = judged(
+        {**mlx5_qos(**changed), "backend": None, "why": "mlnx_qos is not installed; dcb is not installed"}, dcqcn={"rpg_threshold": 32767}
+    )
     assert bad(found) == {check: ERROR}
     assert "qos.pfc" not in found
 
