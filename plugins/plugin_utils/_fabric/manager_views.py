@@ -16,6 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric.managers impo
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import PLANE
 
 
@@ -45,13 +46,16 @@ NOT_ASKED = Seen(None, "sminfo was not run")
 
 @dataclass(frozen=True)
 class Plane:
-    """A plane with a planned subnet manager. views: the rails on it; present: the hosts of this run with intent and facts."""
+    """A plane with a planned subnet manager. views: the rails on it that have a port.
+
+    planned: host of this run with intent and facts → the names of its InfiniBand rails on the plane.
+    """
 
     name: str
     manager: Mapping[str, Any]
     views: Sequence[View]
     seen: Seen
-    present: frozenset[str]
+    planned: Mapping[str, Sequence[str]]
 
     @property
     def subject(self) -> str:
@@ -65,7 +69,7 @@ class Plane:
     @property
     def about(self) -> str:
         """The host of the findings on the whole plane: its planned master, or the plane itself, because no other host is at fault."""
-        return self.wanted if self.wanted is not None and self.wanted in self.present else f"{PLANE}{self.name}"
+        return self.wanted if self.wanted is not None and self.wanted in self.planned else f"{PLANE}{self.name}"
 
     @property
     def up(self) -> list[str]:
@@ -89,21 +93,32 @@ class Plane:
 
     @property
     def unseen(self) -> str:
-        """Why the planned master cannot be recognized by the LID of its port; "" if it can."""
-        if self.wanted is None or self.wanted in self.up:
+        """Why the planned master may have another LID than those of its ports in this run; "" if it cannot."""
+        if self.wanted is None or not self.is_partly_seen(self.wanted):
             return ""
-        why = "has no active InfiniBand port on this plane" if self.wanted in self.present else "is not in this run"
+        down = self._down(self.wanted) if self.wanted in self.planned else []
+        why = f"has no active InfiniBand port on {some(down)}" if down else "is not in this run"
         return f"{self.wanted}, the planned one, {why}"
 
+    def _down(self, host: str) -> list[str]:
+        """The rails of a host on the plane without an active port."""
+        up = {view.rail.name for view in self.views if view.host == host and view.up}
+        return [name for name in self.planned[host] if name not in up]
+
+    def is_partly_seen(self, host: str) -> bool:
+        """Whether a host is not in this run, or one of its rails on the plane has no active port: its LID is then unknown."""
+        return host not in self.planned or bool(self._down(host))
+
     def host_of(self, its: SmInfo | None) -> str | None:
-        """The host of a subnet manager: that with its LID, else the planned host without an active port that its node description names.
+        """The host of a subnet manager: that with its LID, else the planned host that its node description names and is partly seen.
 
         Node descriptions begin with the host's name: "node1 HCA-1", "node1 mlx5_0".
         """
         if its is None or (known := self.of_lid(its.lid)) is not None:
             return None if its is None else known
         words = (its.description or "").lower().split()
-        return next((host for host in self.manager["hosts"] if host not in self.up and words[:1] == [host.split(".")[0].lower()]), None)
+        named = (host for host in self.manager["hosts"] if words[:1] == [host.split(".")[0].lower()])
+        return next((host for host in named if self.is_partly_seen(host)), None)
 
 
 def views_of(host: str, known: Known, plane: str) -> Iterator[View]:
@@ -117,3 +132,12 @@ def views_of(host: str, known: Known, plane: str) -> Iterator[View]:
         # An Ethernet port has no subnet manager: link.layer reports it.
         if port.link_layer != "Ethernet":
             yield View(host, rail, port)
+
+
+def planned_on(hosts: Mapping[str, Known], plane: str) -> dict[str, list[str]]:
+    """Return host → the names of its InfiniBand rails on a plane, for each host with intent and facts."""
+    return {
+        host: [rail["name"] for rail in known.intent["rails"] if (rail["plane"], rail["link_layer"]) == (plane, "infiniband")]
+        for host, known in hosts.items()
+        if known.intent and known.facts
+    }

@@ -18,11 +18,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric.managers impo
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import SILENT_MANAGER
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.manager_views import NOT_ASKED, Plane, Seen, View, views_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.manager_views import NOT_ASKED, Plane, Seen, View, planned_on, views_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Found, some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import priority_of
 
+#: The checks that report why the planned master has no active port on a rail.
+GONE = ("intent.nic", "driver.nic", "link.layer", "link.state")
 declare(
     {
         "link.sm": Check(
@@ -30,6 +32,8 @@ declare(
             "the subnet managers of each plane: the intended one is the only master, the standby runs, and there is no other",
             "`ports/N/sm_lid`, `lid`; `sminfo`, `saquery -s`, `smpquery nodeinfo`, `nodedesc`",
             "plan or stop the other master, find why the intended one does not run, or restart the one that does not hand over",
+            follows=GONE,
+            repeats=GONE,
             sources=(reads.file(f"{reads.IB}/ports/*/sm_lid"), reads.result("sminfo"), reads.result("saquery")),
         ),
     }
@@ -53,10 +57,9 @@ def check_managers(hosts: Mapping[str, Known], seen: Mapping[str, Seen]) -> Foun
         for name, plane in known.intent["fabric"]["planes"].items() if known.intent else ():
             if plane["subnet_manager"] is not None:
                 managers.setdefault(name, plane["subnet_manager"])
-    present = frozenset(host for host, known in hosts.items() if known.intent and known.facts)
     for name, manager in managers.items():
         views = [view for host, known in hosts.items() for view in views_of(host, known, name)]
-        for finding in _plane(Plane(name, manager, views, seen.get(name, NOT_ASKED), present)):
+        for finding in _plane(Plane(name, manager, views, seen.get(name, NOT_ASKED), planned_on(hosts, name))):
             found.setdefault(finding.host, []).append(finding)
     return found
 
@@ -81,7 +84,7 @@ def _plane(plane: Plane) -> Iterator[Finding]:
         silent = _silent(finding, plane)
         yield silent or _master(finding, plane)
         yield from _others(finding, plane) if silent is None else ()
-    elif plane.about in plane.present and not judged and any(view.host == plane.about for view in plane.views):
+    elif plane.about in plane.planned and not judged and any(view.host == plane.about for view in plane.views):
         yield Finding(STAGE, CHECK, plane.about, subject, NOT_APPLICABLE, NONE_UP, expected)
 
 
@@ -118,7 +121,7 @@ def _silent(finding: Finding, plane: Plane) -> Finding | None:
     remedy = f"On {who}, run `systemctl status 'opensm*'` to see why it ended{wait}." if who else "Check that the switch or host runs."
     if who is None and plane.unseen:
         observed = f"the subnet manager at LID {plane.usual} no longer answers; {plane.unseen}"
-        remedy = f"Fix {plane.wanted}: it must be reachable, with an active port (link.state, link.layer)."
+        remedy = f"Fix {plane.wanted}: it must be reachable, with active ports (link.state, link.layer)."
     return Finding(STAGE, CHECK, finding.host, finding.subject, ERROR, observed, finding.expected, f"{remedy} Then rerun.")
 
 
@@ -199,7 +202,9 @@ def _others(finding: Finding, plane: Plane) -> Iterator[Finding]:
     states = {plane.host_of(each): each for each in seen.managers}
     alive = [each for each in seen.managers if each.state in ALIVE and each.lid != plane.usual]
     # Without its LID in this run and without a node description, a planned host cannot be told from another.
-    nameless = [each for each in alive if plane.host_of(each) is None and not each.description] if set(standing) - set(plane.up) else []
+    nameless = (
+        [each for each in alive if plane.host_of(each) is None and not each.description] if any(map(plane.is_partly_seen, standing)) else []
+    )
     first = states.get(manager["hosts"][0])
     if first is not None and first.state == "MASTER" and first.priority != priority_of(manager, manager["hosts"][0]):
         yield _other_settings(finding, manager, manager["hosts"][0], first)
@@ -210,10 +215,10 @@ def _others(finding: Finding, plane: Plane) -> Iterator[Finding]:
             yield _other_settings(finding, manager, host, states[host])
         elif state in ("STANDBY", "MASTER"):
             yield _about(finding, host, OK, str(state), "STANDBY")
-        elif host not in plane.up and nameless:
+        elif nameless and plane.is_partly_seen(host):
             lids = some([f"LID {each.lid}" for each in nameless])
             again = f"Rerun with {host} in the run and its port on this plane active."
-            yield _about(finding, host, UNKNOWN, f"it has no active port in this run; {lids} may be its", "STANDBY", again)
+            yield _about(finding, host, UNKNOWN, f"not all its ports are in this run and active; {lids} may be its", "STANDBY", again)
         else:
             yield _about(finding, host, ERROR, str(state or "no subnet manager answers there"), "STANDBY", remedy)
     # The master has a finding of its own.

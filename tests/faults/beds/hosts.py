@@ -190,7 +190,7 @@ class HostBed:
     def _managers(self, run: RunFolder, facts: Mapping[str, Facts], faults: Mapping[str, Sequence[Inject]]) -> None:
         """What sminfo and saquery say of the plane "blue", as node1 stored it; a text is why they say nothing.
 
-        opensm runs on node1: it does not answer if node1 is off, or has no active InfiniBand port.
+        opensm runs on rail 0 of node1: it does not answer if node1 is off, or that port is not active.
         """
         if self.kind != "infiniband":
             return
@@ -198,7 +198,7 @@ class HostBed:
         known: Any = [{**master, "kind": "host", "description": "node1 mlx5_0"}]
         off = "node1" not in facts or any(each.get("lost") == STAGES[0] for each in faults.get("node1", ()))
         ports = [port for device in (facts.get("node1") or {}).get("devices", {}).values() for port in device["ports"].values()]
-        if off or not any((port["link_layer"], port["state"]) == ("InfiniBand", "ACTIVE") for port in ports):
+        if off or not any((port["lid"], port["link_layer"], port["state"]) == (1, "InfiniBand", "ACTIVE") for port in ports):
             known = f"{SILENT_MANAGER} at LID 1"
         for injects in faults.values():
             known = next((each["managers"] for each in injects if "managers" in each), known)

@@ -236,7 +236,7 @@ STANDBY = sm(2, "STANDBY", 13)
 
 @pytest.mark.parametrize(
     ("of_n1", "about", "why"),
-    [(ETHERNET, "n1", "has no active InfiniBand port on this plane"), (None, "plane blue", "is not in this run")],
+    [(ETHERNET, "n1", "has no active InfiniBand port on rail0"), (None, "plane blue", "is not in this run")],
     ids=["a dead card, or a port that is Ethernet", "no answer, or --limit"],
 )
 def test_a_planned_master_without_its_port_is_unknown_and_no_other_host_is_accused(of_n1: Any, about: str, why: str) -> None:
@@ -255,7 +255,7 @@ def test_a_planned_master_without_its_port_is_unknown_and_no_other_host_is_accus
 
 def test_a_standby_that_is_not_in_this_run_is_known_by_its_description_only() -> None:
     alone = {"n1": fleet(1)["n1"]}
-    nameless = "it has no active port in this run; LID 2 may be its"
+    nameless = "not all its ports are in this run and active; LID 2 may be its"
     assert brief(alone) == [("n1", "plane blue, n2", UNKNOWN, nameless)]
     assert brief(alone, {"blue": [SEEN["blue"][0], replace(STANDBY, kind="host", description="n2 mlx5_0")]}) == []
     assert brief(alone, {"blue": [SEEN["blue"][0]]}) == [("n1", "plane blue, n2", ERROR, "no subnet manager answers there")]
