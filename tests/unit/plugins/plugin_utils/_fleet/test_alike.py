@@ -489,3 +489,15 @@ def test_addresses_that_were_not_read_are_unknown() -> None:
     fleet["node2"]["facts"]["interfaces"] = {}
     found = check_duplicates(known_of(fleet))
     assert [each.status for each in found["node2"]] == ["unknown"]
+
+
+def test_a_host_without_devices_is_not_compared_by_its_driver() -> None:
+    """driver.module reports the module that is not loaded; that its versions are missing is no second cause."""
+    hosts = fleet(3)
+    facts = hosts["node3"]["facts"]
+    facts["devices"] = {}
+    del facts["stack"]["modules"]["mlx5_core"]
+    by_host = check_alike(known_of(hosts), "driver")
+    (finding,) = (each for each in by_host["node3"] if each.check == "alike.driver")
+    assert (finding.status, finding.observed) == ("not_applicable", "no rail has a device, or no RDMA module is loaded")
+    assert {each.status for each in by_host["node1"] if each.check == "alike.driver"} == {"ok"}
