@@ -264,13 +264,13 @@ def _compare(stage: str, alike: Alike, hosts: Sequence[Host]) -> Found:
     claiming = {claim.host for claims in groups.values() for claim in claims}
     compared = {claim.host for claims in groups.values() if any(claim.host != claims[0].host for claim in claims) for claim in claims}
     found: Found = {FLEET: list(_ties(stage, alike, ties))} if ties else {}
-    for host in (host.name for host in hosts):
-        if host in odd:
-            found[host] = list(_odd(stage, alike, host, odd[host]))
-        elif host in of_tie:
-            found[host] = [undecided(stage, alike.check, host, alike.what, f"the same {alike.what} on like hosts")]
+    for name in [each.name for each in hosts]:
+        if name in odd:
+            found[name] = list(_odd(stage, alike, name, odd[name]))
+        elif name in of_tie:
+            found[name] = [undecided(stage, alike.check, name, alike.what, f"the same {alike.what} on like hosts")]
         else:
-            found[host] = [_not_odd(stage, alike, host, claims=host in claiming, compared=host in compared)]
+            found[name] = [_not_odd(stage, alike, name, claims=name in claiming, compared=name in compared)]
     return found
 
 
