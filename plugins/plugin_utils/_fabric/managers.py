@@ -201,7 +201,7 @@ def _others(finding: Finding, plane: Plane) -> Iterator[Finding]:
         return
     states = {plane.host_of(each): each for each in seen.managers}
     alive = [each for each in seen.managers if each.state in ALIVE and each.lid != plane.usual]
-    # Without its LID in this run and without a node description, a planned host cannot be told from another.
+    # Without its LID in this run and without a node description, a planned host cannot be distinguished from another.
     nameless = (
         [each for each in alive if plane.host_of(each) is None and not each.description] if any(map(plane.is_partly_seen, standing)) else []
     )
