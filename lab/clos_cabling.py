@@ -98,7 +98,7 @@ def _cables(link: Any, switches: Sequence[str]) -> Iterator[Cable]:
     if len(one) != len(other) or not {one[0][0], other[0][0]} & set(switches):
         raise LabError(f"The cabling plan: both ends need the same number of ports, and one a switch; got {link}.")
     for a, b in zip(one, other, strict=True):
-        yield Cable(a, b) if a[0] in switches else Cable(b, a)
+        yield Cable(*((a, b) if a[0] in switches else (b, a)))
 
 
 def _ends(text: str, switches: Sequence[str]) -> list[End]:

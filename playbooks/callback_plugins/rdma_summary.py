@@ -151,7 +151,7 @@ class CallbackModule(CallbackBase):
     # The end of a stage, and of the run
 
     def _end_stage(self, folder: RunFolder, decision: str) -> None:
-        names = (*folder.hosts_of(self._stage), *folder.planes_of(self._stage))
+        names = (*folder.hosts_of(self._stage), *folder.groups_of(self._stage))
         findings = [finding for name in names for finding in folder.known_findings(self._stage, name)]
         seconds = time.monotonic() - self._begun[self._stage]
         self._say(

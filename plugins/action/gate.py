@@ -44,7 +44,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._plugin_transfer.plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plugin_transfer.plan import PROOFS as TRANSFER_PROOFS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.cost import FILE as COST_FILE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import PLANE, is_plane, run_id
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import PLANE, is_group, run_id
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.policy import REPORT, STOP, apply_rules, decide, shared_rules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import is_under_way, lost, mark_symptoms, up_to
 from ansible_collections.rdma.cluster.plugins.plugin_utils._topology.numbers.training import gpu_hour
@@ -84,6 +84,10 @@ class ActionModule(RunAction):
         for host, each in known.items():
             if each.problem:
                 by_host[host] = [*by_host.get(host, ()), facts_finding(stage, host, each.problem)]
+        groups = {host: by_host.pop(host) for host in [*by_host] if is_group(host)}
+        if stage in FLEET_CHECKS:
+            # Another batch of hosts may have had findings that this one does not have.
+            self._write_groups(stage, {name: groups.get(name, []) for name in {*self.folder.groups_of(stage), *groups}})
         for host, findings in by_host.items():
             self.folder.write_findings(stage, host, findings, of="fleet")
         return {"msg": f"{stage} gate: {len(by_host)} hosts compared."}
@@ -97,8 +101,12 @@ class ActionModule(RunAction):
         return found.hosts
 
     def _write_planes(self, stage: str, planes: Mapping[str, list[Finding]]) -> None:
-        for plane, findings in planes.items():
-            self.folder.write_findings(stage, f"{PLANE}{plane}", self._ruled(stage, findings))
+        self._write_groups(stage, {f"{PLANE}{plane}": findings for plane, findings in planes.items()})
+
+    def _write_groups(self, stage: str, groups: Mapping[str, list[Finding]]) -> None:
+        """Write the findings of planes and of the fleet. No host's gate adds them to its own."""
+        for name, findings in groups.items():
+            self.folder.write_findings(stage, name, self._ruled(stage, findings))
 
     def _ruled(self, stage: str, findings: Iterable[Finding]) -> list[Finding]:
         """Apply today's rdma_checks to the findings: the host's own rules, or for a plane the rules that all hosts share."""
@@ -106,11 +114,11 @@ class ActionModule(RunAction):
         return [each for finding in findings for each in apply_rules([finding], rules(finding.host), today)]
 
     def _rules(self, stage: str) -> Callable[[str], Mapping[str, Any]]:
-        """The function that returns the rules of a host or plane. A rule that only some hosts have does not apply to a plane."""
+        """The function that returns the rules of a host or group. A rule that only some hosts have does not apply to a group."""
 
         @cache
         def of(host: str) -> Mapping[str, Any]:
-            if not is_plane(host):
+            if not is_group(host):
                 return dict((self.intent_of(host) or {"checks": {}})["checks"])
             return shared_rules(self._intents(stage).values())
 
@@ -134,7 +142,7 @@ class ActionModule(RunAction):
         found = PairGate(self.folder, fleet, proofs, settings, self.proof_max_age_hours, check_mode, time.time(), planned, doubts).judge()
         planes: dict[str, list[Finding]] = {}
         for finding in (each.finding for each in loads):
-            if is_plane(finding.host):
+            if is_group(finding.host):
                 planes.setdefault(finding.host.removeprefix(PLANE), []).append(finding)
             else:
                 found.setdefault(finding.host, []).append(finding)
@@ -209,7 +217,7 @@ class ActionModule(RunAction):
         out = {host: self._why(stage, host) for host in gone}
         out.update(self._offences(stage))
         hosts = len(self.variables["ansible_play_hosts_all"])
-        planes = {plane: _words(found) for plane in self.folder.planes_of(stage) if (found := self._offence(stage, plane))}
+        planes = {plane: _words(found) for plane in self.folder.groups_of(stage) if (found := self._offence(stage, plane))}
         intents = self._intents(stage)
         differ = differing("gate", intents)
         if differ:

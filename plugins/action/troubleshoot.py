@@ -21,7 +21,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.fleet_checks im
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import HOST_CHECKS, host_findings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import measurable_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import if_sound, is_plane, run_id
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import if_sound, is_group, run_id
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.policy import apply_rules, shared_rules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import COMPLETED, mark_symptoms
 from ansible_collections.rdma.cluster.plugins.plugin_utils._troubleshoot.trees import EVERY, MEASURED, TREES
@@ -66,7 +66,7 @@ class ActionModule(RunAction):
             if summary is not None and summary.get("check_mode"):
                 continue
             for stage in MEASURED:
-                for name in (*run.hosts_of(stage), *run.planes_of(stage)):
+                for name in (*run.hosts_of(stage), *run.groups_of(stage)):
                     if (stage, name) in known:
                         continue
                     judged = [each for each in run.known_findings(stage, name) if each.check != COMPLETED and each.caused_by is None]
@@ -91,7 +91,7 @@ class ActionModule(RunAction):
         if stage == EVERY:
             return [finding for host in self._hosts for finding in self._of_host(host)]
         if stage in MEASURED:
-            return [finding for finding, _run in self._measured[stage] if finding.host in self._hosts or is_plane(finding.host)]
+            return [finding for finding, _run in self._measured[stage] if finding.host in self._hosts or is_group(finding.host)]
         by_host = self._by_host(stage)
         today, shared = datetime.now(UTC).date(), shared_rules(self._intents.values())
         ruled: list[Finding] = []

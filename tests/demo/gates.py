@@ -86,7 +86,7 @@ class Run:
             for host in self.intents:
                 self._act(gate, host, stage=stage, scope="host", fail_host=True)
             decision = self._act(gate, stage=stage, scope="decide", batch=False)["msg"]
-            names = (*self.folder.hosts_of(stage), *self.folder.planes_of(stage))
+            names = (*self.folder.hosts_of(stage), *self.folder.groups_of(stage))
             findings = [finding for name in names for finding in self.folder.read_findings(stage, name)]
             say(stage_block(stage, findings, decision, time.monotonic() - begun))
         end = RunEnd(self.folder, [], check_mode=False, unreachable=[])

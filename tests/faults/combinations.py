@@ -64,8 +64,7 @@ def all_combinations() -> tuple[Combination, ...]:
 def is_alone(fault: Fault) -> bool:
     """Whether a fault is of one host, and everything that it may cause is known and on that host."""
     named = {each.host for each in fault.expect} | {host for _check, host in fault.may}
-    follows = {check for check, _host in fault.may}
-    return len(fault.on) == 1 and named == {*fault.on} and "*" not in follows and not fault.inject.keys() & {"managers", "lost", "absent"}
+    return len(fault.on) == 1 and named == {*fault.on} and not fault.inject.keys() & {"managers", "lost", "absent"}
 
 
 def _leaves(inject: Mapping[str, Any]) -> Iterator[str]:
@@ -90,4 +89,4 @@ def judge(combination: Combination) -> Result:
         expect += [replace(each, host=host) for each in fault.expect]
         may += [(check, host) for check, _host in fault.may]
     findings = new(combination.bed, BEDS[combination.bed].judge(injected))
-    return Result(combination.placed[0][1], *compare(findings, expect, may))
+    return Result(combination.placed[0][1], *compare(findings, expect, may, tie=True))

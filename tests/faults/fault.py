@@ -31,9 +31,12 @@ import yaml
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import STATUSES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES, all_checks
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import FLEET, PLANE
 
 CATALOGUE = Path(__file__).parent / "catalogue"
 NO_FAULT = CATALOGUE / "no_fault.yml"
+#: What the catalogue calls the groups that a finding may be about instead of a host.
+GROUPS = {"fleet": FLEET, "plane:blue": f"{PLANE}blue"}
 #: The rungs of reality, from a value in facts to hardware.
 RUNGS = {
     "facts tree": "a file, link or answer of a host is changed in a whole tree of `/sys`, `/proc` and `/etc`; the real readers read it",
@@ -132,12 +135,12 @@ def _fault(subject: str, given: Mapping[str, Any]) -> Fault:
         raise ValueError(f"{subject}, {name}: rung is one of {', '.join(RUNGS)}")
     expect = tuple(_expected(name, text, on) for text in given["expect"])
     may, after = (
-        tuple((check, host or on[0]) for check, _space, host in (each.partition(" ") for each in given.get(key, ())))
+        tuple((check, GROUPS.get(host, host) or on[0]) for check, _space, host in (each.partition(" ") for each in given.get(key, ())))
         for key in ("may", "after")
     )
     near = tuple(_near(each, expect) for each in given.get("near", ()))
     for check in (*(each.check for each in expect), *(check for check, _host in may), *(check for each in near for check in each.ok)):
-        if check not in all_checks() and check != "*":
+        if check not in all_checks():
             raise ValueError(f"{subject}, {name}: no check {check}")
     return Fault(
         name, subject, given["breaks"], given["bed"], on, given["inject"], expect, given["repair"], rung, may, near,
@@ -154,7 +157,7 @@ def _expected(name: str, text: str, on: Sequence[str]) -> Expected:
     check, status, *more = text.split(" ", 3)
     if status not in STATUSES:
         raise ValueError(f"{name}: {text!r}: {status} is not a status")
-    return Expected(check, status, more[0] if more else on[0], more[1] if len(more) > 1 else "*")
+    return Expected(check, status, GROUPS.get(more[0], more[0]) if more else on[0], more[1] if len(more) > 1 else "*")
 
 
 def _words(given: str | Sequence[str]) -> tuple[str, ...]:

@@ -50,7 +50,8 @@ COMBINED = """
 ## Combinations
 
 Pairs and triples of faults of whole hosts, drawn with a fixed seed, on different hosts and on one host. "Named right" means that all causes
-are reported. A fault can hide another one on the same host.
+are reported. A fault can hide another one on the same host: if the intent or the facts of a host are refused, nothing else of it is judged,
+and if a host has one network for everything, `planes.management` alone reports that.
 
 """
 LINE = re.compile(

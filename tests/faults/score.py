@@ -11,7 +11,8 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any, Protocol
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import NOT_APPLICABLE, OK, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import FLEET, is_group
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import cause_key
 from tests.faults.beds import hosts, scenes
 from tests.faults.fault import Expected, Fault, NearMiss
@@ -25,7 +26,6 @@ class Bed(Protocol):
 
     def judge(self, faults: Mapping[str, Sequence[Inject]], earlier: Mapping[str, Sequence[Inject]] | None = None) -> list[Finding]:
         """The findings of all hosts. earlier: what was injected when the run before this one read them."""
-        ...
 
 
 BEDS: dict[str, Bed] = {**hosts.BEDS, **scenes.BEDS}
@@ -103,12 +103,14 @@ def judge(fault: Fault) -> Result:
 
 
 def compare(
-    findings: Sequence[Finding], expect: Sequence[Expected], may: Sequence[tuple[str, str]]
+    findings: Sequence[Finding], expect: Sequence[Expected], may: Sequence[tuple[str, str]], *, tie: bool = False
 ) -> tuple[tuple[Finding, ...], tuple[Expected, ...], tuple[Finding, ...], tuple[Finding, ...]]:
     """(found, missing, symptoms, false) of the findings of `new`.
 
-    A symptom is allowed by the catalogue, or the product has attributed it to a finding that is expected or allowed.
+    A symptom is allowed by the catalogue, or the product has attributed it to a finding that is expected or allowed. tie: several hosts
+    have faults, so that no value may have a majority; a finding of the fleet then names the differences that are expected.
     """
+    matches = names if tie else exactly
     found = [each for each in findings if each.caused_by is None and any(matches(each, wanted) for wanted in expect)]
     rest = [each for each in findings if each not in found]
     causes = {cause_key(each) for each in (*found, *(each for each in rest if _may_follow(each, may)))}
@@ -117,13 +119,19 @@ def compare(
     return tuple(found), tuple(missing), tuple(symptoms), tuple(each for each in rest if each not in symptoms)
 
 
-def matches(finding: Finding, wanted: Expected) -> bool:
+def exactly(finding: Finding, wanted: Expected) -> bool:
     named = (finding.check, finding.status, finding.host) == (wanted.check, wanted.status, wanted.host)
     return named and fnmatchcase(finding.subject, wanted.subject)
 
 
+def names(finding: Finding, wanted: Expected) -> bool:
+    """Whether a finding is the expected one, or that of the fleet on the same difference: without a majority it names all values."""
+    return exactly(finding, wanted) or (finding.host == FLEET and finding.check == wanted.check and finding.status in (ERROR, WARNING))
+
+
 def _may_follow(finding: Finding, may: Sequence[tuple[str, str]]) -> bool:
-    return any(host == finding.host and check in ("*", finding.check) for check, host in may)
+    """A finding of a plane or of the fleet accuses no host: it follows if that check may follow on any host."""
+    return any(check == finding.check and (host == finding.host or is_group(finding.host)) for check, host in may)
 
 
 def _near(fault: Fault, near: NearMiss) -> str:

@@ -76,7 +76,7 @@ def test_two_nodes_with_one_guid_are_one_finding_by_their_names(
     guid = f"{one.plan.guid(of):#x}"
     fabric_faults.console(ONE, f'Guid "{to}" {guid}')
     try:
-        found = stage.run(attempts=1)
+        found = stage.run()
     finally:
         fabric_faults.console(ONE, f'Guid "{to}" {one.plan.guid(to):#x}')
     assert brief(found) == [(host, "fabric.graph", "error", ", ".join(sorted((of, to))))]

@@ -42,8 +42,12 @@ class Build:
         return f"{node.name if node is not None else end[0]} port {end[1]}"
 
 
-def add_linkinfo(build: Build, linkinfo: Linkinfo, *, doubles: bool) -> None:
-    """Add the output of iblinkinfo. doubles: whether nodes with one GUID are known: the tools drop some of their cables."""
+def add_linkinfo(build: Build, linkinfo: Linkinfo, doubles: Collection[str] = ()) -> None:
+    """Add the output of iblinkinfo.
+
+    doubles: GUIDs that several nodes have. Each tool keeps those of their cables whose answers came first, so that the tools differ.
+    """
+    peers = {here[0]: here[1] for link in build.links for here in ((link[0], link[1]), (link[1], link[0]))}
     lids = {node.lid: node.guid for node in build.nodes.values() if node.lid is not None}
     linked = {end for link in build.links for end in link}
     strangers, changed, lost = [], [], []
@@ -54,7 +58,8 @@ def add_linkinfo(build: Build, linkinfo: Linkinfo, *, doubles: bool) -> None:
             continue
         if reported.lost:
             lost.append(build.call(end))
-        if reported.answered and (reported.end is not None) != (end in linked):
+        ends = (end[0], peers.get(end, end)[0], reported.end.guid if reported.end is not None else None)
+        if reported.answered and (reported.end is not None) != (end in linked) and not any(guid in doubles for guid in ends):
             changed.append(build.call(end))
         _merge_port(build, end, reported)
     build.some("iblinkinfo reports ports that ibnetdiscover did not find: the fabric changed in between", strangers)
@@ -132,7 +137,7 @@ def fabric_graph(
         [build.nodes[guid].name for guid in missing],
     )
     if linkinfo is not None:
-        add_linkinfo(build, linkinfo, doubles=bool(doubles))
+        add_linkinfo(build, linkinfo, doubles or ())
     add_counters(build, counters or {})
     if not build.links:
         seen = ", ".join(node.name for node in build.nodes.values()) or "no node"

@@ -33,6 +33,8 @@ def find_doubles(reader: Tools, discovery: Discovery, linkinfo: Linkinfo, port: 
     A missing answer adds no problem: the lost ports are reported anyway.
     """
     peers = {(node.guid, at.number): (at.end.guid, at.end.port) for node in discovery.nodes for at in node.ports if at.end is not None}
+    # iblinkinfo may have kept the cable of another of them.
+    kept = {(at.end.guid, at.end.port): (at.guid, at.number) for at in linkinfo.ports if at.end is not None and at.end.guid and at.guid}
     switches = {node.guid for node in discovery.nodes if node.kind == "switch"}
     lost = [end for end in _lost(linkinfo) if end[0] in switches]
     routes = _routes(discovery.start, port, peers, switches) if lost else {}
@@ -43,8 +45,11 @@ def find_doubles(reader: Tools, discovery: Discovery, linkinfo: Linkinfo, port: 
             break
         there = _behind(reader, routes, end)
         silent += there is None
-        other = peers.get((there.guid, there.port)) if there is not None else None
-        if there is None or other is None or other == end or there.guid in found or other[0] not in routes:
+        if there is None or there.guid in found:
+            continue
+        others = (peers.get((there.guid, there.port)), kept.get((there.guid, there.port)), kept.get((there.port_guid, there.port)))
+        other = next((each for each in others if each not in (None, end)), None)
+        if other is None or other[0] not in routes:
             continue
         again = _behind(reader, routes, other)
         if again is not None and again.guid == there.guid:

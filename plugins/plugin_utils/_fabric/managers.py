@@ -10,22 +10,21 @@ Every port reports the LID of its master (sysfs, ports/N/sm_lid), which needs no
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.managers import SmInfo
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import SILENT_MANAGER
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.manager_views import NOT_ASKED, Plane, Seen, View, planned_on, views_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Found, some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import priority_of
 
+#: The checks that report why the planned master has no active port on a rail.
+GONE = ("intent.nic", "driver.nic", "link.layer", "link.state")
 declare(
     {
         "link.sm": Check(
@@ -33,6 +32,8 @@ declare(
             "the subnet managers of each plane: the intended one is the only master, the standby runs, and there is no other",
             "`ports/N/sm_lid`, `lid`; `sminfo`, `saquery -s`, `smpquery nodeinfo`, `nodedesc`",
             "plan or stop the other master, find why the intended one does not run, or restart the one that does not hand over",
+            follows=GONE,
+            repeats=GONE,
             sources=(reads.file(f"{reads.IB}/ports/*/sm_lid"), reads.result("sminfo"), reads.result("saquery")),
         ),
     }
@@ -41,34 +42,15 @@ declare(
 STAGE, CHECK = "link", "link.sm"
 #: The values of SmInfo.state of an active subnet manager; the others are off.
 ALIVE = ("MASTER", "STANDBY", "DISCOVER")
-
-
-@dataclass(frozen=True)
-class View:
-    """A rail of a host on the plane, and its port."""
-
-    host: str
-    rail: ResolvedRail
-    port: Port
-
-    @property
-    def up(self) -> bool:
-        return self.port.state == "ACTIVE"
-
-
-@dataclass(frozen=True)
-class Seen:
-    """The subnet managers of a plane as a host has read them. managers: all of them, None if unknown; why_not is then the reason."""
-
-    managers: Sequence[SmInfo] | None
-    why_not: str | None = None
-
-
-NOT_ASKED = Seen(None, "sminfo was not run")
+STRANGER = "a switch, or a host that is not in this run"
+NONE_UP = "none of its ports is up: see link.state"
 
 
 def check_managers(hosts: Mapping[str, Known], seen: Mapping[str, Seen]) -> Found:
-    """Return the findings `link.sm` of every host, one for each of its planes with a planned subnet manager. seen: by plane."""
+    """Return the findings `link.sm` of every host, one for each of its planes with a planned subnet manager.
+
+    seen: by plane. A finding on the whole plane is at its planned master; without one in this run, at "plane NAME".
+    """
     found: Found = {host: [] for host in hosts}
     managers: dict[str, Mapping[str, Any]] = {}
     for known in hosts.values():
@@ -76,61 +58,41 @@ def check_managers(hosts: Mapping[str, Known], seen: Mapping[str, Seen]) -> Foun
             if plane["subnet_manager"] is not None:
                 managers.setdefault(name, plane["subnet_manager"])
     for name, manager in managers.items():
-        views = [view for host, known in hosts.items() for view in _views(host, known, name)]
-        for finding in _plane(name, manager, views, seen.get(name, NOT_ASKED)):
-            found[finding.host].append(finding)
+        views = [view for host, known in hosts.items() for view in views_of(host, known, name)]
+        for finding in _plane(Plane(name, manager, views, seen.get(name, NOT_ASKED), planned_on(hosts, name))):
+            found.setdefault(finding.host, []).append(finding)
     return found
 
 
-def _views(host: str, known: Known, plane: str) -> Iterator[View]:
-    if not known.intent or not known.facts:
-        return
-    for rail in resolve(known.intent["rails"], known.facts):
-        if rail.rail["plane"] != plane or rail.rail["link_layer"] != "infiniband" or rail.device is None or rail.port is None:
+def _plane(plane: Plane) -> Iterator[Finding]:
+    manager, subject = plane.manager, plane.subject
+    expected = {"hosts": f"{plane.wanted or '?'} as the one master", "switch": "a switch as the one master", "none": "none"}[
+        manager["kind"]
+    ]
+    judged = False
+    for host in dict.fromkeys(view.host for view in plane.views):
+        if manager["kind"] == "none":
+            yield Finding(STAGE, CHECK, host, subject, NOT_APPLICABLE, "no subnet manager is planned", expected)
             continue
-        port = known.facts.devices[rail.device].ports[rail.port]
-        # An Ethernet port has no subnet manager: link.layer reports it.
-        if port.link_layer != "Ethernet":
-            yield View(host, rail, port)
-
-
-def _plane(name: str, manager: Mapping[str, Any], views: Sequence[View], seen: Seen) -> Iterator[Finding]:
-    kind = manager["kind"]
-    expected = {"hosts": f"{manager['hosts'][0] if manager['hosts'] else '?'} as the one master", "switch": "a switch as the one master"}
-    usual = _usual(views)
-    speaker = _speaker(manager, views)
-    for host in dict.fromkeys(view.host for view in views):
-        own = [view for view in views if view.host == host]
-        subject = f"plane {name}"
-        if kind == "none":
-            yield Finding(STAGE, CHECK, host, subject, NOT_APPLICABLE, "no subnet manager is planned", "none")
-            continue
-        finding = _host(host, subject, own, usual, expected[kind])
-        if finding.status == OK and host == speaker:
-            silent = _silent(finding, manager, views, usual, seen)
-            yield silent or _master(finding, manager, views, usual, seen)
-            yield from _others(finding, manager, views, seen) if silent is None else ()
-        else:
+        finding = _host(host, subject, [view for view in plane.views if view.host == host], plane.usual, expected)
+        # The planned master has the finding on the whole plane instead of its own.
+        if host != plane.about or finding.status not in (OK, NOT_APPLICABLE):
+            judged = judged or host == plane.about
             yield finding
-
-
-def _usual(views: Sequence[View]) -> int | None:
-    """Return the LID of the master that most ports have."""
-    lids = Counter(view.port.sm_lid for view in views if view.up and view.port.sm_lid)
-    return lids.most_common(1)[0][0] if lids else None
-
-
-def _speaker(manager: Mapping[str, Any], views: Sequence[View]) -> str | None:
-    """Return the host that gets the findings on the whole plane: its planned master, else the first host with an active port."""
-    hosts = [view.host for view in views if view.up]
-    return next((host for host in manager["hosts"] if host in hosts), hosts[0] if hosts else None)
+    if plane.usual is not None and manager["kind"] != "none" and not judged:
+        finding = Finding(STAGE, CHECK, plane.about, subject, OK, f"LID {plane.usual}", expected)
+        silent = _silent(finding, plane)
+        yield silent or _master(finding, plane)
+        yield from _others(finding, plane) if silent is None else ()
+    elif plane.about in plane.planned and not judged and any(view.host == plane.about for view in plane.views):
+        yield Finding(STAGE, CHECK, plane.about, subject, NOT_APPLICABLE, NONE_UP, expected)
 
 
 def _host(host: str, subject: str, own: Sequence[View], usual: int | None, expected: str) -> Finding:
     """Return a finding on whether a host's ports have the same master as all others."""
     up = [view for view in own if view.up]
     if not up:
-        return Finding(STAGE, CHECK, host, subject, NOT_APPLICABLE, "none of its ports is up: see link.state", expected)
+        return Finding(STAGE, CHECK, host, subject, NOT_APPLICABLE, NONE_UP, expected)
     unreported = [view.rail.name for view in up if not view.port.sm_lid]
     if unreported:
         remedy = f"On {host}, check `ports/*/sm_lid` of {some(unreported)} in /sys/class/infiniband."
@@ -148,55 +110,56 @@ def _host(host: str, subject: str, own: Sequence[View], usual: int | None, expec
     return Finding(STAGE, CHECK, host, subject, OK, f"LID {usual}", expected)
 
 
-def _of_lid(views: Sequence[View], lid: int | None) -> str | None:
-    """Return the host that has a LID."""
-    return next((view.host for view in views if view.port.lid == lid), None)
-
-
-def _silent(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], usual: int | None, seen: Seen) -> Finding | None:
+def _silent(finding: Finding, plane: Plane) -> Finding | None:
     """Return the finding that the master known to the ports does not answer. Ports keep its LID until another master replaces it."""
-    if seen.why_not is None or f"{SILENT_MANAGER} at LID {usual}" not in seen.why_not.split("; "):
+    if plane.seen.why_not is None or f"{SILENT_MANAGER} at LID {plane.usual}" not in plane.seen.why_not.split("; "):
         return None
-    who = _of_lid(views, usual)
-    observed = f"{who or 'a switch, or a host that is not in this run'} (LID {usual}), which no longer answers"
-    standing = [host for host in manager["hosts"] if host != who]
+    who = plane.of_lid(plane.usual)
+    observed = f"{who or STRANGER} (LID {plane.usual}), which no longer answers"
+    standing = [host for host in plane.manager["hosts"] if host != who]
     wait = f"; {some(standing)} should take over within a minute" if standing else ""
     remedy = f"On {who}, run `systemctl status 'opensm*'` to see why it ended{wait}." if who else "Check that the switch or host runs."
+    if who is None and plane.unseen:
+        observed = f"the subnet manager at LID {plane.usual} no longer answers; {plane.unseen}"
+        remedy = f"Fix {plane.wanted}: it must be reachable, with active ports (link.state, link.layer)."
     return Finding(STAGE, CHECK, finding.host, finding.subject, ERROR, observed, finding.expected, f"{remedy} Then rerun.")
 
 
-def _master(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], usual: int | None, seen: Seen) -> Finding:
-    if manager["kind"] == "switch":
-        return _switch_master(finding, manager, views, usual, seen)
-    who = _of_lid(views, usual)
-    wanted = manager["hosts"][0]
-    observed = f"{who or 'a switch, or a host that is not in this run'} (LID {usual})"
+def _master(finding: Finding, plane: Plane) -> Finding:
+    if plane.manager["kind"] == "switch":
+        return _switch_master(finding, plane)
+    master = next((each for each in plane.seen.managers or () if each.lid == plane.usual), None)
+    who, wanted = plane.of_lid(plane.usual) or plane.host_of(master), plane.wanted
+    known = master is not None and (master.kind or master.description)
+    status, observed = ERROR, f"{who or STRANGER} (LID {plane.usual})"
     if who == wanted:
         return Finding(STAGE, CHECK, finding.host, finding.subject, OK, observed, finding.expected)
-    if who in manager["hosts"]:
-        standing = {_of_lid(views, each.lid) for each in seen.managers or () if each.state == "STANDBY"}
+    if who in plane.manager["hosts"]:
+        standing = {plane.host_of(each) for each in plane.seen.managers or () if each.state == "STANDBY"}
         remedy = (
             f"opensm on {who} has not handed over to {wanted}. On {who}, run `systemctl restart 'opensm@*'`."
             if wanted in standing
             else f"The standby has taken over. On {wanted}, run `systemctl status 'opensm*'` to see why opensm does not run."
         )
+    elif who is None and plane.unseen and not known:
+        status, observed = UNKNOWN, f"LID {plane.usual}, which no port of this run has; {plane.unseen}"
+        remedy = f"1. Fix the other findings of {wanted} on its ports, or rerun without `--limit`. 2. See `sminfo` on {plane.asker}."
     else:
-        master = next((each for each in seen.managers or () if each.lid == usual), None)
-        known = master is not None and (master.kind or master.description)
         observed = f"{f'{who}: ' if who else ''}{master.words}" if master is not None and known else observed
         remedy = (
             f"Either keep it: name it in rdma_fabric.planes ({finding.subject}), as a host or with `kind: switch`. Or stop it. "
             "Or take over: while no job runs, run the link stage with `-e subnet_manager_takeover_allowed=true`."
         )
-    return Finding(STAGE, CHECK, finding.host, finding.subject, ERROR, observed, finding.expected, remedy)
+    return Finding(STAGE, CHECK, finding.host, finding.subject, status, observed, finding.expected, remedy)
 
 
-def _switch_master(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], usual: int | None, seen: Seen) -> Finding:
+def _switch_master(finding: Finding, plane: Plane) -> Finding:
     """Return the finding on a master that must be a switch. Its node must report that it is a switch; the LID alone does not show it."""
-    name, who = manager.get("switch"), _of_lid(views, usual)
+    name, usual, seen = plane.manager.get("switch"), plane.usual, plane.seen
+    who = plane.of_lid(usual)
     masters = [each for each in seen.managers or () if each.state == "MASTER"]
     master = next((each for each in masters if each.lid == usual), None)
-    remedy = f"On {finding.host}, run `sminfo` and `saquery -s` as root (package infiniband-diags), and fix what they report."
+    remedy = f"On {plane.asker}, run `sminfo` and `saquery -s` as root (package infiniband-diags), and fix what they report."
     status, observed = UNKNOWN, f"LID {usual}; {seen.why_not}"
     if who is not None or (master is not None and master.kind == "host"):
         status, observed = ERROR, f"{who} (LID {usual})" if master is None or who is not None else master.words
@@ -223,19 +186,25 @@ def _is_switch(name: str, master: SmInfo) -> bool:
     return name.lower() in (master.guid, description, *re.split(r"[;:/\s]+", description))
 
 
-def _others(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], seen: Seen) -> Iterator[Finding]:
+def _others(finding: Finding, plane: Plane) -> Iterator[Finding]:
     """Yield findings on standby and unplanned subnet managers. If a switch is the master, other switches may be standby."""
+    manager, seen = plane.manager, plane.seen
     if manager["kind"] != "hosts":
-        yield from _beside_a_switch(finding, manager, views, seen)
+        yield from _beside_a_switch(finding, plane)
         return
     standing = manager["hosts"][1:]
     if seen.managers is None:
         who = standing[0] if standing else "others"
         expected = "STANDBY" if standing else "no other subnet manager"
-        remedy = f"On {finding.host}, run `sminfo` and `saquery -s` as root (infiniband-diags), and fix what they report. Then rerun."
+        remedy = f"On {plane.asker}, run `sminfo` and `saquery -s` as root (infiniband-diags), and fix what they report. Then rerun."
         yield _about(finding, who, UNKNOWN, str(seen.why_not), expected, remedy)
         return
-    states = {_of_lid(views, each.lid): each for each in seen.managers}
+    states = {plane.host_of(each): each for each in seen.managers}
+    alive = [each for each in seen.managers if each.state in ALIVE and each.lid != plane.usual]
+    # Without its LID in this run and without a node description, a planned host cannot be distinguished from another.
+    nameless = (
+        [each for each in alive if plane.host_of(each) is None and not each.description] if any(map(plane.is_partly_seen, standing)) else []
+    )
     first = states.get(manager["hosts"][0])
     if first is not None and first.state == "MASTER" and first.priority != priority_of(manager, manager["hosts"][0]):
         yield _other_settings(finding, manager, manager["hosts"][0], first)
@@ -246,21 +215,25 @@ def _others(finding: Finding, manager: Mapping[str, Any], views: Sequence[View],
             yield _other_settings(finding, manager, host, states[host])
         elif state in ("STANDBY", "MASTER"):
             yield _about(finding, host, OK, str(state), "STANDBY")
+        elif nameless and plane.is_partly_seen(host):
+            lids = some([f"LID {each.lid}" for each in nameless])
+            again = f"Rerun with {host} in the run and its port on this plane active."
+            yield _about(finding, host, UNKNOWN, f"not all its ports are in this run and active; {lids} may be its", "STANDBY", again)
         else:
             yield _about(finding, host, ERROR, str(state or "no subnet manager answers there"), "STANDBY", remedy)
-    for each in seen.managers:
-        who = _of_lid(views, each.lid)
-        # The master has a finding of its own.
-        if each.state in ALIVE and who not in manager["hosts"] and each.lid != _usual(views):
-            yield _unplanned(finding, manager, each, who)
-
-
-def _beside_a_switch(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], seen: Seen) -> Iterator[Finding]:
-    alive = [each for each in seen.managers or () if each.state in ALIVE and each.lid != _usual(views)]
+    # The master has a finding of its own.
     for each in alive:
-        who = _of_lid(views, each.lid)
-        if who is not None or each.kind == "host":
+        who = plane.host_of(each)
+        if who not in manager["hosts"] and each not in nameless:
             yield _unplanned(finding, manager, each, who)
+
+
+def _beside_a_switch(finding: Finding, plane: Plane) -> Iterator[Finding]:
+    alive = [each for each in plane.seen.managers or () if each.state in ALIVE and each.lid != plane.usual]
+    for each in alive:
+        who = plane.of_lid(each.lid)
+        if who is not None or each.kind == "host":
+            yield _unplanned(finding, plane.manager, each, who)
 
 
 def _other_settings(finding: Finding, manager: Mapping[str, Any], host: str, its: SmInfo) -> Finding:

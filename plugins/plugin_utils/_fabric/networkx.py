@@ -6,27 +6,11 @@
 
 from __future__ import annotations
 
-import sys
-from typing import NoReturn
-
-from ansible.errors import AnsibleError
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.missing import Missing
 
 __all__ = ["nx"]
-
-
-class Missing:
-    """Replaces networkx if it is missing, and fails with the remedy on first use."""
-
-    def __init__(self, why: ImportError) -> None:
-        self._why = why
-
-    def __getattr__(self, name: str) -> NoReturn:
-        """Raise AnsibleError for every attribute."""
-        what = f"The fabric stage needs networkx on the control node. Run `{sys.executable} -m pip install networkx`."
-        raise AnsibleError(what) from self._why
-
 
 try:
     import networkx as nx
 except ImportError as error:
-    nx = Missing(error)  # type: ignore[assignment]
+    nx = Missing("networkx", "The fabric stage", error)  # type: ignore[assignment]

@@ -31,7 +31,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.entry import 
     refused_reading,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.expected import is_virtual
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import Seen
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.manager_views import Seen
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder, natural
 

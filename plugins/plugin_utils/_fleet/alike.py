@@ -23,7 +23,18 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks imp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet import claims as fleet_claims
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.claims import Claimed, Host
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Claim, Found, Odd, group_by, odd_ones, some
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import (
+    Claim,
+    Found,
+    Odd,
+    Tie,
+    group_by,
+    odd_ones,
+    some,
+    tied,
+    undecided,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import FLEET
 
 declare(
     {
@@ -127,7 +138,7 @@ ON_ONE_HOST = "each address of a rail or of an Ansible connection on one host on
 @dataclass(frozen=True)
 class Alike:
     """One comparison. what: the property in words; of: the things that claim, in the plural; todo: the remedy for one that differs;
-    nothing: the reason if a host claims nothing; severity: of one that differs; without a majority all get a warning."""
+    nothing: the reason if a host claims nothing; severity: of one that differs; without a majority the fleet gets a warning."""
 
     check: str
     what: str
@@ -141,13 +152,14 @@ class Alike:
 def check_alike(hosts: Mapping[str, Known], stage: str) -> Found:
     """The findings `alike.*` of every host at the gate of a stage: for each check one `ok`, or the differences.
 
+    Without a majority the finding is that of FLEET, and the hosts that differ are `not_applicable`.
     A host without known intent or facts has no findings here; other checks report it.
     """
     known = [Host(host, each.intent, each.facts) for host, each in hosts.items() if each.intent and each.facts]
     found: Found = {host: [] for host in hosts}
     for alike in COMPARISONS[stage]:
         for host, findings in _compare(stage, alike, known).items():
-            found[host] += findings
+            found.setdefault(host, []).extend(findings)
     return found
 
 
@@ -245,29 +257,37 @@ def _compare(stage: str, alike: Alike, hosts: Sequence[Host]) -> Found:
     for host in hosts:
         for key, subject, value in alike.claims(host):
             groups[key].append(Claim(host.name, subject, value))
-    odd = group_by((each for claims in groups.values() for each in odd_ones(claims, alike.of)), lambda each: each.claim.host)
+    differing = [odd_ones(claims, alike.of) for claims in groups.values()]
+    odd = group_by((each for odds, _tie in differing for each in odds), lambda each: each.claim.host)
+    ties = [tie for _odds, tie in differing if tie is not None]
+    of_tie = {host for tie in ties for host in tie.hosts}
     claiming = {claim.host for claims in groups.values() for claim in claims}
     compared = {claim.host for claims in groups.values() if any(claim.host != claims[0].host for claim in claims) for claim in claims}
-    return {
-        host.name: list(_odd(stage, alike, host.name, odd[host.name]))
-        if host.name in odd
-        else [_not_odd(stage, alike, host.name, claims=host.name in claiming, compared=host.name in compared)]
-        for host in hosts
-    }
+    found: Found = {FLEET: list(_ties(stage, alike, ties))} if ties else {}
+    for name in [each.name for each in hosts]:
+        if name in odd:
+            found[name] = list(_odd(stage, alike, name, odd[name]))
+        elif name in of_tie:
+            found[name] = [undecided(stage, alike.check, name, alike.what, f"the same {alike.what} on like hosts")]
+        else:
+            found[name] = [_not_odd(stage, alike, name, claims=name in claiming, compared=name in compared)]
+    return found
+
+
+def _ties(stage: str, alike: Alike, ties: Sequence[Tie]) -> Iterator[Finding]:
+    """The findings on the fleet; rails that differ in the same way are one finding."""
+    for values, same in group_by(ties, lambda tie: tie.values).items():
+        subject = some(list(dict.fromkeys(tie.subject for tie in same)))
+        remedy = alike.todo.format(host="the other hosts")
+        yield tied(stage, alike.check, subject, WARNING, f"{alike.what}: {values}", f"the same {alike.what} on like hosts", remedy)
 
 
 def _odd(stage: str, alike: Alike, host: str, odd: Sequence[Odd]) -> Iterator[Finding]:
     """The differences of a host; rails that differ in the same way are one finding."""
-    for (value, others, has_majority), same in group_by(odd, lambda each: (each.claim.value, each.others, each.has_majority)).items():
+    for (value, others), same in group_by(odd, lambda each: (each.claim.value, each.others)).items():
         subject = some(list(dict.fromkeys(each.claim.subject for each in same)))
-        if has_majority:
-            expected = f"{alike.what} {same[0].usual}"
-            seen, remedy = f"{alike.what} {value}; {others}", alike.todo.format(host=host)
-            yield Finding(stage, alike.check, host, subject, alike.severity, seen, expected, remedy)
-        else:
-            remedy = f"There is no majority to show which is right. {alike.todo.format(host=f'{host} or the others')}"
-            seen, expected = f"{alike.what} {value}; there are {others}", f"the same {alike.what} on like hosts"
-            yield Finding(stage, alike.check, host, subject, WARNING, seen, expected, remedy)
+        seen, expected = f"{alike.what} {value}; {others}", f"{alike.what} {same[0].usual}"
+        yield Finding(stage, alike.check, host, subject, alike.severity, seen, expected, alike.todo.format(host=host))
 
 
 def _not_odd(stage: str, alike: Alike, host: str, *, claims: bool, compared: bool) -> Finding:
@@ -291,7 +311,8 @@ COMPARISONS: dict[str, tuple[Alike, ...]] = {
         ),
         Alike(
             "alike.driver", "driver", fleet_claims.driver,
-            "Run the driver stage for {host}, and reboot it if its loaded modules differ from those on disk.", "no RDMA module is loaded",
+            "Run the driver stage for {host}, and reboot it if its loaded modules differ from those on disk.",
+            "no rail has a device, or no RDMA module is loaded",
         ),
         Alike("alike.kernel", "kernel", fleet_claims.kernel, "Install the same kernel on {host}, and reboot.", "the release was not read"),
         Alike(

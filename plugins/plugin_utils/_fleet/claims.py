@@ -77,11 +77,16 @@ def board(host: Host) -> Iterator[Claimed]:
 
 
 def driver(host: Host) -> Iterator[Claimed]:
-    """The version of ib_core and the rails' drivers; the kernel's own have none and are compared only between equal kernels."""
+    """The version of ib_core and the rails' drivers; the kernel's own have none and are compared only between equal kernels.
+
+    A host whose rails have no devices claims nothing: driver.module reports the driver that is not loaded.
+    """
     stack = host.facts.stack
     if stack is None:
         return
     drivers = {str(device.driver) for _rail, device in host.devices}
+    if host.rails and not drivers:
+        return
     loaded = [(name, stack.modules[name]) for name in ("ib_core", *sorted(drivers - {"ib_core"})) if name in stack.modules]
     kind = f"{stack.kind}: " if stack.kind else ""
     if loaded:

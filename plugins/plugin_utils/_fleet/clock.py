@@ -16,13 +16,14 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sou
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Found
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Found, some, undecided
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import FLEET
 
 declare(
     {
         "host.clock": Check(
             "host",
-            "each host's clock against the median of all hosts and the control node; an error if more than half agree, else a warning",
+            "each host's clock against the median of all hosts and the control node; if no more than half agree, a warning of the fleet",
             "the time of day, read with the facts between two readings of the control node's clock",
             "use the same time servers; `chronyc makestep` while no job runs; `hwclock --systohc`",
             threshold="seconds that a clock may differ beyond the uncertainty of its reading, instead of 1",
@@ -52,8 +53,8 @@ class Offset:
 def check_clocks(hosts: Mapping[str, Known]) -> Found:
     """Finding `host.clock` of every host: its clock against the median of all hosts and the control node.
 
-    If more than half of them agree, a clock that differs is an error; without a majority all that differ get a warning. A host without
-    known intent or facts has no finding here; another check reports it.
+    If more than half of them agree, a clock that differs is an error. Without a majority FLEET gets a warning, and the hosts are
+    `not_applicable`. A host without known intent or facts has no finding here; another check reports it.
     """
     offsets = {host: _offset(each.facts) for host, each in hosts.items() if each.intent and each.facts}
     known = {host: offset for host, offset in offsets.items() if offset is not None}
@@ -62,10 +63,30 @@ def check_clocks(hosts: Mapping[str, Known]) -> Found:
     usual = Offset(statistics.median(vote.low for vote in votes), statistics.median(vote.high for vote in votes))
     has_majority = 2 * sum(abs(vote.beyond(usual)) <= LIMIT_SECONDS for vote in votes) > len(votes)
     found: Found = {host: [] for host in hosts}
-    for host in offsets:
-        limit = _limit_seconds(hosts[host].intent)
-        found[host].append(_unknown(host) if host not in known else _finding(host, known[host], usual, limit, has_majority=has_majority))
+    limits = {host: _limit_seconds(hosts[host].intent) for host in offsets}
+    differ = not has_majority and any(abs(known[host].beyond(usual)) > limits[host] for host in known)
+    for host, limit in limits.items():
+        if host not in known:
+            found[host].append(_unknown(host))
+        elif differ:
+            found[host].append(undecided(STAGE, CHECK, host, SUBJECT, _expected(limit)))
+        else:
+            found[host].append(_finding(host, known[host], usual, limit, has_majority=has_majority))
+    if differ:
+        found[FLEET] = [_tied(known)]
     return found
+
+
+def _tied(known: Mapping[str, Offset]) -> Finding:
+    """The finding on clocks of which no more than half agree."""
+    beyond = {host: offset.beyond(Offset(0.0, 0.0)) for host, offset in known.items()}
+    words = some([f"{host} {_words(seconds)} it" if seconds else f"{host} agrees with it" for host, seconds in beyond.items()])
+    remedy = (
+        "1. On each of them, and on the control node, run `date` and `chronyc tracking` (or `timedatectl timesync-status`). "
+        "2. Use the same time servers on all (`rdma_host.time`), and run `chronyc makestep` where the clock is wrong while no job runs."
+    )
+    observed = f"no more than half of the clocks agree; against the control node: {words}"
+    return Finding(STAGE, CHECK, FLEET, "clocks", WARNING, observed, _expected(LIMIT_SECONDS), remedy)
 
 
 def _offset(facts: RunFacts) -> Offset | None:
@@ -96,13 +117,13 @@ def _finding(host: str, offset: Offset, usual: Offset, limit: float, *, has_majo
         aside = Offset(0.0, 0.0).beyond(usual)
         note = f"; the control node is {_words(aside)} them" if has_majority and abs(aside) > limit else ""
         return Finding(STAGE, CHECK, host, SUBJECT, OK, f"agrees with the other hosts{note}", _expected(limit))
-    observed = f"{_words(beyond)} the other hosts" if has_majority else f"{_words(beyond)} the median of all clocks, without a majority"
+    observed = f"{_words(beyond)} the other hosts"
     remedy = (
         f"1. On {host}, run `date` and `chronyc tracking` (or `timedatectl timesync-status`) to see its time server. "
         f"2. Use the same servers as on the other hosts (`rdma_host.time`), and run `chronyc makestep` while no job runs. "
         "3. If it is wrong again after a boot, set the hardware clock: `hwclock --systohc`."
     )
-    return Finding(STAGE, CHECK, host, SUBJECT, ERROR if has_majority else WARNING, observed, _expected(limit), remedy)
+    return Finding(STAGE, CHECK, host, SUBJECT, ERROR, observed, _expected(limit), remedy)
 
 
 def _words(seconds: float) -> str:

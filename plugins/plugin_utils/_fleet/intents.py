@@ -6,8 +6,8 @@
 
 Every check passes over the hosts once, so that a thousand of them are compared in about a second.
 
-Hosts with compute rails are alike, and so are hosts with only storage rails. If more than half of them agree, the others are wrong;
-without such a majority all get a warning. In a mesh a rail is a cable whose two ends must agree, without a majority.
+Hosts with compute rails are alike, and so are hosts with only storage rails. If more than half of them agree, the others are wrong.
+Without such a majority the finding is that of the fleet. In a mesh a rail is a cable whose two ends must agree, without a majority.
 """
 
 from __future__ import annotations
@@ -42,7 +42,17 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import (
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Claim, Found, Odd, group_by, odd_ones, some
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import (
+    Claim,
+    Found,
+    Odd,
+    Tie,
+    group_by,
+    odd_ones,
+    some,
+    tied,
+    undecided,
+)
 
 declare(
     {
@@ -157,7 +167,7 @@ def check_fleet(hosts: Mapping[str, Known]) -> Found:
         _guids(hosts),
     ):
         for finding in findings:
-            found[finding.host].append(finding)
+            found.setdefault(finding.host, []).append(finding)
     for host, known in hosts.items():
         if known.intent is None:
             found[host].append(_no_intent(host))
@@ -213,20 +223,34 @@ def differing(section: str, planned: Mapping[str, Any]) -> str:
 def _marked(planned: Mapping[str, Any]) -> Iterator[Finding]:
     """Findings on rdma_roce of hosts whose RoCE rails share a plane: they need the same profile. Each different key is one finding."""
     found: dict[tuple[str, str], tuple[Odd, list[str]]] = {}
+    ties: dict[str, tuple[Tie, list[str]]] = {}
     roce = [spot for spot in _spots(planned) if spot.rail["link_layer"] == "roce"]
     for plane, spots in group_by(roce, lambda spot: spot.rail["plane"]).items():
         hosts = list(dict.fromkeys(spot.host for spot in spots))
         marking = [host for host in hosts if planned[host]["roce"] is not None]
         given = [Claim(host, "rdma_roce", "set" if host in marking else "not set") for host in hosts]
         keys = [[Claim(host, f"rdma_roce.{key}", _shown(planned[host]["roce"][key])) for host in marking] for key in ROCE_ALIKE]
-        for odd in (each for claims in (given, *keys) for each in odd_ones(claims)):
-            found.setdefault((odd.claim.host, odd.claim.subject), (odd, []))[1].append(plane)
+        for claims in (given, *keys):
+            odds, tie = odd_ones(claims)
+            for odd in odds:
+                found.setdefault((odd.claim.host, odd.claim.subject), (odd, []))[1].append(plane)
+            if tie is not None:
+                ties.setdefault(tie.subject, (tie, []))[1].append(plane)
     for (host, subject), (odd, planes) in found.items():
-        where = f"{'planes' if len(planes) > 1 else 'plane'} {some(planes)}"
-        expected = f"{odd.usual}, as on most hosts of {where}" if odd.has_majority else f"the same on all hosts of {where}"
-        observed = f"{odd.claim.value}; {odd.others}" if odd.has_majority else f"{odd.claim.value}; there are {odd.others}"
+        where = _where(planes)
         remedy = f"Set {subject} of {host} as on the other hosts of {where}: they share switches, which have one profile."
-        yield Finding(STAGE, "intent.alike", host, subject, ERROR, observed[:250], expected, remedy)
+        observed = f"{odd.claim.value}; {odd.others}"[:250]
+        yield Finding(STAGE, "intent.alike", host, subject, ERROR, observed, f"{odd.usual}, as on most hosts of {where}", remedy)
+    for subject, (tie, planes) in ties.items():
+        where = _where(planes)
+        remedy = f"Set {subject} of all hosts of {where} to it: they share switches, which have one profile."
+        expected = f"the same on all hosts of {where}"
+        yield tied(STAGE, "intent.alike", subject, ERROR, tie.values[:500], expected, remedy)
+        yield from (undecided(STAGE, "intent.alike", host, subject, expected) for host in tie.hosts)
+
+
+def _where(planes: Sequence[str]) -> str:
+    return f"{'planes' if len(planes) > 1 else 'plane'} {some(planes)}"
 
 
 def _shown(value: Any) -> str:
@@ -253,15 +277,17 @@ def _spots(planned: Mapping[str, Any]) -> Iterator[Spot]:
 
 
 def _odd(check: str, what: str, claims: Sequence[Claim]) -> Iterator[Finding]:
-    """Findings on the claims that differ from the majority; on all of them without a majority."""
-    for odd in odd_ones(claims):
+    """Findings on the claims that differ from the majority; without a majority on the fleet."""
+    odds, tie = odd_ones(claims)
+    for odd in odds:
         host, subject, value = odd.claim.host, odd.claim.subject, odd.claim.value
-        if odd.has_majority:
-            remedy = f"Correct {what} of {subject} in rdma_rails of {host}."
-            yield Finding(STAGE, check, host, subject, ERROR, f"{what} {value}; {odd.others}", f"{what} {odd.usual}", remedy)
-        else:
-            remedy = f"Correct {what} in rdma_rails of one or the other: there is no majority to show which is right."
-            yield Finding(STAGE, check, host, subject, WARNING, f"{what}: {odd.others}", f"the same {what} on all hosts", remedy)
+        remedy = f"Correct {what} of {subject} in rdma_rails of {host}."
+        yield Finding(STAGE, check, host, subject, ERROR, f"{what} {value}; {odd.others}", f"{what} {odd.usual}", remedy)
+    if tie is not None:
+        expected = f"the same {what} on all hosts"
+        remedy = f"Correct {what} of {tie.subject} in rdma_rails of the other hosts."
+        yield tied(STAGE, check, tie.subject, WARNING, f"{what}: {tie.values}", expected, remedy)
+        yield from (undecided(STAGE, check, claim.host, claim.subject, expected) for claim in tie.claims)
 
 
 def _switched(planned: Mapping[str, Any]) -> Iterator[Finding]:

@@ -24,13 +24,14 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.alike import c
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.clock import check_clocks
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.grandmaster import check_grandmasters
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.intents import check_fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import joined
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import threshold
 from ansible_collections.rdma.cluster.plugins.plugin_utils._mesh.reach import check_mesh
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import alike_kind, alike_variables, effective_variables
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gid_index import check_moved_gids
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.summary import indented
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder, is_group
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import cause_key
 
 FleetCheck = Callable[[Mapping[str, Known]], Mapping[str, list[Finding]]]
@@ -41,22 +42,19 @@ def _nccl(hosts: Mapping[str, Known]) -> dict[str, list[Finding]]:
     variables = {host: alike_variables(*each) for host, each in known.items()}
     variables_alike = check_nccl_fleet(variables, {host: alike_kind(*each) for host, each in known.items()})
     alike = check_alike(hosts, "nccl")
-    return {host: [*variables_alike[host], *alike[host]] for host in known}
+    return joined(variables_alike, {host: findings for host, findings in alike.items() if host in known or is_group(host)})
 
 
 def _network(hosts: Mapping[str, Known]) -> dict[str, list[Finding]]:
-    duplicates = check_duplicates(hosts)
-    return {host: [*found, *duplicates[host]] for host, found in check_alike(hosts, "network").items()}
+    return joined(check_alike(hosts, "network"), check_duplicates(hosts))
 
 
 def _host(hosts: Mapping[str, Known]) -> dict[str, list[Finding]]:
-    grandmasters = check_grandmasters(hosts)
-    return {host: [*found, *grandmasters[host]] for host, found in check_clocks(hosts).items()}
+    return joined(check_clocks(hosts), check_grandmasters(hosts))
 
 
 def _preflight(hosts: Mapping[str, Known]) -> dict[str, list[Finding]]:
-    mesh = check_mesh(hosts)
-    return {host: [*found, *mesh.get(host, ())] for host, found in check_fleet(hosts).items()}
+    return joined(check_fleet(hosts), check_mesh(hosts))
 
 
 #: Stage → the checks that compare hosts, in one pass. The stages fabric and pairs have their own.
@@ -73,7 +71,8 @@ FLEET_CHECKS: dict[str, FleetCheck] = {
 def compared(
     stage: str, hosts: Mapping[str, Known], folder: RunFolder, read_plan: Callable[[str], str] | None = None
 ) -> dict[str, list[Finding]]:
-    """The findings of every host from comparing hosts, and with the run folder: answers about subnet managers, pair proofs.
+    """The findings of every host, of FLEET and of planes from comparing hosts, and with the run folder: answers about subnet managers,
+    pair proofs.
 
     read_plan: returns the text of a cabling plan on the control node, or raises ParseError; without it no plan is read. A host
     whose facts break a comparison is unknown. The others are compared without its facts.
@@ -137,7 +136,7 @@ def _compared(stage: str, hosts: Mapping[str, Known], folder: RunFolder) -> dict
     found = {host: list(findings) for host, findings in FLEET_CHECKS[stage](hosts).items()}
     if stage == "link":
         for host, findings in check_managers(hosts, seen_managers(folder)).items():
-            found[host] += findings
+            found.setdefault(host, []).extend(findings)
         for host, findings in refused_answers(folder, stage, MANAGER_CHECK, MANAGERS).items():
             found.setdefault(host, []).extend(findings)
     if stage == "network":

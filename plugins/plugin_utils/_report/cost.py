@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import STOPPING, WARNING, Finding
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import is_plane
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import is_group
 
 FILE = "gpu_hour.json"
 HOURS_PER_DAY = 24
@@ -108,6 +108,6 @@ def read_gpu_hour(stored: Mapping[str, Any] | None, findings: Iterable[Finding])
     """Return the price of a run from its gpu_hour.json, None if there is none. Without job_hosts, the job has all hosts of the run."""
     if not stored:
         return None
-    hosts = stored["job_hosts"] or len({finding.host for finding in findings if not is_plane(finding.host)}) or 1
+    hosts = stored["job_hosts"] or len({finding.host for finding in findings if not is_group(finding.host)}) or 1
     step = None if stored["step"] is None else StepTimes(**stored["step"])
     return GpuHour(stored["price"], stored["gpus_per_host"], hosts, stored["currency"], step)

@@ -18,7 +18,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report import cost, metrics
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.drift import Difference, drift
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.summary import drift_table, render
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder, if_sound, is_plane
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import FLEET, PLANE, RunFolder, if_sound, is_group
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.withheld import WithheldGroup, grouped
 
 #: The schema of summary.json.
@@ -93,8 +93,9 @@ class RunEnd:
             "warnings": sum(finding.status == WARNING and finding.silenced_by is None for finding in self.findings),
             "withheld": [group.to_dict() for group in self.withheld],
             "costs": self._costs(),
-            "hosts": {host: worst_of(stages) for host, stages in hosts.items() if not is_plane(host)},
-            "planes": {plane: worst_of(stages) for plane, stages in hosts.items() if is_plane(plane)},
+            "hosts": {host: worst_of(stages) for host, stages in hosts.items() if not is_group(host)},
+            "planes": {plane: worst_of(stages) for plane, stages in hosts.items() if plane.startswith(PLANE)},
+            "fleet": worst_of(hosts.get(FLEET, {})),
         }
 
     def _costs(self) -> list[dict[str, Any]] | None:

@@ -21,7 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.causes import causes, names, place, shared_remedy
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.cost import GpuHour, by_cost, cost_words
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import is_plane, natural
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import is_group, natural
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.withheld import WithheldGroup
 
 NOT_REACHED = "-"
@@ -44,8 +44,8 @@ def stage_block(stage: str, findings: Sequence[Finding], decision: str, seconds:
     by_host: dict[str, list[Finding]] = {}
     for finding in findings:
         by_host.setdefault(finding.host, []).append(finding)
-    states = [worst(found) for host, found in by_host.items() if not is_plane(host)]
-    planes = [f"{host} {_words(worst(found))}" for host, found in by_host.items() if is_plane(host)]
+    states = [worst(found) for host, found in by_host.items() if not is_group(host)]
+    planes = [f"{host} {_words(worst(found))}" for host, found in by_host.items() if is_group(host)]
     counts = ", ".join(f"{states.count(status)} {_words(status)}" for status in STATUSES if status in states)
     hosts = f"{len(states):>5} {'host ' if len(states) == 1 else 'hosts'}"
     lines = [f"{stage:<{STAGE_WIDTH}}{hosts}  {seconds:>5.0f} s  {', '.join([counts, *planes])}{_reason(findings)}"]

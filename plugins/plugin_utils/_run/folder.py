@@ -31,6 +31,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import lo
 DEFAULT_FOLDER = "artifacts"
 #: The prefix of a plane's name where a host's name is expected.
 PLANE = "plane "
+#: The name of all hosts together where a host's name is expected: they differ, and nothing shows which of them are right.
+FLEET = "the fleet"
 RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9]+")
 #: Files next to the run folders that outlive them, such as proofs.
 BESIDE = "../"
@@ -77,9 +79,9 @@ def user_name() -> str:
         return f"uid {os.getuid()}"
 
 
-def is_plane(name: str) -> bool:
-    """Whether the host name of a finding is a plane's. No host's name has a space."""
-    return name.startswith(PLANE)
+def is_group(name: str) -> bool:
+    """Whether the host name of a finding is that of a plane or of the fleet. No host's name has a space."""
+    return name == FLEET or name.startswith(PLANE)
 
 
 def natural(name: str) -> list[tuple[str, int]]:
@@ -221,11 +223,11 @@ class RunFolder:
 
     def hosts_of(self, stage: str) -> list[str]:
         """The hosts that have begun a stage."""
-        return [name for name in self._named(stage) if not is_plane(name)]
+        return [name for name in self._named(stage) if not is_group(name)]
 
-    def planes_of(self, stage: str) -> list[str]:
-        """The planes with their own findings of a stage: "plane default"."""
-        return [name for name in self._named(stage) if is_plane(name)]
+    def groups_of(self, stage: str) -> list[str]:
+        """The planes with their own findings of a stage ("plane default"), and FLEET if it has any."""
+        return [name for name in self._named(stage) if is_group(name)]
 
     def _named(self, stage: str) -> list[str]:
         return self.stored_hosts(f"findings/{stage}")

@@ -19,12 +19,11 @@ from ansible.errors import AnsibleError
 from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
 from ansible.vars.manager import VariableManager
-from rich.console import Console
-from rich.live import Live
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._watch.reader import LONGEST_SECONDS, SECONDS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._watch.hosts import Readers, Target, target_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._watch.rich import Console, Live
 from ansible_collections.rdma.cluster.plugins.plugin_utils._watch.screen import as_text, screen
 from ansible_collections.rdma.cluster.plugins.plugin_utils._watch.view import View, parse_recording, recorded
 
@@ -34,9 +33,12 @@ _TABLE_LINES = 4
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Show the ports; 1 for an inventory, a recording or a file that cannot be used."""
+    """Show the ports; 1 for an inventory, a recording or a file that cannot be used, and without rich."""
     given = _arguments().parse_args(argv)
     try:
+        if not given.json:
+            # If rich is missing, fail before a host is contacted.
+            Console()
         if given.replay is not None:
             return _replay(given)
         targets = _targets(given)
@@ -129,8 +131,7 @@ def _replay(given: argparse.Namespace) -> int:
 
 def _shower(given: argparse.Namespace, stack: ExitStack) -> Callable[[View], None]:
     """Return what shows a view: a live screen of a terminal, else a text or a line of JSON each time."""
-    console = Console()
-    if given.json or not console.is_terminal:
+    if given.json or not (console := Console()).is_terminal:
         return lambda view: _print(given, view)
     live = stack.enter_context(Live(console=console, screen=True, auto_refresh=False))
     return lambda view: live.update(screen(view, console.height - _TABLE_LINES, console.width), refresh=True)

@@ -9,11 +9,8 @@ from __future__ import annotations
 import io
 import itertools
 
-from rich.console import Console, Group
-from rich.table import Table
-from rich.text import Text
-
 from ansible_collections.rdma.cluster.plugins.plugin_utils._watch.rates import PortRates
+from ansible_collections.rdma.cluster.plugins.plugin_utils._watch.rich import Console, Group, Table, Text
 from ansible_collections.rdma.cluster.plugins.plugin_utils._watch.view import View, headline
 
 UNKNOWN = "?"

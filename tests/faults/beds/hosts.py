@@ -19,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.action import gate
 from ansible_collections.rdma.cluster.plugins.action import intent as intent_action
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.managers import SmInfo
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import SILENT_MANAGER
 from ansible_collections.rdma.cluster.plugins.module_utils._plugin_transfer.plan import RECEIVES, SENDS, TRANSFER_BYTES, TransferResult
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import since
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import known_hosts
@@ -114,7 +115,7 @@ class HostBed:
             if not self._intent(run, hosts, host, faults.get(host, ())):
                 gone.append(host)
             run.write(run.host_file("facts", host), json.dumps(facts[host]))
-        self._managers(run, faults)
+        self._managers(run, facts, faults)
         # A host that failed before its facts were read is not in the play of later stages.
         for stage in STAGES:
             gone += [host for host in hosts if any(each.get("lost") == stage for each in faults.get(host, ()))]
@@ -130,7 +131,7 @@ class HostBed:
             for host in playing:
                 self._gate(run, hosts, host, stage, gone)
             act(gate, run, hosts, gone=gone, stage=stage, scope="decide", batch=False)
-        names = [(stage, host) for stage in STAGES for host in hosts]
+        names = [(stage, host) for stage in STAGES for host in (*hosts, *run.groups_of(stage))]
         return [each for stage, host in names for each in run.read_findings(stage, host)]
 
     def _intent(self, run: RunFolder, hosts: Sequence[str], host: str, injects: Sequence[Inject]) -> bool:
@@ -186,11 +187,19 @@ class HostBed:
                 results.append({**asdict(good), **(changed.get(SENDS if sends else RECEIVES) or {})})
             run.write_json(run.host_file(TRANSFERS, host), {"results": results})
 
-    def _managers(self, run: RunFolder, faults: Mapping[str, Sequence[Inject]]) -> None:
-        """What sminfo and saquery say of the plane "blue", as node1 stored it; a text is why they say nothing."""
+    def _managers(self, run: RunFolder, facts: Mapping[str, Facts], faults: Mapping[str, Sequence[Inject]]) -> None:
+        """What sminfo and saquery say of the plane "blue", as node1 stored it; a text is why they say nothing.
+
+        opensm runs on rail 0 of node1: it does not answer if node1 is off, or that port is not active.
+        """
         if self.kind != "infiniband":
             return
-        known: Any = [{"lid": 1, "guid": "0xa088c20300010000", "state": "MASTER", "priority": PRIORITY}]
+        master = {"lid": 1, "guid": "0xa088c20300010000", "state": "MASTER", "priority": PRIORITY}
+        known: Any = [{**master, "kind": "host", "description": "node1 mlx5_0"}]
+        off = "node1" not in facts or any(each.get("lost") == STAGES[0] for each in faults.get("node1", ()))
+        ports = [port for device in (facts.get("node1") or {}).get("devices", {}).values() for port in device["ports"].values()]
+        if off or not any((port["lid"], port["link_layer"], port["state"]) == (1, "InfiniBand", "ACTIVE") for port in ports):
+            known = f"{SILENT_MANAGER} at LID 1"
         for injects in faults.values():
             known = next((each["managers"] for each in injects if "managers" in each), known)
         managers = None if isinstance(known, str) else [{**asdict(SmInfo(1, "", "MASTER", 0, 99)), **each} for each in known]

@@ -156,7 +156,8 @@ class Cluster:
     def _noise(self, now: float) -> None:
         near = self.chance.choice(self.near)
         machine = self._free(near, now)
-        if machine is not None:
+        # A near miss with a value of one host, such as a MAC address, is a fault on any other.
+        if machine is not None and machine.name in (near.on or self.bed.hosts):
             noise = Noise(near, now, now + self.chance.uniform(*NOISE_HOURS))
             machine.noise.append(noise)
             self.noise.append(noise)

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import is_group
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import cause_key
 from tests.faults.fault import Expected
 from tests.faults.month.cluster import HOURS, RUN_EVERY_HOURS, SEED, Cluster, Run
 from tests.faults.month.machine import Event, leaves_counters
-from tests.faults.score import brief
+from tests.faults.score import brief, names
 
 TRUE, LATE, FOLLOWS, FALSE = "true", "late", "follows", "false"
 #: The counters of links: the status depends on the time over which they are averaged.
@@ -66,7 +67,8 @@ class Count:
         kinds: dict[int, str] = {}
         causes: set[str] = set()
         for at, finding in enumerate(run.findings):
-            named = [each for each in visible[finding.host] if finding.caused_by is None and _names(finding, each, run.hours)]
+            about = [event for name in self._hosts(finding) for event in visible[name]]
+            named = [each for each in about if finding.caused_by is None and _names(finding, each, run.hours)]
             for event in named:
                 if event.named is None:
                     event.named, event.at_run = run.hours, event.runs
@@ -75,12 +77,16 @@ class Count:
                 late = all(each.at_run > 1 and each.named == run.hours for each in named)
                 kinds[at] = LATE if late else TRUE
                 causes.add(cause_key(finding))
-            elif self._may(finding, visible[finding.host], before, run.hours):
+            elif self._may(finding, about, before, run.hours):
                 kinds[at] = FOLLOWS
                 causes.add(cause_key(finding))
         return [
             (each, kinds.get(at, FOLLOWS if each.caused_by in causes else FALSE)) for at, each in enumerate(run.findings)
         ]  # fmt: skip
+
+    def _hosts(self, finding: Finding) -> list[str]:
+        """The hosts that a finding may be about: its own, and of a finding of a plane or of the fleet, which accuses no host, all."""
+        return [*self.cluster.machines] if is_group(finding.host) else [finding.host]
 
     def _reason(self, event: Event, run: Run) -> str:
         """Why a run that could see a fault does not name it, as far as its findings show; "" if they do not."""
@@ -94,21 +100,24 @@ class Count:
 
     def _may(self, finding: Finding, visible: Sequence[Event], before: float, now: float) -> bool:
         """Whether a finding is true and names no fault: a consequence, the end of a fault, a reboot, or an upgrade that is under way."""
-        machine = self.cluster.machines[finding.host]
-        if any(check in (finding.check, "*") for event in visible for check, _host in event.fault.may):
+        machines = [self.cluster.machines[name] for name in self._hosts(finding)]
+        if any(check == finding.check for event in visible for check, _host in event.fault.may):
             return True
-        for event in machine.events:
+        for event in (event for machine in machines for event in machine.events):
             if _ended_since(event, before, now):
                 after = {check for check, _host in event.fault.after} | (set(RATES) if leaves_counters(event.fault) else set())
                 if finding.check in after:
                     return True
-        if any(finding.check in noise.near.may for noise in machine.noise if noise.begins <= now < noise.ends):
+        noises = (noise for machine in machines for noise in machine.noise)
+        if any(finding.check in noise.near.may for noise in noises if noise.begins <= now < noise.ends):
             return True
-        if finding.check == "stage.completed" and now < machine.down_until:
+        # The subnet manager of a host that is down does not answer either.
+        if finding.check in ("stage.completed", "link.sm") and any(now < machine.down_until for machine in machines):
             return True
         states = {each.upgraded for each in self.cluster.machines.values()}
         mixed = len(states) > 1
-        return (mixed and finding.check == "alike.driver") or (machine.upgraded == "installed" and finding.check == "driver.loaded")
+        installed = finding.check == "driver.loaded" and any(machine.upgraded == "installed" for machine in machines)
+        return installed or (mixed and finding.check == "alike.driver")
 
 
 def _ended_since(event: Event, before: float, now: float) -> bool:
@@ -125,7 +134,7 @@ def _names(finding: Finding, event: Event, now: float) -> bool:
 
 def _matches(finding: Finding, wanted: Expected) -> bool:
     status = finding.status in (ERROR, WARNING) if finding.check in RATES else finding.status == wanted.status
-    return finding.check == wanted.check and status and fnmatchcase(finding.subject, wanted.subject)
+    return names(finding, wanted) or (finding.check == wanted.check and status and fnmatchcase(finding.subject, wanted.subject))
 
 
 def month(kind: str, seed: int = SEED, hours: float = HOURS) -> Count:

@@ -13,6 +13,7 @@ from functools import cache
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import FLEET
 from tests.faults.fault import Fault, faults
 from tests.faults.month import page
 from tests.faults.month.cluster import CLUSTERS, DAYS, RUN_EVERY_HOURS, Cluster, Run
@@ -131,3 +132,25 @@ def test_a_short_outage_is_seen_by_its_counter_and_a_reboot_clears_it() -> None:
     machine.arrive(Event(fault("cable-out-ethernet"), "node2", 25.0, 25.5, short=True))
     machine.reboot(26.0, 0.2)
     assert not cluster.run(36.0).findings
+
+
+def test_a_tie_of_the_fleet_names_the_faults_of_its_hosts_and_accuses_no_other() -> None:
+    count = fresh()
+    event = happened(count, "other-distribution-on-one-host", "node1", 1.0)
+    tie = replace(finding("alike.os", FLEET, WARNING), subject="distribution")
+    count.add(Run(12.0, (tie,), frozenset({"node1", "node2"})))
+    assert (count.alarms[TRUE], count.alarms[FALSE], page.verdict(event)) == (1, 0, page.FIRST)
+    # Without such a fault on any host it is a false alarm like others.
+    count.add(Run(24.0, (replace(tie, check="alike.kernel"),), frozenset({"node1", "node2"})))
+    assert count.alarms[FALSE] == 1
+    assert "alike.kernel warning on the fleet" in count.false[0]
+
+
+def test_a_plane_whose_manager_is_on_a_host_that_is_off_has_none() -> None:
+    cluster = Cluster("infiniband")
+    cluster._calendar.clear()
+    machine = cluster.machines["node1"]
+    cluster._down(machine, 1.0, 20.0)
+    found = [(each.check, each.host) for each in cluster.run(12.0).findings]
+    assert ("link.sm", "plane blue") in found
+    assert not [host for check, host in found if check == "link.sm" and host != "plane blue"]

@@ -201,7 +201,7 @@ class FabricRun:
     def judged(self, check: str = "pair.oversubscription") -> list[Finding]:
         """What the gate of the pairs stage says of a whole rail, of hosts and then of planes."""
         by_host = self._action(gate)._judge_pairs(measurable_hosts(self.folder, self.folder.hosts_of("pairs")))
-        planes = [finding for plane in self.folder.planes_of("pairs") for finding in self.folder.read_findings("pairs", plane)]
+        planes = [finding for plane in self.folder.groups_of("pairs") for finding in self.folder.read_findings("pairs", plane)]
         return [each for each in (*(each for of in by_host.values() for each in of), *planes) if each.check == check]
 
     def evidence(self, name: str) -> Evidence:

@@ -31,11 +31,11 @@ BY_VERBS = {"ports": {"rxe_rail0/1": {"bytes": None, "packets": 4113}}, "netdevs
 BY_TCP = {"ports": {"rxe_rail0/1": {"bytes": None, "packets": 0}}, "netdevs": {"ens2": 4_465_000}}
 
 
-def users(nodes: int, plugin: Mapping[str, Any] = MESH, *, topology: str = "switched", library: str = "0" * 64) -> dict[str, Known]:
-    """Lab machines with the plugin installed."""
+def users(nodes: int, plugin: Mapping[str, Any] | None = None, *, topology: str = "switched", library: str = "0" * 64) -> dict[str, Known]:
+    """Lab machines with the plugin installed. plugin: rdma_nccl.plugin, without it MESH."""
     hosts: dict[str, Any] = {}
     for node in range(1, nodes + 1):
-        intent = lab_intent(node, nccl={"plugin": dict(plugin)})
+        intent = lab_intent(node, nccl={"plugin": dict(MESH if plugin is None else plugin)})
         intent["fabric"] = {**(intent.get("fabric") or {}), "topology": topology}
         facts = comparable(lab_facts(node))
         whole = {"sha256": library, "machine": "x86_64", "interfaces": [9, 8], "verbs": True}

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.model
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import NO_DEVICE, Check, declare
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import FLEET
 
 declare(
     {
@@ -225,15 +225,15 @@ def check_nccl_fleet(hosts: Mapping[str, Mapping[str, str]], kinds: Mapping[str,
 
     hosts: host → its variables; kinds: host → its kind, without it all are alike. Variables of OF_HOST may differ; in NCCL_IB_HCA only
     the device names may, since kernels choose them, but not the number of devices and the ports.
-    If no value is the most frequent one, every host gets the error. NCCL_SOCKET_IFNAME may differ, but a host without it gets a warning
-    if others have it: NCCL then chooses an interface, possibly of another network.
+    If no value is the most frequent one, the fleet gets the error, and the hosts are `not_applicable`. NCCL_SOCKET_IFNAME may differ, but
+    a host without it gets a warning if others have it: NCCL then chooses an interface, possibly of another network.
     """
     of_kind = {host: (kinds or {}).get(host, Kind()) for host in hosts}
     odd: dict[str, list[Finding]] = {host: [] for host in hosts}
     for name in sorted({name for variables in hosts.values() for name in variables} - (OF_HOST - {HCA})):
         for group in _groups(name, of_kind):
             for finding in _compare(name, {host: hosts[host].get(name) for host in group}):
-                odd[finding.host].append(finding)
+                odd.setdefault(finding.host, []).append(finding)
     for group in _groups(SOCKET_IFNAME, of_kind):
         for finding in _without_socket({host: hosts[host].get(SOCKET_IFNAME) for host in group}):
             odd[finding.host].append(finding)
@@ -263,10 +263,12 @@ def _compare(name: str, values: Mapping[str, str | None]) -> Iterator[Finding]:
     if len(alike) == 1:
         return
     first, second = sorted(alike.items(), key=lambda item: -len(item[1]))[:2]
-    usual = first if len(first[1]) > len(second[1]) else None
+    if len(first[1]) == len(second[1]):
+        yield from _tied(name, alike)
+        return
     for host, value in values.items():
-        if usual is None or host not in usual[1]:
-            yield _odd(host, name, value, usual, alike)
+        if host not in first[1]:
+            yield _odd(host, name, value, *first)
 
 
 def _without_socket(values: Mapping[str, str | None]) -> Iterator[Finding]:
@@ -283,19 +285,23 @@ def _shape(name: str, value: str | None) -> str | None:
     return _DEVICE.sub("*", value) if name == HCA and value is not None else value
 
 
-def _odd(
-    host: str, name: str, value: str | None, usual: tuple[str | None, list[str]] | None, alike: Mapping[str | None, list[str]]
-) -> Finding:
-    like = _shape(name, value)
-    others = ((shape, there) for shape, there in alike.items() if shape != like)
-    shown = [usual] if usual else list(itertools.islice(others, _NAMED))
-    there = "; ".join(f"{_value_words(name, shape)} on {_names(found)}" for shape, found in shown)
-    expected = f"as on other hosts: {there}" if usual else f"one value on all hosts; others: {there}"
-    other = shown[0][1][0]
-    return Finding(
-        STAGE, "nccl.alike", host, name, ERROR, _value_words(name, value), expected,
-        f"Compare rdma_nccl and the rails of {host} with those of {other}.",
-    )  # fmt: skip
+def _odd(host: str, name: str, value: str | None, usual: str | None, there: Sequence[str]) -> Finding:
+    """The finding of a host that differs from most. usual: the value of most; there: the hosts that have it."""
+    expected = f"as on other hosts: {_value_words(name, usual)} on {_names(there)}"
+    remedy = f"Compare rdma_nccl and the rails of {host} with those of {there[0]}."
+    return Finding(STAGE, "nccl.alike", host, name, ERROR, _value_words(name, value), expected, remedy)
+
+
+def _tied(name: str, alike: Mapping[str | None, Sequence[str]]) -> Iterator[Finding]:
+    """The findings on values of which none is the most frequent: nothing shows which hosts are right."""
+    by_size = sorted(alike.items(), key=lambda item: -len(item[1]))
+    values = "; ".join(f"{_value_words(name, shape)} on {_names(there)}" for shape, there in by_size[:_NAMED])
+    more = f"; and {len(alike) - _NAMED} more values" if len(alike) > _NAMED else ""
+    expected = "one value on all hosts"
+    remedy = "1. Choose which of them is right: none is the most frequent. 2. Correct rdma_nccl or the rails of the other hosts."
+    yield Finding(STAGE, "nccl.alike", FLEET, name, ERROR, f"{values}{more}", expected, remedy)
+    why = f"no value is the most frequent one: see nccl.alike of {FLEET}"
+    yield from (Finding(STAGE, "nccl.alike", host, name, NOT_APPLICABLE, why, expected) for there in alike.values() for host in there)
 
 
 def _value_words(name: str, value: str | None) -> str:

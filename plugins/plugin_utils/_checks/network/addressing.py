@@ -27,6 +27,7 @@ declare(
             "duplicate address detection",
             "`ip address show`",
             "`ip addr del`; find what adds it",
+            repeats=("intent.nic",),
             sources=(reads.ADDRESSES,),
         ),
         "network.manager": Check(

@@ -89,28 +89,28 @@ declare(
             "that congestion control is enabled for RDMA's priority",
             "`/sys/class/net/IF/ecn`",
             "run the QoS stage; check `journalctl --unit rdma-qos@INTERFACE.service`",
-            sources=(reads.MLNX_QOS, reads.file(f"{reads.NET}/ecn/roce_*/enable/*", absent_means="the driver has no switch for it")),
+            sources=(reads.file(f"{reads.NET}/ecn/roce_*/enable/*", absent_means="the driver has no switch for it"),),
         ),
         "qos.cnp": Check(
             "qos",
             "DSCP and priority of CNPs",
             "`/sys/class/net/IF/ecn/roce_np`, `cc_params` in debugfs",
             "run the QoS stage; check `journalctl --unit rdma-qos@INTERFACE.service`",
-            sources=(*_TOOL, _NP),
+            sources=(_NP,),
         ),
         "qos.dcqcn": Check(
             "qos",
             "the DCQCN parameters that `rdma_roce.dcqcn` sets",
             "`/sys/class/net/IF/ecn`, `cc_params` in debugfs",
             "run the QoS stage; check `journalctl --unit rdma-qos@INTERFACE.service`",
-            sources=(*_TOOL, _RP),
+            sources=(_RP,),
         ),
         "qos.traffic_class": Check(
             "qos",
             "the traffic class that OFED's driver forces",
             "`/sys/class/infiniband/DEVICE/tc`",
             "run the QoS stage; check `journalctl --unit rdma-qos@INTERFACE.service`",
-            sources=(reads.MLNX_QOS, reads.file(f"{reads.IB}/tc/*/traffic_class", absent_means="the kernel's own driver forces none")),
+            sources=(reads.file(f"{reads.IB}/tc/*/traffic_class", absent_means="the kernel's own driver forces none"),),
         ),
         "qos.rdma_cm": Check(
             "qos",
@@ -157,6 +157,8 @@ KEYS_OF_CHECK: Mapping[str, tuple[tuple[str, ...], str]] = {
     "qos.traffic_class": (("traffic_class_settable",), "the driver forces none; NCCL_IB_TC and perftest's --tclass set it"),
     "qos.rdma_cm": ((), ""),
 }
+#: Checks of settings that the kernel shows in files, without mlnx_qos and dcb.
+FROM_FILES = ("qos.ecn", "qos.cnp", "qos.dcqcn", "qos.traffic_class", "qos.rdma_cm")
 #: Checks that are unknown, not inapplicable, without these keys.
 REQUIRED = frozenset({"qos.trust", "qos.dscp", "qos.pfc"})
 _CHECK_OF = {
@@ -216,8 +218,11 @@ class _Rail:
         found = differences(self._profile, state)
         yield self._backend(state)
         if state.get("backend") is None:
-            # The other checks need a backend.
-            yield from self._judged("qos.rdma_cm", state, found)
+            # The other checks need a backend. Files do not; a port without them has nothing to judge.
+            for check in FROM_FILES:
+                keys, _why_not = KEYS_OF_CHECK[check]
+                if not keys or any(state.get(key) for key in keys):
+                    yield from self._judged(check, state, found)
         else:
             for check in KEYS_OF_CHECK:
                 yield from self._judged(check, state, found)

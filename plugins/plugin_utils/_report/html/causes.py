@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import WARNING, Finding, worst
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.causes import Cause, causes, names
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.html.run import Run
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import is_plane, natural
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import is_group, natural
 
 NOT_REACHED = "not reached"
 #: Causes with a block of their own; further ones share a table, up to ROWS.
@@ -35,7 +35,7 @@ def matrix(run: Run) -> tuple[list[MatrixRow], list[MatrixRow]]:
     by_cell: dict[tuple[str, str], list[Finding]] = {}
     for each in run.findings:
         by_cell.setdefault((each.host, each.stage), []).append(each)
-    every = sorted({each.host for each in run.findings}, key=lambda host: (is_plane(host), natural(host)))
+    every = sorted({each.host for each in run.findings}, key=lambda host: (is_group(host), natural(host)))
     rows = [
         MatrixRow(host, 1, tuple(worst(by_cell[host, stage]) if (host, stage) in by_cell else NOT_REACHED for stage in run.stages))
         for host in every

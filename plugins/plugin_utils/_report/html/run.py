@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding, stopping
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.end import SCHEMA
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RUN_ID, RunFolder, if_sound, is_plane, natural
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RUN_ID, RunFolder, if_sound, is_group, natural
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import COMPLETED
 
 PLAN = "pairs/plan.json"
@@ -78,7 +78,7 @@ class Run:
     @cached_property
     def hosts(self) -> list[str]:
         """The hosts of all stages, in natural order."""
-        return sorted({each.host for each in self.findings if not is_plane(each.host)}, key=natural)
+        return sorted({each.host for each in self.findings if not is_group(each.host)}, key=natural)
 
     @cached_property
     def stages(self) -> list[str]:

@@ -17,7 +17,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.builders.hosts import lab_facts, lab_rails
+from ansible_collections.rdma.cluster.plugins.action import gate
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
+from tests.simulator.actions import act
+from tests.unit.builders.hosts import lab_facts, lab_intent, lab_rails
 
 ROOT = Path(__file__).parents[4]
 HOSTS = ["node1", "node2", "node3", "node4"]
@@ -138,6 +141,35 @@ def test_a_rolling_stage_goes_on_within_the_limit(tmp_path: Path, batch: int) ->
     done = run(tmp_path, rolling(batch))
     assert reached(tmp_path) == REST, done.stdout
     assert list(json.loads((tmp_path / "artifacts/latest/gates/link.json").read_text())["out"]) == [ODD]
+
+
+@pytest.mark.parametrize("severity", ["warning", "error"])
+def test_what_no_majority_decides_is_the_fleet_s_and_excluding_hosts_cannot_fix_it(tmp_path: Path, severity: str) -> None:
+    folder = RunFolder(tmp_path / "20261120T120000Z-1")
+    folder.path.mkdir()
+    within = {"policy": "quarantine", "max_failed_percent": 75}
+    rules = {"alike.names": {"severity": severity, "threshold": None, "silenced_by": None, "reason": None, "until": None}}
+    for number, host in enumerate(HOSTS, start=1):
+        facts = lab_facts()
+        if number <= 2:
+            facts["devices"]["rxe_other"] = facts["devices"].pop("rxe_rail0")
+        folder.write_json(folder.host_file("facts", host), facts)
+        folder.write_json(folder.host_file("intent", host), lab_intent(number, gate=within, checks=rules))
+        folder.write_findings("link", host, [])
+    act(gate, folder, HOSTS, stage="link", scope="fleet")
+    (finding,) = folder.read_findings("link", "the fleet")
+    assert (finding.host, finding.check, finding.status) == ("the fleet", "alike.names", severity)
+    assert "rxe_other, ens1 on 2 of 4 hosts (node1, node2)" in finding.observed
+    decided = act(gate, folder, HOSTS, stage="link", scope="decide", batch=False)
+    assert decided["failed"] is (severity == "error")
+    assert (decided["decision"]["out"], [*decided["decision"]["planes"]]) == ({}, ["the fleet"] if severity == "error" else [])
+    if severity == "error":
+        assert decided["msg"] == "link gate: the fleet does not pass; excluding hosts cannot fix that. The build stops."
+    # Hosts that are alike again leave nothing of it.
+    for host in HOSTS:
+        folder.write_json(folder.host_file("facts", host), lab_facts())
+    act(gate, folder, HOSTS, stage="link", scope="fleet")
+    assert folder.read_findings("link", "the fleet") == []
 
 
 def test_a_host_that_goes_without_a_word_is_missed(tmp_path: Path) -> None:

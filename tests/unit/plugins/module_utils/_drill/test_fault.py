@@ -196,7 +196,7 @@ def test_a_switch_that_is_not_as_it_should_be_is_refused(switch: Switch, kind: s
 
 
 @pytest.mark.parametrize(
-    ("session", "netdev", "words"),
+    ("session", "netdev", "why"),
     [
         (Session("192.0.2.1", "swp1"), "eth0", "Ansible's SSH session uses swp1"),
         (Session("192.0.2.1", None), "eth0", "is unknown"),
@@ -205,18 +205,18 @@ def test_a_switch_that_is_not_as_it_should_be_is_refused(switch: Switch, kind: s
         (Session(None, None), "swp1", ""),
     ],
 )
-def test_the_port_of_the_session_is_refused(tmp_path: Path, session: Session, netdev: str, words: str) -> None:
+def test_the_port_of_the_session_is_refused(tmp_path: Path, session: Session, netdev: str, why: str) -> None:
     class Routed(Switch):
-        def answer(self, asked: tuple[str, ...]) -> tuple[int, str]:
-            if asked == ("ip", "-json", "route", "get", "198.51.100.9"):
+        def answer(self, words: tuple[str, ...]) -> tuple[int, str]:
+            if words == ("ip", "-json", "route", "get", "198.51.100.9"):
                 return 0, json.dumps([{"dst": "198.51.100.9", "dev": netdev}])
-            return super().answer(asked)
+            return super().answer(words)
 
     switch = Routed(tmp_path / "switch")
-    if not words:
+    if not why:
         fault.refuse_session(session, ["swp1"], sys_of(switch), switch, "198.51.100.9")
         return
-    with pytest.raises(ApplyError, match=words):
+    with pytest.raises(ApplyError, match=why):
         fault.refuse_session(session, ["swp1"], sys_of(switch), switch, "198.51.100.9")
 
 

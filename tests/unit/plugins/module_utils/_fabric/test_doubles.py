@@ -40,6 +40,12 @@ CALLS: list[Call] = [
     desc("0,1,3,1", "leaf1"), desc("0,1,3,2", "leaf2"),
     info("0,1,4", SPINE2, 4), info("0,1,4,1", LEAF, 4),
 ]  # fmt: skip
+#: iblinkinfo has lost port 2 of spine1, port 1 of spine2; or port 2 of both.
+BESIDE: list[Call] = [
+    info("0,1,3", SPINE1, 3), info("0,1,3,2", LEAF, 3), info("0,1,3", SPINE1, 3), info("0,1,3,1", LEAF, 3),
+    desc("0,1,3,1", "leaf1"), desc("0,1,3,2", "leaf2"), info("0,1,4", SPINE2, 4), info("0,1,4,1", LEAF, 4),
+]  # fmt: skip
+BOTH: list[Call] = [*BESIDE[:6], info("0,1,4", SPINE2, 4), info("0,1,4,2", LEAF, 4)]
 FOUND = {LEAF: [Twin("leaf1", (SPINE1, 1)), Twin("leaf2", (SPINE1, 2))]}
 
 
@@ -75,15 +81,36 @@ def test_a_node_that_has_come_meanwhile_is_no_twin() -> None:
     assert find([CALLS[0], info("0,1,3,1", strange, 3), CALLS[6], info("0,1,4,1", strange, 4)])[0] == {}
 
 
+def other_cable(*spines: str) -> str:
+    """The capture of iblinkinfo as if, on these spines, the node behind port 1 had answered before that behind port 2."""
+    text = fabric_text("double-iblinkinfo-l")
+    for spine in spines:
+        first, second = (next(line for line in text.splitlines() if line.startswith(spine) and f"    {port}[" in line) for port in (1, 2))
+        behind = second.partition("==>")[2]
+        text = text.replace(first, f"{first.partition('==>')[0]}==>{behind}").replace(
+            second, f'{second.partition("==>")[0]}==>      "Port not available"'
+        )
+    return text
+
+
+@pytest.mark.parametrize(("spines", "calls"), [((SPINE1,), BESIDE), ((SPINE1, SPINE2), BOTH)], ids=["on one spine", "on both"])
+def test_the_tools_may_keep_different_cables_of_twins(spines: tuple[str, ...], calls: list[Call]) -> None:
+    """The answers of a sweep come in any order: what each tool drops of two nodes with one GUID is chance, and no change of the fabric."""
+    graph = read(calls, other_cable(*spines))
+    assert graph.problems == []
+    assert list(graph.doubles) == [LEAF]
+    assert {twin.description for twin in graph.doubles[LEAF]} == {"leaf1", "leaf2"}
+
+
 TWICE = (
     "./libibnetdisc/ibnetdisc.c:667; Duplicate Port: Port with guid 0xa088c20300000091 already exists in ports DB\n"
     "./libibnetdisc/ibnetdisc.c:379; Error Occurred when trying to insert new port guid 0xa088c20300000091 to DB\n"
 )
 
 
-def read(calls: list[Call]) -> Graph:
+def read(calls: list[Call], linkinfo: str | None = None) -> Graph:
     found: Call = (["ibnetdiscover"], 0, fabric_text("double-ibnetdiscover"), TWICE)
-    linked: Call = (["iblinkinfo", "-l"], 0, fabric_text("double-iblinkinfo-l"), TWICE)
+    linked: Call = (["iblinkinfo", "-l"], 0, linkinfo or fabric_text("double-iblinkinfo-l"), TWICE)
     gone: Call = (["sminfo"], 255, "sminfo: iberror: failed: query\n", "ibwarn: [7] mad_rpc: _do_madrpc failed; dport (Lid 1)\n")
     runner = FakeRunner([found, linked, *calls, gone])
     return read_fabric(runner, SysRoot("/nowhere"), Asked(errors=False)).graph

@@ -23,7 +23,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric.managers impo
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import since
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES, all_checks
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.sources import KERNEL, NOTHING, RESULT, Source
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import Seen, check_managers
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.manager_views import Seen
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import check_managers
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.fleet_checks import FLEET_CHECKS

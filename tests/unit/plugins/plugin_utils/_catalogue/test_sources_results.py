@@ -31,7 +31,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import all_checks
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.sources import COMMAND, RESULT, Source
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.gate import FabricGate
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import Seen, check_managers
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.manager_views import Seen
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import check_managers
 from ansible_collections.rdma.cluster.plugins.plugin_utils._mesh.judge import check_cables
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.qos_proof import check_traffic
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.path_mtu import FOLDER as PATH_MTU

@@ -7,11 +7,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.managers import SmInfo
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import Seen, check_managers
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.manager_views import Seen
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import check_managers
 from tests.unit.builders.known import known_of
 
 
@@ -41,7 +45,7 @@ def check(hosts: Any, seen: dict[str, Sequence[SmInfo]] | None = None) -> Any:
 def brief(hosts: Any, seen: Any = None) -> list[tuple[str, str, str, str]]:
     """Host, subject, status and what was seen, of what is not ok."""
     found = check(hosts, seen)
-    assert set(found) == set(hosts)
+    assert set(found) - {"plane blue"} == set(hosts)
     return [(name, each.subject, each.status, each.observed) for name, all_of in found.items() for each in all_of if each.status != OK]
 
 
@@ -148,7 +152,9 @@ def on_switch(lid: int, state: str = "MASTER", description: str = "MF0;sw1:MQM87
 
 def switch_master(*managers: SmInfo, name: str | None = None, why_not: str | None = None) -> tuple[str, str]:
     hosts = fleet(9, 9, manager={**SWITCH, "switch": name})
-    (finding,) = check_managers(known_of(hosts), {"blue": Seen(list(managers) if why_not is None else None, why_not)})["n1"]
+    found = check_managers(known_of(hosts), {"blue": Seen(list(managers) if why_not is None else None, why_not)})
+    assert [each.status for host in hosts for each in found[host]] == [OK, OK]
+    (finding,) = found["plane blue"]
     return finding.status, finding.observed
 
 
@@ -185,12 +191,12 @@ def test_a_switch_that_could_not_be_read_is_unknown() -> None:
 
 
 def test_a_host_beside_a_switch_is_an_error() -> None:
-    second = [("n1", "plane blue, n2 (LID 2)", ERROR, "STANDBY, priority 3")]
+    second = [("plane blue", "plane blue, n2 (LID 2)", ERROR, "STANDBY, priority 3")]
     assert brief(fleet(9, 9, manager=SWITCH), {"blue": [on_switch(9), sm(2, "STANDBY", 3)]}) == second
-    assert brief(fleet(2, 2, manager=SWITCH), {}) == [("n1", "plane blue", ERROR, "n2 (LID 2)")]
+    assert brief(fleet(2, 2, manager=SWITCH), {}) == [("plane blue", "plane blue", ERROR, "n2 (LID 2)")]
     stranger = SmInfo(7, "0x7", "STANDBY", 1, 1, "host", "stranger mlx5_0")
     assert brief(fleet(9, 9, manager=SWITCH), {"blue": [on_switch(9), stranger]}) == [
-        ("n1", "plane blue, stranger mlx5_0 (LID 7)", ERROR, "STANDBY, priority 1")
+        ("plane blue", "plane blue, stranger mlx5_0 (LID 7)", ERROR, "STANDBY, priority 1")
     ]
 
 
@@ -214,3 +220,47 @@ def test_a_plane_without_a_plan_is_not_looked_at() -> None:
     assert check({"n1": host(1, 1, None)})["n1"] == []
     nobody: dict[str, Any] = {"kind": "none", "hosts": []}
     assert brief(fleet(1, manager=nobody))[0][2] == NOT_APPLICABLE
+
+
+def without_port(**of: Any) -> dict[str, Any]:
+    """Three hosts whose master has LID 1; the planned one, n1, has no InfiniBand port on the plane. of: of n1, None if not in the run."""
+    hosts = {**fleet(1, 1, 1), **of}
+    return {name: each for name, each in hosts.items() if each is not None}
+
+
+ETHERNET: Any = host(1, 1, MANAGER)
+ETHERNET["facts"]["devices"]["mlx5_0"]["ports"]["1"]["link_layer"] = "Ethernet"
+BY_NAME = SmInfo(1, "0x1", "MASTER", 14, 1, "host", "n1 HCA-1")
+STANDBY = sm(2, "STANDBY", 13)
+
+
+@pytest.mark.parametrize(
+    ("of_n1", "about", "why"),
+    [(ETHERNET, "n1", "has no active InfiniBand port on rail0"), (None, "plane blue", "is not in this run")],
+    ids=["a dead card, or a port that is Ethernet", "no answer, or --limit"],
+)
+def test_a_planned_master_without_its_port_is_unknown_and_no_other_host_is_accused(of_n1: Any, about: str, why: str) -> None:
+    hosts = without_port(n1=of_n1)
+    unknown = [(about, "plane blue", UNKNOWN, f"LID 1, which no port of this run has; n1, the planned one, {why}")]
+    assert brief(hosts, {"blue": [sm(1, "MASTER", 14), STANDBY]}) == unknown
+    # The node description, or nobody that answers, decides.
+    assert brief(hosts, {"blue": [BY_NAME, STANDBY]}) == []
+    foreign = replace(BY_NAME, description="n10 HCA-1")
+    assert brief(hosts, {"blue": [foreign, STANDBY]}) == [(about, "plane blue", ERROR, foreign.words)]
+    ((host, _subject, status, observed, remedy),) = silent(1, hosts)
+    assert (host, status) == (about, ERROR)
+    assert observed == f"the subnet manager at LID 1 no longer answers; n1, the planned one, {why}"
+    assert remedy.startswith("Fix n1: ")
+
+
+def test_a_standby_that_is_not_in_this_run_is_known_by_its_description_only() -> None:
+    alone = {"n1": fleet(1)["n1"]}
+    nameless = "not all its ports are in this run and active; LID 2 may be its"
+    assert brief(alone) == [("n1", "plane blue, n2", UNKNOWN, nameless)]
+    assert brief(alone, {"blue": [SEEN["blue"][0], replace(STANDBY, kind="host", description="n2 mlx5_0")]}) == []
+    assert brief(alone, {"blue": [SEEN["blue"][0]]}) == [("n1", "plane blue, n2", ERROR, "no subnet manager answers there")]
+
+
+def test_a_standby_that_took_over_from_a_host_without_its_port_is_an_error_of_that_host() -> None:
+    hosts = {**fleet(2, 2, 2), "n1": host(1, None, MANAGER, "DOWN")}
+    assert brief(hosts, {"blue": [sm(2, "MASTER", 13)]}) == [("n1", "plane blue", ERROR, "n2 (LID 2)")]

@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding, stopping
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.alike import COMPARISONS, check_alike, check_duplicates
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import FLEET
 from tests.unit.builders.hosts import lab_facts, lab_intent
 from tests.unit.builders.known import known_of
 
@@ -79,11 +80,13 @@ def fleet(count: int, rails: int = 2) -> Fleet:
 def found(hosts: Fleet, stage: str) -> dict[str, list[Finding]]:
     """What is not ok, by host; every host has something to each check."""
     by_host = check_alike(known_of(hosts), stage)
+    groups = {FLEET: by_host.pop(FLEET)} if FLEET in by_host else {}
     assert list(by_host) == list(hosts)
     ids = {alike.check for alike in COMPARISONS[stage]}
     for name, findings in by_host.items():
         assert {finding.check for finding in findings} == ids
         assert all((finding.host, finding.stage) == (name, stage) for finding in findings)
+    by_host |= groups
     return {name: bad for name, findings in by_host.items() if (bad := [finding for finding in findings if finding.status != "ok"])}
 
 
@@ -207,7 +210,9 @@ def test_only_the_rail_that_is_odd_is_named_and_rails_alike_in_it_together() -> 
 
 
 @pytest.mark.parametrize(("stage", "change", "expected"), ODD)
-def test_half_against_half_is_a_warning_for_all(stage: str, change: Callable[[Fleet], None], expected: tuple[str, str, str]) -> None:
+def test_half_against_half_is_a_warning_of_the_fleet_and_accuses_no_host(
+    stage: str, change: Callable[[Fleet], None], expected: tuple[str, str, str]
+) -> None:
     hosts = fleet(2)
     if expected[0] == "alike.firmware":
         hosts = fleet(2, rails=1)
@@ -216,12 +221,16 @@ def test_half_against_half_is_a_warning_for_all(stage: str, change: Callable[[Fl
         change(hosts)
     bad = found(hosts, stage)
     assert [(name, finding.check, finding.status) for name, findings in bad.items() for finding in findings] == [
-        ("node1", expected[0], "warning"),
-        ("node2", expected[0], "warning"),
+        ("node1", expected[0], "not_applicable"),
+        ("node2", expected[0], "not_applicable"),
+        (FLEET, expected[0], "warning"),
     ]
-    remedies = [finding.remedy for findings in bad.values() for finding in findings]
-    assert all(remedy.startswith("There is no majority to show which is right.") for remedy in remedies)
-    assert all(word in bad["node1"][0].observed for word in ("node1", "node2"))
+    (finding,) = bad[FLEET]
+    assert finding.remedy.startswith("1. Choose which of them is right: none is on more than half, so no host is known to be wrong.")
+    assert all(
+        f" on 1 of 2 {of} ({host})" in finding.observed for host in hosts for of in ["NICs" if "firmware" in expected[0] else "hosts"]
+    )
+    assert bad["node1"][0].observed == f"no value is on more than half of the hosts: see {expected[0]} of {FLEET}"
 
 
 def test_firmware_is_compared_on_the_same_board_only() -> None:
@@ -354,7 +363,7 @@ def test_in_a_mesh_the_ends_of_a_cable_have_one_mtu() -> None:
             rail["name"] = cable
     hosts["node3"]["facts"]["netdevs"]["ens1np0"]["mtu_bytes"] = 1500
     odd = {name: [finding.check for finding in bad] for name, bad in found(hosts, "network").items()}
-    assert {name: "alike.mtu" in checks for name, checks in odd.items()} == {"node2": True, "node3": True}
+    assert {name: "alike.mtu" in checks for name, checks in odd.items()} == {"node2": True, "node3": True, FLEET: True}
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -480,3 +489,15 @@ def test_addresses_that_were_not_read_are_unknown() -> None:
     fleet["node2"]["facts"]["interfaces"] = {}
     found = check_duplicates(known_of(fleet))
     assert [each.status for each in found["node2"]] == ["unknown"]
+
+
+def test_a_host_without_devices_is_not_compared_by_its_driver() -> None:
+    """driver.module reports the module that is not loaded; that its versions are missing is no second cause."""
+    hosts = fleet(3)
+    facts = hosts["node3"]["facts"]
+    facts["devices"] = {}
+    del facts["stack"]["modules"]["mlx5_core"]
+    by_host = check_alike(known_of(hosts), "driver")
+    (finding,) = (each for each in by_host["node3"] if each.check == "alike.driver")
+    assert (finding.status, finding.observed) == ("not_applicable", "no rail has a device, or no RDMA module is loaded")
+    assert {each.status for each in by_host["node1"] if each.check == "alike.driver"} == {"ok"}

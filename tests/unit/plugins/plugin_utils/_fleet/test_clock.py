@@ -13,6 +13,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.clock import check_clocks
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import FLEET
 from tests.unit.builders.known import known_of
 
 NOW = 1_800_000_000.0
@@ -62,10 +63,19 @@ def test_of_two_hosts_the_control_node_reports_which_is_off() -> None:
     assert good.observed.endswith("s (3.0 h) ahead of them")
 
 
-def test_without_a_majority_all_that_differ_get_a_warning() -> None:
-    assert statuses(host(3 * HOURS)) == ["warning"]
-    assert statuses(host(1 * HOURS), host(3 * HOURS), host(5 * HOURS), host(7 * HOURS)).count("error") == 0
-    assert "without a majority" in found(host(3 * HOURS))[0].observed
+def test_without_a_majority_the_fleet_gets_a_warning_and_no_host_is_accused() -> None:
+    hosts = [host(), host(3 * HOURS, took=0.5), host(5 * HOURS), host(-7 * HOURS)]
+    by_host = check_clocks(known_of({f"node{number}": each for number, each in enumerate(hosts, start=1)}))
+    (finding,) = by_host.pop(FLEET)
+    assert [each.status for findings in by_host.values() for each in findings] == ["not_applicable"] * 4
+    assert (finding.host, finding.status, finding.subject) == (FLEET, "warning", "clocks")
+    words = "no more than half of the clocks agree; against the control node: node1 agrees with it, node2 10799.8 s (3.0 h) ahead of it, "
+    assert finding.observed.startswith(words)
+    alone = check_clocks(known_of({"node1": host(3 * HOURS)}))
+    assert {name: [each.status for each in findings] for name, findings in alone.items()} == {
+        "node1": ["not_applicable"],
+        FLEET: ["warning"],
+    }
 
 
 def test_a_slow_reading_accuses_nobody() -> None:

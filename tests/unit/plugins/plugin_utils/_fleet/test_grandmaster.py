@@ -47,8 +47,11 @@ def test_the_odd_host_is_named_with_the_address_of_its_grandmaster() -> None:
     assert "0c:42:a1:00:00:01" in findings[2].remedy
 
 
-def test_without_a_majority_all_are_warned() -> None:
-    assert statuses(host(), host(OTHER)) == ["warning", "warning"]
+def test_without_a_majority_the_fleet_is_warned_and_no_host_accused() -> None:
+    *hosts, finding = found(host(), host(OTHER))
+    assert [each.status for each in hosts] == ["not_applicable", "not_applicable"]
+    assert (finding.host, finding.status) == ("the fleet", "warning")
+    assert finding.observed == f"hosts follow {GM} on 1 of 2 hosts (node1), {OTHER} on 1 of 2 hosts (node2)"
 
 
 def test_domains_are_apart() -> None:

@@ -26,15 +26,12 @@ RING = ("a1-b2", "b1-c2", "c1-d2", "d1-a2", "a3-b3")
 WELL = {"a": ["b2", "d1", "b3"], "b": ["c2", "a1", "a3"], "c": ["d2", "b1"], "d": ["a2", "c1"]}
 
 
-DISCOVER: Any = {"cables": "discover"}
-
-
-def mesh(cables: Any = RING, requested: Any = DISCOVER) -> dict[str, Any]:
+def mesh(cables: Any = RING, **changed: Any) -> dict[str, Any]:
     """Intent and facts of the hosts of planned cables; a cable "a1-b2" is a rail of this name on both hosts.
 
-    requested: rdma_fabric.mesh."""
+    changed: keys of rdma_fabric."""
     hosts: dict[str, Any] = {}
-    fabric = {"topology": "mesh", "mesh": requested}
+    fabric = {"topology": "mesh", "mesh": {"cables": "discover"}, **changed}
     for name in cables:
         for end in name.split("-"):
             host = hosts.setdefault(end[0], {"intent": {"rails": [], "fabric": fabric}, "facts": {"netdevs": {}, "devices": {}}})
@@ -134,7 +131,7 @@ def test_silent_ports_are_unknown_and_not_missing(tmp_path: Path) -> None:
 
 
 def test_silent_ports_without_planned_cables_do_not_stop_the_gate(tmp_path: Path) -> None:
-    found = judge(tmp_path, {host: [""] * 3 for host in "abcd"}, mesh(requested=None))
+    found = judge(tmp_path, {host: [""] * 3 for host in "abcd"}, mesh(mesh=None))
     assert {each.status for of in found.values() for each in of} == {"warning"}
     assert len(bad(found)) == len(RING)
 

@@ -128,6 +128,7 @@ def test_the_files_say_the_same_as_the_run(tmp_path: Path) -> None:
         "costs": None,
         "hosts": {"node1": {"driver": "ok"}, "node2": {"driver": "ok", "link": "unknown"}},
         "planes": {},
+        "fleet": {},
     }
     text = (end.folder.path / "summary.txt").read_text()
     assert text == end.text + "\n"
@@ -156,6 +157,12 @@ def test_a_plane_is_no_host(tmp_path: Path) -> None:
     assert (end.summary()["hosts"], end.summary()["planes"]) == ({"node1": {"fabric": "ok"}}, {"plane default": {"fabric": "error"}})
     assert end.outcome == "failed"
     assert "plane default" in end.text
+
+
+def test_the_fleet_is_no_host(tmp_path: Path) -> None:
+    end = ended(tmp_path, [finding("driver"), finding("driver", "the fleet", "warning")])
+    assert [end.summary()[key] for key in ("hosts", "planes", "fleet")] == [{"node1": {"driver": "ok"}}, {}, {"driver": "warning"}]
+    assert "the fleet" in end.text
 
 
 def test_warnings_and_withheld_effects_are_in_the_summary(tmp_path: Path) -> None:

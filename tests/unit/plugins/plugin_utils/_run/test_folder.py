@@ -140,7 +140,7 @@ def test_planes_are_no_hosts(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     for name in ("node1", "plane default", "plane1"):
         folder.write_findings("fabric", name, [])
-    assert (folder.hosts_of("fabric"), folder.planes_of("fabric")) == (["node1", "plane1"], ["plane default"])
+    assert (folder.hosts_of("fabric"), folder.groups_of("fabric")) == (["node1", "plane1"], ["plane default"])
 
 
 def test_a_file_of_another_run(tmp_path: Path) -> None:

@@ -101,3 +101,19 @@ def test_two_checks_of_one_missing_card_are_one_cause() -> None:
 
 def test_what_is_well_follows_from_nothing() -> None:
     assert marks([found("link.state", RAIL0, "ok"), found("link.state", RAIL0, "not_applicable")], NO_DEVICE) == [None, None]
+
+
+def test_an_address_on_the_nic_that_a_wrong_plan_does_not_name_follows_from_the_plan() -> None:
+    wrong = Finding("preflight", "intent.nic", "node3", RAIL1, "error", "no NIC with pci 0000:41:00.0", "as planned")
+    address = found("network.address", "interface ens2", "error", "192.168.1.1/24 on ens2 is the address of rail1 (192.168.1.1/24)")
+    assert marks([address], wrong) == [f"intent.nic on {RAIL1}"]
+    assert marks([address]) == [None]
+
+
+def test_a_plane_without_its_manager_follows_from_the_port_of_its_host() -> None:
+    down = Finding("link", "link.state", "node3", RAIL0, "error", "DOWN", "ACTIVE")
+    words = "the subnet manager at LID 1 no longer answers; node3, the planned one, has no active InfiniBand port on rail0"
+    plane = found("link.sm", "plane blue", "error", words)
+    assert marks([down, plane]) == [None, f"link.state on {RAIL0}"]
+    # A manager that died beside a port that works is a cause of its own.
+    assert marks([plane]) == [None]

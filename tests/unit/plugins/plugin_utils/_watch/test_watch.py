@@ -303,3 +303,25 @@ def test_the_program_with_an_inventory_a_recording_and_its_replay(tmp_path: Path
 
 def test_the_clock_of_a_host_is_bounded() -> None:
     assert parse_reading(line(1e12, {})).mono == 1e12
+
+
+def test_without_rich_the_screen_says_what_to_install_and_json_works(tmp_path: Path) -> None:
+    entries = [Entry(0.5, "here", LINE, line(1.0, {}))]
+    (tmp_path / "seen.jsonl").write_text("".join(f"{text}\n" for text in recorded(["here"], 1.0, entries)))
+    program = f"import runpy, sys; sys.modules['rich'] = None; sys.argv[0] = 'watch'; runpy.run_module('{MODULE}', run_name='__main__')"
+
+    def without_rich(*words: str) -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-c", program, *words]
+        return subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False, env=environment())
+
+    # A missing inventory would be another error: no host is looked for.
+    for words in (("--replay", "seen.jsonl", "--once"), ("-i", "nowhere.yml")):
+        screen = without_rich(*words)
+        assert (screen.returncode, screen.stdout) == (1, "")
+        what = f"The live view needs rich on the control node. Run `{sys.executable} -m pip install rich`"
+        # Ansible adds the error of the import.
+        assert screen.stderr.startswith(what), screen.stderr
+        assert screen.stderr.count("\n") == 1
+    lines = without_rich("--replay", "seen.jsonl", "--once", "--json")
+    assert lines.returncode == 0, lines.stderr
+    assert [port["host"] for port in json.loads(lines.stdout)["ports"]] == ["here"]

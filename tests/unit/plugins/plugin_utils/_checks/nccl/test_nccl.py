@@ -197,9 +197,13 @@ def test_a_host_without_an_interface_for_sockets_beside_hosts_with_one() -> None
 
 def test_without_a_most_frequent_value_nobody_is_taken_to_be_right() -> None:
     found = check_nccl_fleet({"node1": {"NCCL_IB_TC": "106"}, "node2": {"NCCL_IB_TC": "104"}})
-    assert [finding.status for findings in found.values() for finding in findings] == ["error", "error"]
-    assert found["node1"][0].expected == "one value on all hosts; others: 104 on node2"
-    assert found["node2"][0].expected == "one value on all hosts; others: 106 on node1"
+    assert {host: [finding.status for finding in findings] for host, findings in found.items()} == {
+        "node1": ["not_applicable"],
+        "node2": ["not_applicable"],
+        "the fleet": ["error"],
+    }
+    (finding,) = found["the fleet"]
+    assert (finding.subject, finding.observed, finding.expected) == ("NCCL_IB_TC", "106 on node1; 104 on node2", "one value on all hosts")
 
 
 TWO_RAILS = Kind(frozenset(("roce",)), frozenset(("a", "b")), rails_apart=True, devices_of=("rail0", "rail1"))
@@ -259,4 +263,4 @@ def test_a_large_fleet_of_strangers_is_compared_at_once() -> None:
     found = check_nccl_fleet(hosts)
     assert time.monotonic() - begin < 10
     assert {len(findings) for findings in found.values()} == {10}
-    assert max(len(finding.expected) for finding in found["node0"]) < 200
+    assert max(len(finding.observed) for finding in found["the fleet"]) < 200

@@ -89,11 +89,29 @@ def test_values_that_a_driver_with_congestion_control_does_not_give_are_unknown(
 
 
 def test_an_interface_without_dcb() -> None:
-    nothing = {**mlx5_qos(), "backend": None, "why": "its driver has no DCB"}
-    found = judged(nothing)
+    without = dict.fromkeys(("np", "rp", "ecn_np", "ecn_rp", "dcqcn_source", "traffic_class", "traffic_class_settable"))
+    found = judged({**mlx5_qos(), **without, "backend": None, "why": "its driver has no DCB"})
     # The lab's rails are Soft-RoCE.
     assert found["qos.backend"].status == NOT_APPLICABLE
     assert set(found) == {"qos.backend", "qos.rdma_cm", "qos.boot"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "check"),
+    [
+        ({"rp": {"rpg_threshold": 1}}, "qos.dcqcn"),
+        ({"np": {"cnp_dscp": 46, "cnp_802p_prio": 6}}, "qos.cnp"),
+        ({"ecn_np": [False] * 8}, "qos.ecn"),
+        ({"traffic_class": None}, "qos.traffic_class"),
+    ],
+)
+def test_what_files_show_is_judged_without_mlnx_qos_and_dcb(changed: dict[str, Any], check: str) -> None:
+    """A missing tool must not hide that a reload of the driver has reset the congestion control."""
+    found = judged(
+        {**mlx5_qos(**changed), "backend": None, "why": "mlnx_qos is not installed; dcb is not installed"}, dcqcn={"rpg_threshold": 32767}
+    )
+    assert bad(found) == {check: ERROR}
+    assert "qos.pfc" not in found
 
 
 @pytest.mark.parametrize(("function", "status"), [("pf", ERROR), ("vf", NOT_APPLICABLE)])

@@ -105,7 +105,7 @@ def test_where_no_plane_has_a_graph_it_is_reported_of_the_first_host(tmp_path: P
     assert [(each.host, each.subject, each.status, each.observed) for each in run.judged()] == [
         ("node1", name, "not_applicable", spines_plan.NO_GRAPH) for name in ("rail0", "rail1")
     ]
-    assert run.folder.planes_of("pairs") == []
+    assert run.folder.groups_of("pairs") == []
 
 
 def test_nothing_is_reported_where_nothing_was_measured_in_this_run(tmp_path: Path) -> None:

@@ -78,9 +78,9 @@ def test_pairs_of_one_run_and_failures_are_counted() -> None:
 
 
 @given(st.integers(0, 40), st.integers(0, 40))
-def test_the_sign_test_is_a_probability_and_symmetric(ups: int, downs: int) -> None:
-    assert 0 < sign_test(ups, downs) <= 1
-    assert sign_test(ups, downs) == sign_test(downs, ups)
+def test_the_sign_test_is_a_probability_and_symmetric(one: int, other: int) -> None:
+    assert 0 < sign_test(one, other) <= 1
+    assert sign_test(one, other) == sign_test(other, one)
 
 
 def test_the_sign_test_has_known_values() -> None:

@@ -199,7 +199,7 @@ def test_the_bytes_are_the_same_for_the_same_run(large: Path) -> None:
 
 
 def test_the_heat_map_has_each_result(large: Path) -> None:
-    data = json.loads(page_of(large).text_of("script").split('"use strict"')[0])
+    data = json.loads(page_of(large).text_of("script").split('"use strict"', maxsplit=1)[0])
     plan = json.loads((large / RUN / "pairs/plan.json").read_text())
     assert data["hosts"] == plan["hosts"]
     rails = {rail["name"]: rail for rail in data["rails"]}

@@ -23,7 +23,8 @@ def kept(pathname: str, source: bytes) -> object:
         with open(name, "rb") as found:
             return marshal.loads(found.read())  # noqa: S302
     except (OSError, EOFError, ValueError, TypeError):
-        code = compile_source(pathname, source)
+        pass
+    code = compile_source(pathname, source)
     try:
         with open(f"{name}.{os.getpid()}", "wb") as file:
             file.write(marshal.dumps(code))
