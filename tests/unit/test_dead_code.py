@@ -242,3 +242,16 @@ def test_a_dead_method_is_found_and_a_field_of_a_record_is_not(tmp_path: Path) -
     names = [name for _path, name, _line in found.dead()]
     assert "rate" in names
     assert "speed" not in names
+
+
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "plugins").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_comprehension_has_a_variable_with_the_name_of_a_function(path: Path) -> None:
+    """Python 3.12 inlines comprehensions, and then fails with UnboundLocalError where the function is called in another one of them."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    functions = {each.name for each in tree.body if isinstance(each, (ast.FunctionDef, ast.ClassDef))}
+    loops = [loop for each in ast.walk(tree) if isinstance(each, COMPREHENSIONS) for loop in each.generators]
+    named = [name.id for loop in loops for name in ast.walk(loop.target) if isinstance(name, ast.Name)]
+    assert [name for name in named if name in functions] == []
