@@ -61,7 +61,7 @@ class ActionModule(PairAction):
         slices, words = begin(self.folder, base, settings, time.time(), max_age_hours=self.proof_max_age_hours, dry=dry)
         left = max(0.0, hours * 3600 - slices.seconds)
         count = math.ceil(left / settings["slice_seconds"])
-        text = f"{words} {len(slices.ends)} slices are done.\n{plan_text(base, settings, left, hours)}"
+        text = f"{words} Slices that are done: {len(slices.ends)}.\n{plan_text(base, settings, left, hours)}"
         answer = {"batches": math.ceil(count / BATCH), "batch": BATCH, "refusals": refusals}
         if not refusals:
             return {**answer, "explained": text}

@@ -43,7 +43,9 @@ def offset_seconds(settings: SoakIntent, number: int) -> float:
 def plan_of_all(fleet: Fleet, intent: Intent, settings: SoakIntent, forks: int) -> dict[str, Any]:
     """Return a plan of the pair runner in which all hosts of each rail meet. Each slice makes one round of it, see plan_of_slice."""
     seconds = transfer_seconds(settings)
-    of_pairs = {**intent["pairs"], "iterations": None, "duration_seconds": seconds, "latency_command": "none", "gpu_memory": False}
+    changes = {"iterations": None, "duration_seconds": seconds, "latency_command": "none", "gpu_memory": False}
+    # A fault that drops only what a port receives shows nothing while the port sends.
+    of_pairs = {**intent["pairs"], **changes, "bidirectional": True}
     tests = tests_of({**intent, "pairs": of_pairs})[:1]  # type: ignore[typeddict-item]
     schedule = {"kind": "full"}
     return make_plan("soak", hosts=fleet.hosts, rails=fleet.rails, of=fleet.endpoints, tests=tests, schedule=schedule, forks=forks)
@@ -88,7 +90,7 @@ def plan_text(base: Mapping[str, Any], settings: SoakIntent, left_seconds: float
     slices, seconds = math.ceil(left_seconds / settings["slice_seconds"]), transfer_seconds(settings)
     lines = [
         f"The soak measures for {hours:g} h; {duration_words(left_seconds)} are left, about {slices} slices of "
-        f"{settings['slice_seconds']} s. In each slice a port transfers data with one partner for {seconds} s "
+        f"{settings['slice_seconds']} s. In each slice a port transfers data with one partner, both ways, for {seconds} s "
         f"({base['tests'][0]['command']}).",
         f"It makes {plan_meetings(base)} pairs of {len(base['hosts'])} hosts in turn:",
     ]

@@ -46,9 +46,9 @@ def test_check_mode_lists_the_load_and_keeps_nothing_beside_the_runs(tmp_path: P
     answer = run.begin(hours=2)
     assert "failed" not in answer or not answer["failed"]
     for words in (
-        "A new soak begins. 0 slices are done.",
+        "A new soak begins. Slices that are done: 0.",
         "The soak measures for 2 h; 2 h 0 min are left, about 24 slices of 300 s. In each slice a port",
-        "transfers data with one partner for 30 s (ib_write_bw).",
+        "transfers data with one partner, both ways, for 30 s (ib_write_bw).",
         "It makes 6 pairs of 4 hosts in turn:",
         "all of them in 3 slices.",
         "node3: rail0 mlx5_0/1 at ",
@@ -93,6 +93,7 @@ def test_partners_rotate_and_change_roles_in_the_next_turn(tmp_path: Path) -> No
         answer = run.plan()
         plan = parse_plan(unpack_plan(answer["plan"]))
         assert (sorted(answer["hosts"]), answer["queue_pairs"], plan["tests"][0]["duration_seconds"]) == (run.hosts, True, 30)
+        assert plan["tests"][0]["bidirectional"]
         met.append({(plan["hosts"][server], plan["hosts"][client]) for _rail, _round, server, client in planned_meetings(plan)})
         run.measured()
         run.record()
@@ -145,7 +146,7 @@ def test_a_job_stops_the_soak_and_the_next_run_continues_it(tmp_path: Path) -> N
     assert run.plan()["over"] == "node3 is in use: job process 815 (slurmstepd)"
     assert "Not finished: node3 is in use: job process 815 (slurmstepd). Run it again to continue." in run.result()["explained"]
     later = SoakRun(tmp_path, 2, clock=run.clock)
-    assert later.begin()["explained"].startswith("The soak of run 20261127T120001Z-1 goes on. 3 slices are done.")
+    assert later.begin()["explained"].startswith("The soak of run 20261127T120001Z-1 goes on. Slices that are done: 3.")
     assert later.plan()["over"] == ""
 
 
@@ -172,7 +173,7 @@ def test_a_killed_soak_goes_on_and_its_results_have_both_parts(tmp_path: Path) -
     later = SoakRun(tmp_path, 2, clock=first.clock)
     assert later.act(soak_plan, "earlier") == {"sweep": answer["sweep"]}
     begun = later.begin()
-    assert begun["explained"].startswith("The soak of run 20261127T120001Z-1 goes on. 4 slices are done.")
+    assert begun["explained"].startswith("The soak of run 20261127T120001Z-1 goes on. Slices that are done: 4.")
     assert later.act(soak_plan, "earlier") == {"sweep": ""}
     later.slices(3, drops)
     assert [line["number"] for line in later.lines() if "lasted_seconds" in line] == [4, 5, 6]
