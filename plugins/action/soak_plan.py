@@ -81,7 +81,7 @@ class ActionModule(PairAction):
         users = {host: host_users(self._load(host)) for host in self.fleet.facts if not self._load_allowed(host)}
         return [f"{host} is in use: {words}" for host, words in users.items() if words]
 
-    def _load(self, host: str) -> Load:
+    def _load(self, host: str) -> Load | None:
         """Return the users of a host as they were read; facts to compare have no queue pairs."""
         return from_dict(self.folder.read_json(self.folder.host_file("facts", host))).load
 
