@@ -13,7 +13,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
 MODULE = "perftest_rounds"
-PASSED = ("sweep", "plan", "token", "runtime_max_seconds")
+PASSED = ("sweep", "plan", "token", "runtime_max_seconds", "queue_pairs")
 
 
 class ActionModule(RunAction):
@@ -22,6 +22,7 @@ class ActionModule(RunAction):
         "plan": {"type": "str", "required": True, "no_log": True},
         "token": {"type": "str", "required": True, "no_log": True},
         "runtime_max_seconds": {"type": "int", "required": True},
+        "queue_pairs": {"type": "bool", "default": False},
         "folder": {"type": "str", "default": "pairs"},
         "host": {"type": "str"},
     }

@@ -94,6 +94,9 @@ ansible_facts:
         drill:
           description: The faults that the playbook C(drill) may make.
           type: dict
+        soak:
+          description: The duration, the load and the limit of the playbook C(soak).
+          type: dict
         metrics:
           description: The metrics of the host, which the role P(rdma.cluster.exporter#role) installs.
           type: dict

@@ -40,6 +40,10 @@ options:
     description: The time limit of the runner, after which systemd ends it.
     type: int
     required: true
+  queue_pairs:
+    description: Whether processes with queue pairs count as users of the host, as in M(rdma.cluster.perftest_rounds).
+    type: bool
+    default: false
   folder:
     description: The folder of the results, in the folder of this run.
     type: str

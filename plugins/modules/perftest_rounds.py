@@ -79,6 +79,12 @@ options:
       - Whether to start even if a GPU process or a job uses the host.
     type: bool
     default: false
+  queue_pairs:
+    description:
+      - Whether a process with queue pairs on an RDMA device counts as a user of this host. Queue pairs of the kernel and of services that
+        an idle host has do not count.
+    type: bool
+    default: false
   runtime_max_seconds:
     description:
       - The time limit of the runner, after which systemd ends it.
@@ -186,6 +192,8 @@ counters:
       have increased.
     - C(priorities) is the increase of bytes, pause frames and discards of each priority. It is V(null) for a counter that the driver
       lacks, and has no priorities if the driver has none. C(cnps) is the increase of the congestion notifications.
+    - C(packets) is the increase of the RDMA packets that the port sent and received. C(counted) is the number of counters that could be
+      compared. C(uncounted) lists those that could not, because they were cleared, disappeared or are full.
     - V(null) while the runner works, or if the counters cannot be read.
   type: dict
   returned: when O(state=collected)
@@ -204,6 +212,9 @@ counters:
           rx_buffer_discards: null
           rx_congestion_discards: null
       cnps: {np_cnp_sent: 4}
+      packets: {sent: 9000, received: 8000}
+      counted: 21
+      uncounted: []
 """
 
 import sys
@@ -229,6 +240,7 @@ def main() -> None:
             "wait_seconds": {"type": "int", "default": 0},
             "from_byte": {"type": "int", "default": 0},
             "load_allowed": {"type": "bool", "default": False},
+            "queue_pairs": {"type": "bool", "default": False},
             "runtime_max_seconds": {"type": "int", "default": 3600},
         },
         required_if=[
@@ -269,7 +281,8 @@ def apply(options: dict, check_mode: bool) -> dict:
         )
 
     # A job may have started since the plan was made. A sweep that runs here already, or has ended, is adopted.
-    in_use = in_use_now(SysRoot()) if not options["load_allowed"] and start(check_mode=True) else ""
+    users_from = runner if options["queue_pairs"] else None
+    in_use = in_use_now(SysRoot(), users_from) if not options["load_allowed"] and start(check_mode=True) else ""
     return {"changed": False, "started": not in_use and start(check_mode=check_mode), "in_use": in_use}
 
 

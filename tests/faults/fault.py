@@ -62,6 +62,10 @@ class Expected:
         return f"{self.check} {self.status} on {self.host}" + ("" if self.subject == "*" else f", {self.subject}")
 
 
+#: Checks that no stage runs, by the first part of their names: the name of the playbook.
+OWN_PLAYBOOKS = ("soak",)
+
+
 @dataclass(frozen=True)
 class NearMiss:
     """What is close to a fault and none. ok: checks that must report the same as without it; may: those that may report it."""
@@ -96,8 +100,9 @@ class Fault:
     @property
     def command(self) -> str:
         """The cheapest command that shows it: the playbook of the first stage that reports it."""
+        own = [name for each in self.expect if (name := each.check.partition(".")[0]) in OWN_PLAYBOOKS]
         stage = min((_stage(each.check) for each in self.expect), key=STAGES.index)
-        return f"ansible-playbook rdma.cluster.{stage}"
+        return f"ansible-playbook rdma.cluster.{own[0] if own else stage}"
 
 
 def _stage(check: str) -> str:
@@ -179,5 +184,5 @@ _RUNG_OF = {
     **dict.fromkeys(("cables", "planned", "variables"), "inventory"),
     **dict.fromkeys(("share", "pairs", "failed", "usec", "risen", "forged", "no_clock", "through", "spread", "lost"), "simulated results"),
     **dict.fromkeys(("shares", "cut", "slow", "priorities", "counters", "gbps", "bad_pair", "repeat_slow"), "simulated results"),
-    **dict.fromkeys(("perftest_gbps", "job", "exit_status", "ports", "transfer", "sysctls"), "simulated results"),
+    **dict.fromkeys(("perftest_gbps", "job", "exit_status", "ports", "transfer", "sysctls", "dropped", "cleared"), "simulated results"),
 }

@@ -392,6 +392,14 @@ class DrillIntent(TypedDict):
     hold_seconds: int
 
 
+class SoakIntent(TypedDict):
+    hours: float
+    slice_seconds: int
+    duty_percent: int
+    errors_per_billion_packets: float
+    stop_at_errors: int | None
+
+
 class RecorderIntent(TypedDict):
     manage: bool
     state: str
@@ -464,6 +472,7 @@ class Intent(_Added):
     scheduler: SchedulerIntent
     recorder: RecorderIntent
     drill: DrillIntent
+    soak: SoakIntent
     metrics: MetricsIntent
     gate: GateIntent
     checks: dict[str, Rule]

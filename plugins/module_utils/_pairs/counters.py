@@ -17,7 +17,15 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import E
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool_ioctl import IoctlPort
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import read_netdev, read_netdevs
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciReader
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import of_netdev, of_port, priority_counters, since
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import (
+    PACKETS,
+    of_netdev,
+    of_port,
+    packets_of,
+    priority_counters,
+    since,
+    uncounted,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port, read_devices
 
 #: The fields of PriorityCounters that are kept for each priority.
@@ -73,10 +81,12 @@ def read_live(places: Sequence[Place]) -> dict[str, Any]:
 
 
 def risen(places: Iterable[Place], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return rail → {"seconds": between the two snapshots, "risen": counter → increase, "netdev", "priorities", "cnps"}.
+    """Return rail → {"seconds": between the two snapshots, "risen": counter → increase, "netdev", "priorities", "cnps", and those below}.
 
     priorities: priority ("3") → increase of each of PRIORITY_FIELDS, None where the driver does not report it or it went down; empty where
     the driver counts no priorities, None where its interface cannot be compared. cnps: increase of each of CNPS that the driver reports.
+    packets: the increase of those of PACKETS, None where one is missing or went down. counted: the number of compared counters.
+    uncounted: the counters whose increase is not known, because they were cleared, disappeared or are full.
     A rail whose port cannot be compared (another boot, another card, removed) is not included.
     """
     found = since(before, after, "")
@@ -88,14 +98,27 @@ def risen(places: Iterable[Place], before: Mapping[str, Any], after: Mapping[str
         if rose is not None:
             ports = [snapshot["devices"][place.device]["ports"][place.port] for snapshot in (before, after)]
             netdev = ports[1]["netdev"]
+            # The counters of an interface that cannot be compared are then missing in the later reading.
+            of_netdevs = [_of_interface(before, netdev), _of_interface(after, netdev) if netdev in found["netdevs"] else {}]
+            readings = [{**of_interface, **port["counters"]} for of_interface, port in zip(of_netdevs, ports)]
+            packets = [port.get("packets", {}) for port in ports]
             rails[place.rail] = {
                 "seconds": found["seconds"],
                 "risen": {**rose, **found["netdevs"].get(netdev, {})},
                 "netdev": netdev,
                 "priorities": _of_priorities(before["netdevs"][netdev], after["netdevs"][netdev]) if netdev in found["netdevs"] else None,
                 "cnps": {name: by for name, by in _rose(*(port.get("cnps", {}) for port in ports)).items() if by is not None},
+                "packets": {way: _by(packets[0].get(way), packets[1].get(way)) for way in PACKETS},
+                "counted": len(readings[0].keys() & readings[1].keys()),
+                "uncounted": uncounted(*readings),
             }
     return rails
+
+
+def _of_interface(snapshot: Mapping[str, Any], netdev: str | None) -> dict[str, int]:
+    """Return the counters of an interface in a snapshot; none if it is not there."""
+    there = snapshot["netdevs"].get(netdev)
+    return {} if there is None else of_netdev(there["ethtool"]["counters"], there["carrier_downs"])
 
 
 def _of_priorities(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, int | None]] | None:
@@ -130,7 +153,8 @@ def _device(device: Device, numbers: Sequence[str]) -> dict[str, Any]:
 def _port(port: Port) -> dict[str, Any]:
     counters = port.hw_counters or {}
     cnps = {name: counters[name] for name in CNPS if counters.get(name) is not None}
-    return {"netdev": port.netdev, "counters": of_port(port.counters, port.hw_counters), "cnps": cnps}
+    known, packets = of_port(port.counters, port.hw_counters), packets_of(port.counters, port.hw_counters)
+    return {"netdev": port.netdev, "counters": known, "cnps": cnps, "packets": packets}
 
 
 def _netdev(sys: SysRoot, port: EthtoolPort, name: str) -> dict[str, Any]:

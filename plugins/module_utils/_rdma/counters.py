@@ -52,6 +52,22 @@ TRANSPORT = frozenset(
     }
 )
 COUNTERS = FLAPS | CABLE_ERRORS | REMOTE_ERRORS | CONGESTION | OVERSIZE | MODULE | PCIE | TRANSPORT
+#: The classic counters stop at their maximum (PortCounters of the InfiniBand specification: 16, 8 and 4 bits).
+FULL = {
+    "symbol_error": 0xFFFF,
+    "port_rcv_errors": 0xFFFF,
+    "port_rcv_remote_physical_errors": 0xFFFF,
+    "port_xmit_discards": 0xFFFF,
+    "link_error_recovery": 0xFF,
+    "link_downed": 0xFF,
+    "local_link_integrity_errors": 0xF,
+    "excessive_buffer_overrun_errors": 0xF,
+}
+#: Direction → the names of a port's RDMA packets, the first one that exists counts: sysfs, rxe, bnxt_re.
+PACKETS = {
+    "sent": ("port_xmit_packets", "sent_pkts", "tx_pkts"),
+    "received": ("port_rcv_packets", "rcvd_pkts", "rx_pkts"),
+}
 
 
 def since(before: Mapping[str, Any], after: Mapping[str, Any], run: str) -> dict[str, Any] | None:
@@ -87,6 +103,18 @@ def since(before: Mapping[str, Any], after: Mapping[str, Any], run: str) -> dict
 def of_port(counters: Mapping[str, Any] | None, hw_counters: Mapping[str, Any] | None) -> dict[str, int]:
     """Return those counters of a port of the facts that are in COUNTERS."""
     return {**_known(hw_counters or {}), **_known(counters or {})}
+
+
+def packets_of(counters: Mapping[str, Any] | None, hw_counters: Mapping[str, Any] | None) -> dict[str, int]:
+    """Return the RDMA packets of a port since its driver was loaded: those of "sent" and "received" that it counts."""
+    known = {**(hw_counters or {}), **(counters or {})}
+    found = {way: next((known[name] for name in names if known.get(name) is not None), None) for way, names in PACKETS.items()}
+    return {way: count for way, count in found.items() if count is not None}
+
+
+def uncounted(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
+    """Return the counters of two readings that show nothing: cleared, missing in the later one, or full since the first one."""
+    return sorted(name for name, value in before.items() if name not in after or after[name] < value or value == FULL.get(name))
 
 
 def of_netdev(statistics: Mapping[str, Any], carrier_downs: Any) -> dict[str, int]:

@@ -71,7 +71,7 @@ def _readers(stages: tuple[str, ...]) -> str:
         return "The playbook `plan` reads it."
     if stages == ("every",):
         return "Every stage reads it."
-    if stages in (("drill",), ("exporter",)):
+    if stages in (("drill",), ("exporter",), ("soak",)):
         return f"The playbook `{stages[0]}` reads it."
     if len(stages) == 1:
         return f"The {stages[0]} stage reads it."

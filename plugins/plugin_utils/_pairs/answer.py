@@ -18,6 +18,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import 
 RESULT_CHARACTERS = 8 * LINE_CHARACTERS
 FAILURE_CHARACTERS = 64 * 1024
 REASON_CHARACTERS = 1000
+MOST_NAMES = 1000
 MOST = 2**63 - 1
 
 
@@ -88,6 +89,11 @@ def _is_rail(of_rail: Any) -> bool:
     if not isinstance(of_rail, dict) or not _is_duration(of_rail.get("seconds")) or not _counts(of_rail.get("risen")):
         return False
     if not isinstance(of_rail.get("netdev"), (str, type(None))) or not _counts(of_rail.get("cnps", {})):
+        return False
+    if not _counts(of_rail.get("packets", {}), or_none=True) or not _is_count(of_rail.get("counted", 0)):
+        return False
+    names = of_rail.get("uncounted", [])
+    if not isinstance(names, list) or len(names) > MOST_NAMES or not all(isinstance(name, str) for name in names):
         return False
     priorities = of_rail.get("priorities")
     return priorities is None or (

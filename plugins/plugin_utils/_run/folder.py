@@ -187,13 +187,19 @@ class RunFolder:
         """Add a line of JSON to a file that only one process writes."""
         self.append_lines(name, [json.dumps(data, sort_keys=True)])
 
-    def append_lines(self, name: str, lines: Iterable[str]) -> None:
-        """Add lines to a file that only one process writes; a concurrent reader sees whole lines, except possibly the last one."""
+    def append_lines(self, name: str, lines: Iterable[str], *, durable: bool = False) -> None:
+        """Add lines to a file that only one process writes; a concurrent reader sees whole lines, except possibly the last one.
+
+        durable: return only when they are on disk.
+        """
         path = self.path / name
         with self.writing():
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("a", encoding="utf-8") as stream:
                 stream.writelines(f"{line}\n" for line in lines)
+                if durable:
+                    stream.flush()
+                    os.fsync(stream.fileno())
 
     def read_if_there(self, name: str) -> Any:
         """The content of a file, or None if it is missing. A damaged file next to the runs (BESIDE) counts as missing, with a warning."""

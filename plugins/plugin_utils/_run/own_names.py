@@ -67,6 +67,7 @@ NOTED = (
     "rdma_proof_max_age_hours",
     "rdma_facts_max_age_seconds",
     "rdma_measure",
+    "rdma_soak_hours",
     "pairs_measure",
     "pairs_path_mtu",
     "collectives_measure",

@@ -18,6 +18,7 @@ from tests.faults.beds.scene import Inject, Scene
 from tests.unit.builders.fabric_runs import GBPS, FabricRun
 from tests.unit.builders.fabrics import leafspine
 from tests.unit.builders.fabrics import rail as rail_fabric
+from tests.unit.builders.soaks import SoakRun
 from tests.unit.plugins.plugin_utils._pairs.gate.test_qos_proof import SENT, counted, profile
 from tests.unit.plugins.plugin_utils._pairs.gate.test_qos_proof import WELL as TRAFFIC
 from tests.unit.plugins.plugin_utils._pairs.loads.test_fabric import Run
@@ -28,6 +29,8 @@ from tests.unit.plugins.plugin_utils._pairs.test_path_mtu import fleet, probed
 
 #: What a pair of healthy ports takes, in microseconds.
 USEC = 1.5
+#: Slices of a soak.
+SLICES = 15
 #: The checks of the pairs stage that a bed of pairs shows; the others have beds of their own.
 PAIRS = ("pair.bandwidth", "pair.latency", "pair.errors", "pair.clock", "pair.results")
 
@@ -91,6 +94,22 @@ def _isolation(inject: Inject, _earlier: Inject, folder: Path) -> list[Finding]:
     return run.judged("pair.isolation")
 
 
+def _soak(inject: Inject, _earlier: Inject, folder: Path) -> list[Finding]:
+    """A soak of five hosts. dropped: host → packets that it loses in every third slice; cleared: [host, slice] of cleared counters."""
+
+    def counted(number: int, host: str, partner: str) -> Mapping[str, Any]:
+        lost = [(inject.get("dropped") or {}).get(end, 0) for end in (host, partner)]
+        risen = {"out_of_sequence" if lost[0] else "packet_seq_err": max(lost)} if any(lost) and number % 3 == 0 else {}
+        cleared = [host, number] in (inject.get("cleared") or ())
+        return {"risen": {} if cleared else risen, "uncounted": ["out_of_sequence"] if cleared else []}
+
+    run = SoakRun(folder, hosts=5)
+    run.begin()
+    run.slices(SLICES, counted)
+    run.result()
+    return run.findings()
+
+
 def _cross(inject: Inject, _earlier: Inject, folder: Path) -> list[Finding]:
     """Pairs across two rails. share: what they reach; null: nothing."""
     run = FabricRun(folder / "R1", rail_fabric(4, 2), schedule="full+cross").sweep()
@@ -142,6 +161,7 @@ BEDS = {
     "pairs": Scene(partial(_sweep, hosts=6), ("share", "pairs", "failed", "usec", "risen", "forged", "no_clock")),
     "pairs from GPUs": Scene(_gpu, ("share",)),
     "partitions": Scene(_isolation, ("through", "kind")),
+    "soak": Scene(_soak, ("dropped", "cleared")),
     "pairs across rails": Scene(_cross, ("share",)),
     "load across spines": Scene(_spines, ("spread",)),
     "path MTU": Scene(_path_mtu, ("lost",)),

@@ -16,6 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import
     CABLE_ERRORS,
     CONGESTION,
     FLAPS,
+    FULL,
     MODULE,
     OVERSIZE,
     PCIE,
@@ -69,17 +70,6 @@ FLAPS_PER_HOUR = 3.0
 #: Smaller counts are not an error, however short the time was.
 FEWEST_ERRORS = 10
 FEWEST_FLAPS = 3
-#: The classic counters stop at their maximum (PortCounters of the InfiniBand specification: 16, 8 and 4 bits).
-FULL = {
-    "symbol_error": 0xFFFF,
-    "port_rcv_errors": 0xFFFF,
-    "port_rcv_remote_physical_errors": 0xFFFF,
-    "port_xmit_discards": 0xFFFF,
-    "link_error_recovery": 0xFF,
-    "link_downed": 0xFF,
-    "local_link_integrity_errors": 0xF,
-    "excessive_buffer_overrun_errors": 0xF,
-}
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl i
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl import SECTIONS as NCCL_SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.roce import SECTIONS as ROCE_SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.scheduler import SECTIONS as SCHEDULER_SECTIONS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.soak import SOAK
 from ansible_collections.rdma.cluster.plugins.plugin_utils._machines.presets import PRESETS
 
 RAIL = keys(
@@ -308,6 +309,7 @@ SECTIONS: dict[str, Section] = {
         ("host",),
     ),
     "rdma_drill": DRILL,
+    "rdma_soak": SOAK,
     "rdma_metrics": METRICS,
     "rdma_gate": Section(
         keys(
@@ -338,6 +340,7 @@ RUN: dict[str, Key] = {
     "rdma_load_allowed": flag("Also measure on hosts with a running GPU process or job.", False),
     "rdma_proof_max_age_hours": number("A proof older than this is not valid.", 0, default=168),
     "rdma_facts_max_age_seconds": number("Facts of this run that are older are read again.", 0, default=300),
+    "rdma_soak_hours": number("How long `soak` measures, instead of `rdma_soak.hours`; set it with `-e`.", 0.01, 720),
     "rdma_serial": Key(_ANY, "Number of hosts that a stage changes at a time: a number, a percentage, or a list of these."),
     "rdma_restart_serial": Key(_ANY, "Number of hosts that reload their driver or reboot at a time, in the same forms.", 1),
     "rdma_hosts": Key(_ANY, "Hosts of the run, by default without the group `rdma_switches`; set it with `-e`.", "all"),

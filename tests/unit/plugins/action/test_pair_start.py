@@ -20,7 +20,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import Ru
 from tests.unit.builders.fabric_runs import GBPS, FabricRun
 from tests.unit.builders.fabrics import leafspine
 
-OPTIONS = {"sweep": "S1", "plan": "packed", "token": "t", "runtime_max_seconds": 60, "folder": "pairs", "host": None}
+OPTIONS = {"sweep": "S1", "plan": "packed", "token": "t", "runtime_max_seconds": 60, "queue_pairs": True, "folder": "pairs", "host": None}
 
 
 def start(folder: RunFolder, answer: dict[str, Any], host: str = "node1", **variables: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -44,6 +44,7 @@ def test_a_host_in_use_is_noted_and_does_not_fail(tmp_path: Path) -> None:
     assert (done["started"], done["msg"]) == (False, "node1 is not measured, in use: job process 815 (slurmstepd)")
     assert "failed" not in done
     assert (given["called"], given["state"], given["host"], given["load_allowed"]) == ("perftest_rounds", "started", "node1", False)
+    assert given["queue_pairs"] is True
     assert folder.read_json("pairs/node1.refused.json") == {"in_use": "job process 815 (slurmstepd)"}
 
 

@@ -18,6 +18,8 @@ from tests.unit.builders.fakes import SilentPort
 from tests.unit.builders.trees import mlx5_machine, write_tree
 
 PLACES = [Place("rail0", "mlx5_0", "1"), Place("rail1", "mlx5_1", "1"), Place("rail2", "mlx5_9", "1")]
+#: Error counters that both readings of the two ports have.
+COUNTED = {"rail0": 3, "rail1": 0}
 PORT = "/sys/class/infiniband/mlx5_0/ports/1"
 
 
@@ -44,10 +46,37 @@ def test_what_rose_at_a_port_and_its_interface_is_reported_of_the_rail(tmp_path:
     before = snapshot(tmp_path)
     after = snapshot(tmp_path, 4, uptime="161.25 1.0", counters__symbol_error="17", hw_counters__out_of_sequence="9")
     risen_of_rail0 = {"out_of_sequence": 2, "rx_symbol_err_phy": 3, "symbol_error": 12}
-    assert risen(PLACES, before, after) == {
-        "rail0": {"seconds": 61.25, "risen": risen_of_rail0, "netdev": "ens1f0np0", "priorities": {}, "cnps": {}},
-        "rail1": {"seconds": 61.25, "risen": {}, "netdev": "ens1f1np1", "priorities": {}, "cnps": {}},
+    more = {"priorities": {}, "cnps": {}, "packets": {"sent": None, "received": None}, "uncounted": []}
+    found = risen(PLACES, before, after)
+    assert {rail: each.pop("counted") for rail, each in found.items()} == COUNTED
+    assert found == {
+        "rail0": {"seconds": 61.25, "risen": risen_of_rail0, "netdev": "ens1f0np0", **more},
+        "rail1": {"seconds": 61.25, "risen": {}, "netdev": "ens1f1np1", **more},
     }
+
+
+def test_packets_are_counted_and_a_counter_that_was_cleared_or_is_full_is_named(tmp_path: Path) -> None:
+    packets = {"counters__port_xmit_packets": "100", "counters__port_rcv_packets": "90"}
+    before = snapshot(tmp_path, 5, **packets, counters__link_downed="255", hw_counters__out_of_sequence="7")
+    moved = {"counters__port_xmit_packets": "350", "counters__port_rcv_packets": "80"}
+    after = snapshot(tmp_path, 2, uptime="161.25 1.0", **moved, counters__link_downed="255", hw_counters__out_of_sequence="3")
+    found = risen(PLACES, before, after)["rail0"]
+    assert found["packets"] == {"sent": 250, "received": None}
+    # Cleared in the port, cleared in the driver, and at its maximum of 8 bits.
+    assert found["uncounted"] == ["link_downed", "out_of_sequence", "rx_symbol_err_phy"]
+    assert found["risen"] == {}
+
+
+def test_counters_of_an_interface_that_cannot_be_compared_are_named(tmp_path: Path) -> None:
+    before, after = snapshot(tmp_path), snapshot(tmp_path, uptime="161.25 1.0")
+    before["netdevs"]["ens1f0np0"]["mac"] = "another"
+    assert "rx_symbol_err_phy" in risen(PLACES, before, after)["rail0"]["uncounted"]
+
+
+def test_the_packets_of_rxe_have_other_names(tmp_path: Path) -> None:
+    before = snapshot(tmp_path, hw_counters__sent_pkts="5", hw_counters__rcvd_pkts="6")
+    after = snapshot(tmp_path, uptime="161.25 1.0", hw_counters__sent_pkts="15", hw_counters__rcvd_pkts="36")
+    assert risen(PLACES, before, after)["rail0"]["packets"] == {"sent": 10, "received": 30}
 
 
 def mlx5(priority: int, **counted: int) -> dict[str, int]:

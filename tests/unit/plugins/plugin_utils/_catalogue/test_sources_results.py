@@ -50,6 +50,7 @@ from tests.unit.builders.fabrics import rail as rail_fabric
 from tests.unit.builders.known import known_of
 from tests.unit.builders.mesh import asked
 from tests.unit.builders.nccl_texts import H200, Job
+from tests.unit.builders.soaks import SoakRun
 from tests.unit.builders.transfer_runs import moved, users, verdicts
 from tests.unit.plugins.plugin_utils._collectives.test_gate import climbed, judged
 from tests.unit.plugins.plugin_utils._fabric.test_gate import RUNS, known, no_plan
@@ -182,6 +183,16 @@ def isolation(source: str, way: str, folder: Path) -> list[Finding]:
             if file.exists():
                 hurt(file, way)
     return run.judged("pair.isolation")
+
+
+def soak(source: str, way: str, folder: Path) -> list[Finding]:
+    run = SoakRun(folder, errors_per_billion_packets=0.2)
+    run.begin()
+    run.slices(9)
+    if source:
+        hurt(run.folder.path / "soak/slices.jsonl", way)
+    run.result()
+    return run.findings()
 
 
 def path_mtu(source: str, way: str, folder: Path) -> list[Finding]:
@@ -320,6 +331,7 @@ SCENES = (
     Brief(sweep, dict.fromkeys(("sweep", "port counters"), FILE_WAYS)),
     Brief(sweep_from_gpus, {"sweep from GPUs": FILE_WAYS}),
     Brief(isolation, {"attempts between partitions": FILE_WAYS}),
+    Brief(soak, {"slices of a soak": FILE_WAYS}),
     Brief(path_mtu, {"path MTU": FILE_WAYS}),
     Brief(plugin_transfer, {"plugin transfer": FILE_WAYS}),
     Brief(neighbors, {"neighbors of a mesh": FILE_WAYS}),

@@ -130,4 +130,11 @@ def test_a_default_is_what_its_key_allows(key: Key) -> None:
 
 
 def test_stages_that_read_are_stages() -> None:
-    assert {stage for section in SECTIONS.values() for stage in section.stages} <= {*STAGES, "every", "drill", "exporter", *PLAN_STAGE}
+    assert {stage for section in SECTIONS.values() for stage in section.stages} <= {
+        *STAGES,
+        "every",
+        "drill",
+        "exporter",
+        "soak",
+        *PLAN_STAGE,
+    }
