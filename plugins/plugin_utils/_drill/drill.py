@@ -14,14 +14,12 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import OK
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import DrillIntent, Intent
-from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Load, host_users
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.judge import Outage, Received, judge_step, parse_result
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.plan import Step, disagreements, plan_steps
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.record import ENDED, MADE, RESTORED, RESULT, STARTED, Record
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import RoutedPlane
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.planes import routed_planes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.stored import routing_findings
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 
 #: The UDP port of the receiver; the flows have the ports after it as their source.
@@ -57,19 +55,7 @@ class Drill(Record):
 
     def refusals(self) -> list[str]:
         """Return what speaks against the drill now, a sentence each: permissions, hosts in use, a fabric that is not as planned."""
-        return [*self.problems, *self._busy(), *self.not_as_planned()]
-
-    def _busy(self) -> list[str]:
-        """Return the hosts in use, also by queue pairs. A host whose facts were not read in this run counts as in use."""
-        users = {host: host_users(self._load(host)) for host in self.intents}
-        return [f"{host} is in use: {words}" for host, words in users.items() if words]
-
-    def _load(self, host: str) -> Load | None:
-        tree = self.folder.read_if_there(self.folder.host_file("facts", host))
-        try:
-            return from_dict(tree).load if tree else None
-        except Exception:  # noqa: BLE001 (whatever a host's data does: it then counts as in use)
-            return None
+        return [*self.problems, *self.busy(self.intents), *self.not_as_planned()]
 
     def not_as_planned(self) -> list[str]:
         """Return the findings fabric.bgp of the planes of the steps that are not ok, a sentence each."""

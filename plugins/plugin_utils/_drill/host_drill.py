@@ -15,7 +15,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import DrillIntent, Intent
-from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.hosts import HostStep, busy_hosts, not_ok_before, plan_host_steps
+from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.hosts import HostStep, not_ok_before, plan_host_steps
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.plan import disagreements
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.record import ENDED, MADE, RESTORED, Record
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.turned import (
@@ -79,7 +79,7 @@ class HostDrill(Record):
 
     def refusals(self, findings: Mapping[str, Sequence[Finding]]) -> list[str]:
         """Return what speaks against the steps now, a sentence each. findings: those of now, by host."""
-        return [*busy_hosts(self.steps, self.known), *not_ok_before(self.steps, findings)]
+        return [*self.busy(dict.fromkeys(step.host for step in self.steps)), *not_ok_before(self.steps, findings)]
 
     def step(self, number: int) -> HostStep:
         """Return a step by its number, from 1. Raises ParseError."""

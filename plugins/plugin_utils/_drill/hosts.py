@@ -10,10 +10,9 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import STOPPING, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import DrillFault
 from ansible_collections.rdma.cluster.plugins.module_utils._drill.rail import ADDRESS_LOST, GID_MOVED, MTU_1500, RAIL_DOWN, RAIL_KINDS
-from ansible_collections.rdma.cluster.plugins.module_utils._host.load import host_users
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.plan import BOTH
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.turned import is_about
@@ -29,7 +28,7 @@ WORDS = {
 CHECKS = {
     RAIL_DOWN: ("link.state",),
     MTU_1500: ("network.mtu", "alike.mtu"),
-    ADDRESS_LOST: ("network.address", "network.gid"),
+    ADDRESS_LOST: ("network.gid", "network.address"),
     GID_MOVED: ("alike.gid_index", "network.gid"),
 }
 
@@ -124,22 +123,18 @@ def _unfit(rail: ResolvedRail, kind: str) -> str:
     return ""
 
 
-def busy_hosts(steps: Sequence[HostStep], known: Mapping[str, Known]) -> list[str]:
-    """Return the hosts of the steps that are in use, a sentence each. A host whose load was not read counts as in use."""
-    hosts = dict.fromkeys(step.host for step in steps)
-    loads = {host: facts.load if (facts := known[host].facts) is not None else None for host in hosts}
-    users = {host: host_users(load) for host, load in loads.items()}
-    return [f"{host} is in use: {words}" for host, words in users.items() if words]
-
-
 def not_ok_before(steps: Sequence[HostStep], findings: Mapping[str, Sequence[Finding]]) -> list[str]:
-    """Return the checks that should see a fault and are not ok before it, a sentence each. findings: by host."""
+    """Return the checks that should see a fault and are not ok before it, a sentence each. findings: by host.
+
+    A check after the first one may be unknown.
+    """
     return list(
         dict.fromkeys(
             f"{finding.check} of {step.host} is {finding.status} already: {finding.subject}: {finding.observed}"
             for step in steps
             for finding in findings.get(step.host, ())
-            if finding.check in step.checks and finding.status in (*STOPPING, WARNING) and is_about(finding, step.rail)
+            if finding.check in step.checks and is_about(finding, step.rail)
+            if finding.status == ERROR or (finding.check == step.checks[0] and finding.status in (UNKNOWN, WARNING))
         )
     )
 

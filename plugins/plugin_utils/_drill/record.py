@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Iterable
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Load, host_users
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 
 #: The timer on a switch or a host ends a fault at the latest so long after the drill should have.
@@ -35,6 +38,18 @@ class Record:
 
     def _file(self, number: int, what: str, host: str) -> str:
         return self.folder.host_file(f"drill/{self.PART}{number}/{what}", host)
+
+    def busy(self, hosts: Iterable[str]) -> list[str]:
+        """Return the hosts in use, also by queue pairs, a sentence each. A host whose facts were not read in this run counts as in use."""
+        users = {host: host_users(self._load(host)) for host in hosts}
+        return [f"{host} is in use: {words}" for host, words in users.items() if words]
+
+    def _load(self, host: str) -> Load | None:
+        tree = self.folder.read_if_there(self.folder.host_file("facts", host))
+        try:
+            return from_dict(tree).load if tree else None
+        except Exception:  # noqa: BLE001 (whatever a host's data does: it then counts as in use)
+            return None
 
     def token(self, number: int) -> str:
         """Return what marks the packets and the timer of a step, 16 hexadecimal digits, other ones in each drill. No secret."""
