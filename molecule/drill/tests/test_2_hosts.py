@@ -149,8 +149,10 @@ def test_the_interfaces_of_the_session_and_of_tcp_connections_are_refused(networ
                 until(lambda: "2049" in network.run("host1", "ss", "-tn"), 5)
                 done = respond(folder)
             finally:
-                mount.kill()
-                server.kill()
+                network.run("host2", "pkill", "-f", "create_connection")
+                network.run("host1", "pkill", "-f", "create_server", check=False)
+                mount.wait(timeout=10)
+                server.wait(timeout=10)
     assert done.returncode != 0
     assert "TCP connections use rail0, for example storage or a login: 10.1.0.67 to 10.1.1.67. End them first." in done.stdout, done.stdout
     assert (state(network), left(network)) == (before, "")

@@ -71,7 +71,8 @@ def test_the_expected_check_of_this_rail_has_seen_the_fault_and_all_else_is_othe
     assert verdict.false == [f"link.state of node2: {RAIL}", "alert RdmaPortDown of node2"]
     assert verdict_words("rail_down node1 rail1", ("link.state",), verdict, answers) == (
         "rail_down node1 rail1: gate link.state (error) after 12 s; alert RdmaPortDown after 47 s, ended after 62 s; the gates were quiet "
-        f"8 s after the end; also seen: link.state, link.rate; FALSE on other hosts: link.state of node2: {RAIL}, alert RdmaPortDown of node2."
+        f"8 s after the end; also seen: link.state, link.rate; FALSE on other hosts: link.state of node2: {RAIL}, "
+        "alert RdmaPortDown of node2."
     )
 
 
