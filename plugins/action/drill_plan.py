@@ -38,7 +38,7 @@ class ActionModule(RunAction):
             "steps": [step.name for step in drill.steps],
             "refusals": refusals,
             "hold_seconds": drill.settings["hold_seconds"],
-            "looks": drill.looks if isinstance(drill, HostDrill) else 0,
+            "looks": drill.looks if isinstance(drill, HostDrill) else {},
         }
         if not refusals:
             return answer if options["again"] else {**answer, "explained": text}

@@ -67,8 +67,8 @@ hold_seconds:
   type: int
   returned: success
 looks:
-  description: With O(of=hosts), how often to look at most in each phase of a step.
-  type: int
+  description: With O(of=hosts), how often to look at most, by the phase of a step.
+  type: dict
   returned: success
 explained:
   description: The steps and the reasons as text.

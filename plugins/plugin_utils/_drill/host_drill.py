@@ -88,9 +88,10 @@ class HostDrill(Record):
         return self.steps[number - 1]
 
     @property
-    def looks(self) -> int:
-        """Return how many looks cover the longest time of a phase."""
-        return int(self.settle_seconds / LOOK_SECONDS) + 2
+    def looks(self) -> dict[str, int]:
+        """Return how many looks cover the longest time of each phase."""
+        seconds = {"during": self.settings["hold_seconds"], "after": self.settle_seconds}
+        return {phase: int(longest / LOOK_SECONDS) + 2 for phase, longest in seconds.items()}
 
     @property
     def settle_seconds(self) -> int:
