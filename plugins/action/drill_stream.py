@@ -12,11 +12,10 @@ from typing import Any, ClassVar
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.drill import (
     INTERVAL_MS,
     PORT,
-    RESULT,
-    STARTED,
     STREAM_EXTRA_SECONDS,
     Drill,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.record import RESULT, STARTED
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
 

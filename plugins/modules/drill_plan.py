@@ -11,7 +11,7 @@ version_added: 0.1.0
 short_description: Plan a fire drill, and refuse it if something speaks against it
 description:
   - Lists the steps of a drill, which are the faults that C(rdma_drill.allow) permits by name, with the switch, its ports and the two hosts
-    that measure each of them.
+    that measure each of them; or with the host, its rail and the checks that must see the fault.
   - Fails if a permission cannot be used, if a host of the run is in use, or if the routed fabric is not as planned (C(fabric.bgp)). In
     check mode it lists the reasons and does not fail.
   - Uses the intents, the facts and the answers of the switches that were read in this run. Run M(rdma.cluster.intent),
@@ -30,6 +30,13 @@ options:
     description: Check once more before a further step, and do not show the steps.
     type: bool
     default: false
+  of:
+    description:
+      - V(switches) plans the faults of switches. V(hosts) plans the faults of rails of hosts, and judges all hosts now. It fails if a host
+        of a step is in use, or if a check that must see a fault is not ok before it.
+    type: str
+    choices: [switches, hosts]
+    default: switches
 seealso:
   - module: rdma.cluster.drill_fault
   - module: rdma.cluster.drill_stream
@@ -58,6 +65,10 @@ refusals:
 hold_seconds:
   description: How long a fault lasts.
   type: int
+  returned: success
+looks:
+  description: With O(of=hosts), how often to look at most, by the phase of a step.
+  type: dict
   returned: success
 explained:
   description: The steps and the reasons as text.

@@ -14,6 +14,8 @@ description:
     runs, where the check C(nccl.outage) of the nccl stage finds it. Fails if the routed fabric is not as planned after the step, and names
     what is not restored.
   - Without O(step), lists the outages of this run, and compares the longest one of each host's planes with the time for which NCCL retries.
+  - With O(of=hosts), judges what has answered the fault of a host instead: gates, alerts, and what is false. Without O(step) it counts
+    them.
   - Contacts no host. Call it once.
 author:
   - the rdma.cluster authors (@rdma-cluster)
@@ -28,6 +30,11 @@ options:
   step:
     description: The number of the step, from 1.
     type: int
+  of:
+    description: Whether the step is one of the drill of switches, or of that of hosts.
+    type: str
+    choices: [switches, hosts]
+    default: switches
 seealso:
   - module: rdma.cluster.drill_plan
 """

@@ -21,13 +21,13 @@ from lab.clos import Clos
 from tests.verify.clos import MANAGEMENT, ROOT
 
 #: A stand-in for a NIC: a veth has no device below it, so no rail is found on it. For the command that is run here, the interface has
-#: one, on a bus that is not PCI. All else of its folder in /sys is real.
+#: one, on a bus that is not PCI. All else of its folder in /sys is real. In a node with its own systemd, the mount stays.
 NIC = """
 folder=/sys/devices/virtual/net/$1
 shift
 mkdir -p /run/nic
 ln -sfn ../../vif-0 /run/nic/device
-mount -t overlay overlay -o "lowerdir=/run/nic:$folder" "$folder"
+[ -L "$folder/device" ] || mount -t overlay overlay -o "lowerdir=/run/nic:$folder" "$folder"
 exec "$@"
 """
 

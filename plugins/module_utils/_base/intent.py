@@ -382,14 +382,17 @@ class CollectivesIntent(TypedDict):
 
 
 class DrillFault(TypedDict):
-    switch: str
+    switch: str | None
     port: str | None
+    host: str | None
+    rail: str | None
     fault: str
 
 
 class DrillIntent(TypedDict):
     allow: list[DrillFault]
     hold_seconds: int
+    alerts_url: str | None
 
 
 class SoakIntent(TypedDict):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A fault of a Linux switch for a drill: made, and ended.
+"""A fault of a Linux switch, or of a rail of a host, for a drill: made, and ended.
 
 A timer of systemd is armed before the fault is made. It ends the fault even if the control node or the connection is lost. Sources:
 ip-link(8), nft(8), systemd-run(1), FRR's frr.service.
@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base import restore_timer
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner, run_checked
@@ -22,6 +23,14 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import A
 from ansible_collections.rdma.cluster.plugins.module_utils._base.restore_timer import arm, disarm, script, write_private
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import unit_state
+from ansible_collections.rdma.cluster.plugins.module_utils._drill.rail import (
+    RAIL_KINDS,
+    RailState,
+    rail_differences,
+    rail_recipe,
+    read_rail,
+    refuse_rail,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import has_carrier, is_up
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.planes_proof import interfaces_on, parse_addresses, parse_own_routes
@@ -46,13 +55,15 @@ _STATIC = ("boot", "static")
 class Fault:
     """kind: one of KINDS. ports: the interfaces of the switch that it takes down or silences; for stop_frr, those that lose their sessions.
 
-    restore: the commands that end it. unit: the timer that runs them.
+    restore: the commands that end it. unit: the timer that runs them. before: for a fault of a rail, the state that must come back
+    (RailState as a dictionary).
     """
 
     kind: str
     ports: list[str]
     restore: list[list[str]]
     unit: str
+    before: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -86,10 +97,13 @@ def _route_to(client: str, runner: Runner) -> str | None:
 
 
 def refuse_state(kind: str, ports: Sequence[str], sys: SysRoot, runner: Runner, folder: Path = FOLDER) -> None:
-    """Raise ApplyError if the fault cannot be made here: a missing port, one that is down, no nft, no frr.service, another drill."""
+    """Raise ApplyError if the fault cannot be made here: a missing port, one that is down, no nft, no frr.service, another drill.
+
+    A fault of a rail is also refused if something else depends on its interface (refuse_rail).
+    """
     missing = [port for port in ports if not sys.exists(f"/sys/class/net/{port}")]
     if missing:
-        raise ApplyError(f"This switch has no interface {', '.join(missing)}.")
+        raise ApplyError(f"This machine has no interface {', '.join(missing)}.")
     if down := [port for port in ports if not is_up(port, sys) or not has_carrier(port, sys)]:
         raise ApplyError(f"{', '.join(down)} has no carrier or is disabled before the drill. Restore it, then rerun.")
     if kind == SILENCE and runner.run(["nft", "--version"]).rc:
@@ -99,14 +113,33 @@ def refuse_state(kind: str, ports: Sequence[str], sys: SysRoot, runner: Runner, 
     if (before := _read(folder)) is not None:
         steps = f"Wait until `systemctl is-active {before.unit}.timer` is inactive, then run the playbook drill with --tags restore."
         raise ApplyError(f"Another drill is under way here, or was interrupted: {before.kind} of {', '.join(before.ports)}. {steps}")
+    if kind in RAIL_KINDS:
+        for port in ports:
+            refuse_rail(kind, port, read_rail(port, runner, sys), sys)
 
 
-def make(kind: str, ports: Sequence[str], seconds: int, token: str, *, runner: Runner, sys: SysRoot, folder: Path = FOLDER) -> None:
+def preview(kind: str, ports: Sequence[str], *, runner: Runner, sys: SysRoot, address: str | None = None) -> list[str]:
+    """Return the commands of a fault of a rail, for check mode. Raises ApplyError if the fault would change nothing."""
+    return [" ".join(each) for port in ports for each in rail_recipe(kind, port, address, read_rail(port, runner, sys)).make]
+
+
+def make(
+    kind: str,
+    ports: Sequence[str],
+    seconds: int,
+    token: str,
+    *,
+    runner: Runner,
+    sys: SysRoot,
+    folder: Path = FOLDER,
+    address: str | None = None,
+) -> None:
     """Arm the timer, then make the fault. Raises ApplyError; the fault is then ended again.
 
-    seconds: after them the timer ends the fault. token: of the step, part of the timer's name. Call the refusals before.
+    seconds: after them the timer ends the fault. token: of the step, part of the timer's name. address: the planned one of a rail, with
+    its prefix length. Call the refusals before.
     """
-    fault = Fault(kind, list(ports), _restore_commands(kind, ports, runner), UNIT.format(token=token))
+    fault, commands = _planned(kind, ports, UNIT.format(token=token), address=address, runner=runner, sys=sys, folder=folder)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_private(folder / SCRIPT, script(fault.restore))
     write_private(folder / STATE, json.dumps(asdict(fault)))
@@ -118,14 +151,28 @@ def make(kind: str, ports: Sequence[str], seconds: int, token: str, *, runner: R
         _forget(folder)
         raise
     try:
-        for command in _commands(kind, ports, folder):
+        for command in commands:
             run_checked(runner, *command)
+        if kind in RAIL_KINDS and not _left(fault, runner, sys):
+            raise ApplyError(f"nothing has changed after `{' '.join(commands[0])}`")
         if kind in (CUT, PORTS_DOWN) and (up := [port for port in ports if is_up(port, sys)]):
             raise ApplyError(f"still up after `ip link set dev {up[0]} down`: {', '.join(up)}")
     except (ApplyError, CommandError) as error:
         ended = end(runner=runner, sys=sys, folder=folder)
         left = " ".join(ended.left) if ended is not None else ""
         raise ApplyError(f"The fault could not be made, and was ended again: {error}. {left}".rstrip()) from error
+
+
+def _planned(
+    kind: str, ports: Sequence[str], unit: str, *, address: str | None, runner: Runner, sys: SysRoot, folder: Path
+) -> tuple[Fault, list[list[str]]]:
+    """Return the record of a fault, and the commands that make it."""
+    if kind not in RAIL_KINDS:
+        return Fault(kind, list(ports), _restore_commands(kind, ports, runner), unit), _commands(kind, ports, folder)
+    [port] = ports
+    before = read_rail(port, runner, sys)
+    recipe = rail_recipe(kind, port, address, before)
+    return Fault(kind, [port], recipe.restore, unit, asdict(before)), recipe.make
 
 
 def end(*, runner: Runner, sys: SysRoot, folder: Path = FOLDER) -> Ended | None:
@@ -157,7 +204,7 @@ def _read(folder: Path) -> Fault | None:
     except FileNotFoundError:
         return None
     except (ValueError, TypeError) as error:
-        raise ParseError(f"{folder / STATE} is not the record of a fault ({error}). Check this switch, then remove the file.") from error
+        raise ParseError(f"{folder / STATE} is not the record of a fault ({error}). Check this machine, then remove the file.") from error
 
 
 def _forget(folder: Path) -> None:
@@ -207,6 +254,9 @@ def silence_rules(ports: Sequence[str]) -> str:
 
 def _left(fault: Fault, runner: Runner, sys: SysRoot) -> list[str]:
     """Return what is not as before the fault, as sentences."""
+    if fault.kind in RAIL_KINDS:
+        [port] = fault.ports
+        return rail_differences(port, RailState(**(fault.before or {})), read_rail(port, runner, sys))
     if fault.kind == SILENCE:
         is_there = not runner.run(["nft", "list", "table", *TABLE]).rc
         return [f"The rules that drop packets are still there: nft delete table {' '.join(TABLE)}"] if is_there else []

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import cached_property
@@ -16,38 +14,34 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import OK
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import DrillIntent, Intent
-from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Load, host_users
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.judge import Outage, Received, judge_step, parse_result
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.plan import Step, disagreements, plan_steps
+from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.record import ENDED, MADE, RESTORED, RESULT, STARTED, Record
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import RoutedPlane
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.planes import routed_planes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.stored import routing_findings
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 
 #: The UDP port of the receiver; the flows have the ports after it as their source.
 PORT, INTERVAL_MS = 47100, 10
-#: The timer on the switch ends a fault at the latest so long after the drill should have.
-TIMER_EXTRA_SECONDS = 60
 #: A stream that is not collected ends by itself so long after the fault.
 STREAM_EXTRA_SECONDS = 180
-STARTED, MADE, ENDED, RESTORED, RESULT = "started", "made", "ended", "restored", "result"
 
 
-class Drill:
+class Drill(Record):
     """The drill of this run. read_plan: returns the text of a cabling plan, or raises ParseError.
 
     Raises RoutingError and ParseError if the planes cannot be planned.
     """
 
     def __init__(self, folder: RunFolder, read_plan: Callable[[str], str]) -> None:
-        self.folder = folder
+        super().__init__(folder)
         read = {host: folder.read_if_there(folder.host_file("intent", host)) for host in folder.stored_hosts("intent")}
         self.intents: dict[str, Intent] = {host: intent for host, intent in read.items() if intent is not None}
         self.planes: list[RoutedPlane] = routed_planes(self.intents, read_plan)
         allowed = {host: intent["drill"]["allow"] for host, intent in self.intents.items()}
-        self.steps, self._problems = plan_steps(next(iter(allowed.values()), []), self.planes, list(self.intents))
-        self._problems += disagreements(allowed)
+        self.steps, self.problems = plan_steps(next(iter(allowed.values()), []), self.planes, list(self.intents))
+        self.problems += disagreements(allowed)
 
     @cached_property
     def settings(self) -> DrillIntent:
@@ -61,19 +55,7 @@ class Drill:
 
     def refusals(self) -> list[str]:
         """Return what speaks against the drill now, a sentence each: permissions, hosts in use, a fabric that is not as planned."""
-        return [*self._problems, *self._busy(), *self.not_as_planned()]
-
-    def _busy(self) -> list[str]:
-        """Return the hosts in use, also by queue pairs. A host whose facts were not read in this run counts as in use."""
-        users = {host: host_users(self._load(host)) for host in self.intents}
-        return [f"{host} is in use: {words}" for host, words in users.items() if words]
-
-    def _load(self, host: str) -> Load | None:
-        tree = self.folder.read_if_there(self.folder.host_file("facts", host))
-        try:
-            return from_dict(tree).load if tree else None
-        except Exception:  # noqa: BLE001 (whatever a host's data does: it then counts as in use)
-            return None
+        return [*self.problems, *self.busy(self.intents), *self.not_as_planned()]
 
     def not_as_planned(self) -> list[str]:
         """Return the findings fabric.bgp of the planes of the steps that are not ok, a sentence each."""
@@ -86,23 +68,6 @@ class Drill:
             for each in routing_findings(self.folder, plane, self.planes, self.intents, hosts=())
             if each.status != OK
         ]
-
-    # Times are those of the control node, in seconds since 1970.
-
-    def note(self, number: int, what: str, host: str, **data: Any) -> None:
-        """Record an event of a step."""
-        self.folder.write_json(self._file(number, what, host), {"at": time.time(), **data})
-
-    def noted(self, number: int, what: str, host: str) -> dict[str, Any] | None:
-        found: dict[str, Any] | None = self.folder.read_if_there(self._file(number, what, host))
-        return found
-
-    def _file(self, number: int, what: str, host: str) -> str:
-        return self.folder.host_file(f"drill/{number}/{what}", host)
-
-    def token(self, number: int) -> str:
-        """Return what marks the packets of a step, 16 hexadecimal digits, so that those of an earlier drill are not counted. No secret."""
-        return hashlib.sha256(f"{self.folder.path.name} {number}".encode()).hexdigest()[:16]
 
     def not_started(self, number: int) -> list[str]:
         """Return the hosts of a step whose stream does not run."""

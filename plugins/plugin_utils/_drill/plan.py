@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import DrillFault
-from ansible_collections.rdma.cluster.plugins.module_utils._drill.fault import CUT, PORTS_DOWN, SILENCE, STOP_FRR
+from ansible_collections.rdma.cluster.plugins.module_utils._drill.fault import CUT, KINDS, PORTS_DOWN, SILENCE, STOP_FRR
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import HostPort, RoutedPlane, Router
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.paths import SPINE
 
@@ -21,6 +21,7 @@ PORT_FAULTS, SWITCH_FAULTS = (CUT, SILENCE), (STOP_FRR, PORTS_DOWN)
 #: A step has so many flows that with this probability none of them uses the port of the fault.
 MISSED = 1e-4
 LEAST_FLOWS, MOST_FLOWS = 8, 256
+BOTH = "give switch, for a fault of a switch, or host and rail, for one of a host, not both"
 WORDS = {
     CUT: "set {ports} of {switch} down (its carrier is lost at both ends)",
     SILENCE: "drop every packet at {ports} of {switch} (its carrier stays)",
@@ -43,6 +44,11 @@ class Step:
     ends: dict[str, str]
     paths: int
     bfd: bool
+
+    @property
+    def place(self) -> str:
+        """Return where the fault is made, as the name of a host in the inventory."""
+        return self.switch
 
     @property
     def name(self) -> str:
@@ -68,6 +74,8 @@ def plan_steps(allowed: Sequence[DrillFault], planes: Sequence[RoutedPlane], hos
     steps: list[Step] = []
     problems: list[str] = []
     for number, fault in enumerate(allowed):
+        if is_of_host(fault):
+            continue
         made = _step(fault, planes, hosts)
         if isinstance(made, str):
             problems.append(f"rdma_drill.allow[{number}]: {made}")
@@ -78,13 +86,17 @@ def plan_steps(allowed: Sequence[DrillFault], planes: Sequence[RoutedPlane], hos
     return steps, problems
 
 
+def is_of_host(fault: DrillFault) -> bool:
+    """Return whether a permission is one of the drill of hosts, not of that of switches."""
+    return fault["host"] is not None and fault["switch"] is None
+
+
 def _step(fault: DrillFault, planes: Sequence[RoutedPlane], hosts: Sequence[str]) -> Step | str:
     """Return the step of a permission, or why there is none."""
     name, port, kind = fault["switch"], fault["port"], fault["fault"]
     routers = {router: plane for plane in planes for router in plane.routers}
-    if name not in routers:
-        near = difflib.get_close_matches(name, list(routers), n=1)
-        return f"{name} is not a switch of a routed plane{f'; did you mean {near[0]}?' if near else ''}"
+    if name is None or name not in routers or kind not in KINDS or fault["host"] or fault["rail"]:
+        return _unusable(fault, list(routers))
     plane = routers[name]
     router = plane.routers[name]
     if wrong := _wrong_place(router, port, kind):
@@ -98,6 +110,17 @@ def _step(fault: DrillFault, planes: Sequence[RoutedPlane], hosts: Sequence[str]
     addresses = {port.host: port.host_address.partition("/")[0] for _leaf, port in ends}
     ports = [str(port)] if kind in PORT_FAULTS else [each.port for each in router.neighbors]
     return Step(kind, name, ports, plane.name, addresses, paths, plane.settings["bfd"])
+
+
+def _unusable(fault: DrillFault, routers: Sequence[str]) -> str:
+    """Return why a permission is not one of a known switch."""
+    name = fault["switch"]
+    if name is None or fault["host"] is not None or fault["rail"] is not None:
+        return BOTH
+    if fault["fault"] not in KINDS:
+        return f"{fault['fault']} is a fault of a host: give host and rail, not switch"
+    near = difflib.get_close_matches(name, routers, n=1)
+    return f"{name} is not a switch of a routed plane{f'; did you mean {near[0]}?' if near else ''}"
 
 
 def _wrong_place(router: Router, port: str | None, kind: str) -> str:
@@ -140,7 +163,7 @@ def _host_ports(plane: RoutedPlane, leaf: str, hosts: Sequence[str]) -> list[Hos
 def steps_text(steps: Sequence[Step], hold_seconds: int) -> str:
     """Return the list of all steps, without a final line break."""
     if not steps:
-        return "The drill has no step: rdma_drill.allow is empty. Nothing was changed."
+        return "The drill has no step: rdma_drill.allow permits no fault of a switch. Nothing was changed."
     head = f"The steps of the drill, one after the other; each fault lasts {hold_seconds} s:"
     return "\n".join([head, *(f"{number}. {step.name}: {step.words}." for number, step in enumerate(steps, 1))])
 

@@ -183,7 +183,7 @@ def test_a_damaged_record_is_an_error(switch: Switch) -> None:
 @pytest.mark.parametrize(
     ("kind", "ports", "words"),
     [
-        (CUT, ["swp7"], "This switch has no interface swp7."),
+        (CUT, ["swp7"], "This machine has no interface swp7."),
         (CUT, ["swp2"], "swp2 has no carrier or is disabled before the drill"),
         (STOP_FRR, ["swp1"], "frr.service is not active"),
     ],

@@ -23,7 +23,7 @@ from tests.unit.builders.clos import routed
 
 
 def allowed(switch: str, fault: str, port: str | None = None) -> DrillFault:
-    return {"switch": switch, "port": port, "fault": fault}
+    return {"switch": switch, "port": port, "host": None, "rail": None, "fault": fault}
 
 
 def test_each_kind_of_fault() -> None:
@@ -78,7 +78,7 @@ def test_a_fault_is_listed_once() -> None:
 
 def test_without_permissions_nothing_happens() -> None:
     assert plan_steps([], [routed()], ["host1", "host2"]) == ([], [])
-    assert steps_text([], 20) == "The drill has no step: rdma_drill.allow is empty. Nothing was changed."
+    assert steps_text([], 20) == "The drill has no step: rdma_drill.allow permits no fault of a switch. Nothing was changed."
 
 
 def test_all_hosts_have_the_same_permissions() -> None:
