@@ -26,12 +26,8 @@ MPI_SIGNATURES: tuple[Signature, ...] = (
     Signature("mpi.pmi", "PMI2_Init failed to intialize", f"{_OMPI} help-pmi.txt"),
     Signature("launch.ssh", "Host key verification failed", _SSH),
     Signature("launch.ssh", "Permission denied (", _SSH, r"^(?!.*\bgit@).*\S: Permission denied \((?:[a-z-]{1,30},?){1,6}\)"),
-    Signature(
-        "launch.ssh",
-        "ssh: ",
-        _SSH,
-        r"ssh: (?:connect to host (?P<host>\S{1,253}) port \d+: (?P<error>.{1,60})|Could not resolve hostname (?P<name>\S{1,253}):)",
-    ),
+    Signature("launch.ssh", "ssh: connect to host", _SSH, r"to host (?P<host>\S{1,253}) port \d+: (?P<error>.{1,60})"),
+    Signature("launch.ssh", "ssh: Could not resolve hostname", _SSH, r"hostname (?P<name>\S{1,253}): (?P<error>.{1,60})"),
     Signature("launch.ssh", "ssh exited with exit code 255", "pdsh src/modules/sshcmd.c"),
     Signature("launch.ssh", "was not reachable via ssh", "DeepSpeed deepspeed/launcher/runner.py", r"host=(?P<host>\S{1,253}) was not"),
     Signature(
