@@ -187,6 +187,11 @@ def versions_differ(scene: Scene) -> Answer:
     return confirmed(f"versions {listed(numbers)}") if len(set(numbers)) > 1 else unknown("the log does not contain the versions")
 
 
+def networks_differ(scene: Scene) -> Answer:
+    networks = [f"{name} on {listed(hosts)}" for name, hosts in scene.log.context.networks().items()]
+    return confirmed("; ".join(networks)) if len(networks) > 1 else unknown("the log does not name the networks of several hosts")
+
+
 class Cause(NamedTuple):
     """A possible cause. says: the cause in words; test: whether it holds; remedy: command and host; of_log: only the log shows it."""
 
@@ -347,6 +352,11 @@ CAUSES: dict[str, Cause] = {
         "1. On {host}, run `modinfo -F version nvidia` and `nv-fabricmanager --version`. 2. Install nvidia-fabricmanager of exactly this "
         "version. 3. Hold both packages at it, and restart nvidia-fabricmanager.",
     ),
+    "fm.restarted": Cause(
+        "Fabric Manager was stopped or restarted, and the GPUs were not reset",
+        not_checkable("the starts of Fabric Manager were not read"),
+        "1. On {host}, run `journalctl -b -u nvidia-fabricmanager`. 2. If it was restarted, end all processes on the GPUs and reboot.",
+    ),
     "fm.absent": Cause(
         "the host has no NVSwitch, or its driver is not loaded",
         not_checkable("it depends on the model of the host"),
@@ -399,6 +409,18 @@ CAUSES: dict[str, Cause] = {
         "driver, kernel and firmware do not fit each other",
         judged("driver", "driver.loaded", "driver.stack", "driver.module"),
         "1. Run the driver stage for {host}. 2. Reboot it, so that only modules of one driver stack are loaded.",
+    ),
+    "build.headers": Cause(
+        "the headers of this kernel, or modules that it builds on, are not installed",
+        not_checkable("the packages were not read"),
+        "1. On {host}, run `ls -d /lib/modules/$(uname -r)/build`. 2. Install the headers of exactly this kernel. 3. For nvidia-peermem, "
+        "install RDMA drivers first, then the NVIDIA driver.",
+    ),
+    "build.release": Cause(
+        "this release of the driver does not support the kernel",
+        not_checkable("the supported kernels are in the release notes of the driver"),
+        "1. On {host}, read the make.log that the line names. 2. Compare `uname -r` with the release notes of DOCA-OFED. 3. Install a "
+        "newer release, or boot a kernel that it supports.",
     ),
     "pcie.link": Cause(
         "a PCIe link is slower or narrower than planned",
@@ -488,6 +510,18 @@ CAUSES: dict[str, Cause] = {
         not_checkable("the log has only the ranks that connected"),
         "1. Compare MASTER_ADDR, MASTER_PORT and the number of ranks on all hosts. 2. Read the log of the missing host.",
     ),
+    "socket.container": Cause(
+        "the job's container has no interface except loopback",
+        _CONTAINER,
+        "1. Run `ip -br address` in the container. 2. Start it on {host} with `--network=host`.",
+    ),
+    "net.differs": Cause(
+        "a network plugin is installed on a part of the hosts, or their variables differ",
+        networks_differ,
+        "1. On all hosts of the job and in their images, run `ldconfig -p | grep nccl-net`. 2. Use one image. 3. For a test without "
+        "plugins, set NCCL_NET_PLUGIN=none.",
+        of_log=True,
+    ),
     "port.taken": Cause(
         "an earlier job still runs there",
         not_checkable("listening processes were not read"),
@@ -509,6 +543,11 @@ CAUSES: dict[str, Cause] = {
         "the two ends have different versions or options",
         not_checkable("the options of the other end are not in this log"),
         "1. Compare `ib_write_bw --version` on both hosts. 2. Give both ends the same options.",
+    ),
+    "test.options": Cause(
+        "an option is missing, or comes after the one that needs it",
+        not_checkable("the facts do not contain the command"),
+        "1. Give `--use_cuda=N` before `--use_cuda_dmabuf`. 2. See `ib_write_bw --help`.",
     ),
     "test.build": Cause(
         "the test is not installed, or was built without GPU support",
@@ -541,6 +580,16 @@ CAUSES: dict[str, Cause] = {
         "EFA is not installed or not attached to the instance",
         not_checkable("the interfaces of the instance were not read"),
         "1. On {host}, run `fi_info -p efa`. 2. Install the EFA software, and attach EFA interfaces to the instance.",
+    ),
+    "ofi.address": Cause(
+        "the interface of the RDMA port has no IP address, which libfabric's verbs provider needs",
+        not_checkable("the providers of libfabric were not read"),
+        "1. On {host}, run `fi_info -p verbs` and `ip -br address`. 2. Give the IPoIB or RoCE interface an address.",
+    ),
+    "ofi.zone": Cause(
+        "the instances are in different availability zones or subnets",
+        not_checkable("the places of instances were not read"),
+        "Put all instances of the job into one subnet and one placement group: EFA does not cross zones.",
     ),
     "ofi.group": Cause(
         "a security group blocks traffic, or the peer is gone",
@@ -591,6 +640,17 @@ CAUSES: dict[str, Cause] = {
         not_checkable("logins between hosts were not tested"),
         "On {host}, run `ssh HOST true` and `ssh HOST which orted prted`.",
     ),
+    "launch.ssh": Cause(
+        "ssh asks for a password, does not know the host's key, or does not reach the host",
+        not_checkable("logins between hosts were not tested"),
+        "1. As the user of the job, run `ssh -o BatchMode=yes HOST true` on {host}. 2. Install the user's public key on all hosts.",
+    ),
+    "mpi.pmi": Cause(
+        "Open MPI has no PMI or PMIx that fits srun's",
+        not_checkable("the facts do not contain how it was built"),
+        "1. On {host}, run `srun --mpi=list` and `ompi_info | grep -i pmi`. 2. If both have PMIx, use `srun --mpi=pmix`. 3. Otherwise, use "
+        "`mpirun` within the job.",
+    ),
     "mpi.hosts": Cause(
         "the host file has too few slots",
         not_checkable("the job's host file was not read"),
@@ -617,6 +677,12 @@ CAUSES: dict[str, Cause] = {
         "an NVLink, its bridge or an NVSwitch is broken",
         not_checkable("the errors of NVLink were not read"),
         "1. On {host}, run `nvidia-smi nvlink -e` and `dcgmi diag -r 3`. 2. Reboot it. 3. If errors return, replace the part.",
+    ),
+    "gpu.virtual": Cause(
+        "the GPU is a virtual one without unified memory or access between GPUs",
+        not_checkable("the kind of GPU was not read"),
+        "1. On {host}, run `nvidia-smi -q | grep -i virtualization`. 2. Enable unified memory for the vGPU in the hypervisor. "
+        "3. Set NCCL_CUMEM_ENABLE=0 and NCCL_P2P_DISABLE=1.",
     ),
     "gpu.mode": Cause(
         "the GPU is in exclusive mode, or in MIG mode",
@@ -666,7 +732,13 @@ CAUSES: dict[str, Cause] = {
     "shm.apart": Cause(
         "ranks of a host are in containers without a common /dev/shm",
         _CONTAINER,
-        "Start the containers on {host} with `--ipc=host`, or set a different NCCL_HOSTID in each.",
+        "1. Start the containers on {host} with `--ipc=host --pid=host`. 2. Without that, set a different NCCL_HOSTID in each, for UCX "
+        "UCX_POSIX_USE_PROC_LINK=n, and for UCC UCC_TL_SHM_TUNE=0.",
+    ),
+    "cumem.host": Cause(
+        "NCCL shares host memory by cuMem, which a GPU, driver or container of this host does not support",
+        not_checkable("what CUDA supports was not read"),
+        "1. Set NCCL_CUMEM_HOST_ENABLE=0 on {host}. 2. Compare `numactl -H` in all containers of the host.",
     ),
     # files
     "topo.variable": Cause(

@@ -57,6 +57,7 @@ _NOW: dict[str, tuple[str, ...]] = {
     "ib.no_device": _ALLOWED,
     "ib.no_address": ("socket.name",),
     "ib.open": ("ib.node", "ib.container", "memlock", "firmware"),
+    "ib.nodes": ("ib.node", "mad.node", "driver.fit"),
     "ib.query": ("ib.container", "driver.fit", "firmware", "port.down"),
     "ib.library": ("ib.container",),
     "ib.layers": ("ib.layers", "hca.list"),
@@ -67,7 +68,7 @@ _NOW: dict[str, tuple[str, ...]] = {
     "memory.dmabuf": _REGISTER,
     "memory.locked": ("memlock", "memlock.container"),
     "memory.gpu": _REGISTER,
-    "memory.refused": (*_REGISTER, "limits.nic", "driver.fit"),
+    "memory.refused": ("gpu.path", "memlock", "gpu.dmabuf_off", "gpu.intent", "iommu", "memlock.container", "limits.nic", "driver.fit"),
     "memory.gin": _REGISTER,
     "gdr.disabled": ("gpu.path", "gpu.dmabuf_off", "gpu.intent"),
     "ib.retry": _REACH,
@@ -102,6 +103,7 @@ _NOW: dict[str, tuple[str, ...]] = {
     "net.plugin_old": ("plugin.version", "plugin"),
     "net.plugin_version": ("plugin.version",),
     "net.counts": ("hca.differs", "port.down", "hca.list", "ib.container"),
+    "net.differs": ("net.differs",),
     "net.socket": ("ib.net", *_ALLOWED),
     "socket.stranger": ("version", "socket.job", "store.alone"),
     "socket.local": ("shm.apart",),
@@ -110,14 +112,18 @@ _NOW: dict[str, tuple[str, ...]] = {
     "test.connect": ("test.server", "socket.address", "socket.firewall"),
     "test.differs": ("test.version",),
     "test.mtu": ("mtu", "mtu.planned"),
+    "test.options": ("test.options",),
     "test.gpu": ("gpu.path", "gpu.intent", "gpu.driver", "test.build"),
     "test.missing": ("test.build",),
     "ofi.none": ("ofi.efa", *_CONTAINER, "hca.none", "plugin.version", "device.name"),
+    "ofi.provider": ("ofi.address", "hca.none", *_CONTAINER, "device.name", "ofi.efa", "plugin.version"),
+    "ofi.peer": ("earlier", "ofi.group", "ofi.zone"),
     "ofi.open": ("plugin.version", *_CONTAINER, *_LOCKED, "limits.nic"),
     "ofi.memory": ("gpu.path", "gpu.intent", *_LOCKED, "ib.container"),
     "ofi.transfer": ("earlier", "ofi.group", "hang.rank", "port.down"),
     "ofi.failed": ("earlier", "plugin.version", "debug"),
     "nvshmem.device": ("device.kind", "ib.container"),
+    "nvshmem.peermem": ("gpu.path", "gpu.intent"),
     "nvshmem.transport": ("earlier", "nvshmem.ibgda", "hca.none", *_CONTAINER, "port.down"),
     "nvshmem.ibgda": ("nvshmem.ibgda", "ib.container", *_LOCKED),
     "nvshmem.failed": ("earlier", "debug.nvshmem", "version"),
@@ -142,7 +148,7 @@ _NOW: dict[str, tuple[str, ...]] = {
     "ucx.device": ("device.name", "port.down", "ib.container", "ucx.choice"),
     "sharp.unavailable": ("sharp",),
     "sharp.failed": ("earlier", "sharp", "port.down"),
-    "socket.no_interface": ("socket.name",),
+    "socket.no_interface": ("socket.name", "socket.container"),
     "socket.refused": _SOCKETS,
     "socket.unreachable": _SOCKETS,
     "version.differs": ("version",),
@@ -150,14 +156,15 @@ _NOW: dict[str, tuple[str, ...]] = {
     "shm.space": _SPACE,
     "shm.loader": _SPACE,
     "shm.failed": (*_SPACE, "shm.ipc"),
-    "shm.gone": ("earlier", "shm.ipc", "shm.apart"),
+    "shm.gone": ("earlier", "shm.ipc", "shm.apart", "cumem.host"),
+    "shm.cuda": ("cumem.host", "gpu.driver", "gpu.container", *_SPACE),
     "topo.file": ("topo.variable",),
     "topo.graph": ("graph.variable",),
     "topo.version": ("topo.stale",),
     "topo.broken": ("topo.stale",),
     "p2p.refused": ("acs", "iommu"),
     "p2p.failed": ("acs", "iommu", "gpu.visible", "shm.apart", "gpu.container"),
-    "gpu.nvls": ("gpu.fabric_manager", "gpu.nvlink", "gpu.imex"),
+    "gpu.nvls": ("gpu.fabric_manager", "fm.restarted", "gpu.nvlink", "gpu.imex"),
     "gpu.imex": ("gpu.imex", "gpu.fabric_manager"),
     "topo.rsmi": ("gpu.container", "gpu.driver"),
     "topo.order": ("hca.differs", "gpu.container", "topo.stale"),
@@ -181,6 +188,7 @@ _NOW: dict[str, tuple[str, ...]] = {
     "cuda.architecture": ("program",),
     "cuda.ecc": ("gpu.broken",),
     "cuda.nvlink": _NVLINK,
+    "cuda.unsupported": ("gpu.virtual", "gpu.driver", "gpu.container"),
     "cuda.busy": ("gpu.load", "gpu.visible", "gpu.mode"),
     "cuda.symbol": ("gpu.driver",),
     "cuda.memory": ("gpu.load", "gpu.batch"),
@@ -204,6 +212,9 @@ _NOW: dict[str, tuple[str, ...]] = {
     "mpi.daemon": ("mpi.launcher",),
     "mpi.runtime": ("earlier", "mpi.launcher", "mpi.build"),
     "mpi.lost": _LOST,
+    "launch.ssh": ("launch.ssh",),
+    "mpi.pmi": ("mpi.pmi",),
+    "mpi.no_nic": ("hca.none", *_CONTAINER, "ucx.mpi"),
     "mpi.openib": ("ucx.mpi",),
     "mpi.no_port": ("port.down", "ib.sm", "ib.container"),
     "mpi.event": ("port.down", "port.flaps"),
@@ -212,7 +223,7 @@ _NOW: dict[str, tuple[str, ...]] = {
     "mpi.pml": ("ucx.choice", "mpi.build"),
     "mpi.tcp": ("socket.address", "socket.firewall", "mpi.interface"),
     "mpi.signal": ("earlier", "oom.host", "program"),
-    "ucx.transport": ("port.down", "device.name", *_CONTAINER, *_LOCKED, "ucx.choice"),
+    "ucx.transport": ("port.down", "hca.none", "device.name", *_CONTAINER, *_LOCKED, "ucx.choice"),
     "tests.timeout": _HANG,
     "host.memory": ("oom.host",),
     "host.files": ("files",),
@@ -253,6 +264,7 @@ _NOW: dict[str, tuple[str, ...]] = {
     "kernel.pcie_slow": ("pcie.link", "pcie.broken"),
     "kernel.vpd": ("firmware",),
     "kernel.firmware_old": ("firmware",),
+    "kernel.build": ("build.headers", "build.release"),
     "kernel.modules": ("driver.fit",),
     "kernel.peermem": ("earlier", "gpu.path", "gpu.driver", "driver.fit"),
     "kernel.oops": ("earlier", "driver.fit", "firmware"),
@@ -280,6 +292,8 @@ class _Errors(NamedTuple):
 #: The errors of a call by which the limit of locked memory shows, and those of a NIC that does not answer.
 _OF_LIMIT = _Errors(("Cannot allocate memory", "Resource temporarily unavailable", "Operation not permitted"), ("12", "11", "1"))
 _UNANSWERED = _Errors(("Connection timed out", "Operation canceled", "Input/output error", "Remote I/O error"), ("110", "125", "5", "121"))
+#: Errors of a call on a file in /dev/shm that do not come from its size.
+_NOT_OF_SPACE = ("Permission denied", "Invalid argument", "No such file or directory", "File exists", "Operation not permitted")
 _OF_GPUS = ("gpu.path", "gpu.dmabuf_off", "gpu.intent", "iommu")
 
 
@@ -288,6 +302,8 @@ def contradiction(cause: str, errors: Sequence[str]) -> str | None:
     if not errors:
         return None
     if cause in _LOCKED and not any(map(_OF_LIMIT.has, errors)):
+        return errors[0]
+    if cause in _SPACE and all(error.startswith(_NOT_OF_SPACE) for error in errors):
         return errors[0]
     if cause in _OF_GPUS and errors[0].startswith(_UNANSWERED.texts):
         return errors[0]

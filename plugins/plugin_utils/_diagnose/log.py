@@ -180,6 +180,8 @@ class _Reader:
         line = plain(line)
         info = INFO in line
         line = line[:LONGEST_LINE]
+        if info and " Using network " in line:
+            self.context.network(self.lines, line)
         found = find_signature(line, info=info)
         if found is None:
             self.context.line(self.lines, line, info=info)
@@ -233,6 +235,8 @@ class _Reader:
         self._keep(self.unknown, key, line, Signature(UNKNOWN_WARNING, mark, f"{_SOURCE} {place}" if place else _SOURCE), {})
 
     def _add(self, line: str, signature: Signature, values: Mapping[str, str]) -> None:
+        if signature.name == "memory.registration" and self.context.gpu_buffer:
+            signature = Signature("memory.gpu", signature.needle, signature.source)
         self._keep(self.kept, signature.name, line, signature, values)
         if "help-" in signature.source or signature.source.startswith("Open MPI"):
             self._help = self.kept[signature.name], self.lines + _HELP_LINES
@@ -284,6 +288,12 @@ def _made(reader: _Reader, there: set[str]) -> list[Occurrence]:
         text = f"{len(context.singles)} processes at once, each a separate job"
         hosts = tuple(dict.fromkeys(host for host, _pid in context.singles if host is not None))
         made.append(Occurrence("mpi.absent", len(context.singles), context.single_line, "NCCL, nccl-tests", LocatedLine(text), hosts))
+    networks = context.networks()
+    if networks:
+        text = "; ".join(f"{name} on {host}" for name, hosts in networks.items() for host in hosts[:1])
+        located = LocatedLine(f"Using network {text}")
+        hosts = tuple(host for hosts in networks.values() for host in hosts)
+        made.append(Occurrence("net.differs", len(networks), context.network_line, "NCCL src/init.cc", located, hosts))
     if reader.no_plugin is not None and not reader.has_plugin and "net.plugin_old" not in there:
         line, located = reader.no_plugin
         made.append(Occurrence("net.plugin_old", 1, line, "NCCL src/plugin/net", located, (located.host,) if located.host else ()))

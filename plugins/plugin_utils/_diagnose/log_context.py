@@ -18,6 +18,7 @@ _VARIABLE = re.compile(r"\b(NCCL_[A-Z0-9_]{1,60}) set (?:by environment )?to (.{
 _TESTS_RANK = re.compile(
     r"#\s{1,9}Rank\s{1,9}([0-9]{1,7})\s.{0,60}?\bPid\s{1,9}([0-9]{1,10}) on\s{1,60}(\S{1,253})\s{1,60}device(?:\s{1,9}([0-9]{1,3})\b)?"
 )
+_NETWORK = re.compile(r"Using network (\S.{0,60}?)\s*$")
 _TESTS_END = "# Avg bus bandwidth"
 _MOST = 65_536
 _MOST_VALUES = 8
@@ -31,7 +32,8 @@ class Context:
     """The context read so far.
 
     nranks: of the largest communicator; versions: version of NCCL → its hosts; second_version_line: the first line with another version;
-    variables: variable of NCCL → its values on ranks.
+    variables: variable of NCCL → its values on ranks; network_line: the first line with another network than before;
+    gpu_buffer: whether the test of perftest that the log is at uses GPU memory.
     """
 
     def __init__(self) -> None:
@@ -40,6 +42,9 @@ class Context:
         self.second_version_line = 0
         self.variables: dict[str, dict[str, None]] = {}
         self.single_line = 0
+        self.network_line = 0
+        self.gpu_buffer = False
+        self._networks: dict[str, dict[str, None]] = {}
         self._singles: dict[Process, None] = {}
         self._several_at_once: dict[Process, None] = {}
         self._places: dict[int, tuple[str, int]] = {}
@@ -57,6 +62,27 @@ class Context:
         if self.nranks > 1:
             return ()
         return tuple(self._several_at_once or (self._singles if len(self._singles) > 1 else ()))
+
+    def networks(self) -> dict[str, list[str]]:
+        """NCCL's networks and the hosts of each, empty if the hosts of the job use the same one, or a host has used several."""
+        job, hosts = self.hosts, dict[str, list[str]]()
+        for host, names in self._networks.items():
+            if len(names) > 1:
+                return {}
+            if not job or host in job:
+                hosts.setdefault(next(iter(names)), []).append(host)
+        return hosts if len(hosts) > 1 else {}
+
+    def network(self, number: int, line: str) -> None:
+        """Read the network that a rank chose."""
+        found, host = _NETWORK.search(line), read(line).host
+        if found is None or host is None or (host not in self._networks and len(self._networks) >= _MOST):
+            return
+        if not self.network_line and self._networks and all(found[1] not in names for names in self._networks.values()):
+            self.network_line = number
+        there = self._networks.setdefault(host, {})
+        if len(there) < _MOST_VALUES:
+            there[found[1]] = None
 
     def host_of(self, rank: int) -> str | None:
         return self._places[rank][0] if rank in self._places else None
@@ -79,6 +105,8 @@ class Context:
                 self._rank(number, line)
             elif " set " in line:
                 self._variable(line)
+        elif "GPU buffer" in line:
+            self.gpu_buffer = "dealloc" not in line
         elif " Pid " in line:
             self._tests_rank(number, line)
         elif _TESTS_END in line:

@@ -35,7 +35,7 @@ _TRANSPORT_CALLS = (
     ("gpu.nvls", "transport/nvls.cc", "NCCL src/transport/nvls.cc"),
     ("p2p.failed", "transport/p2p.cc", "NCCL src/transport/p2p.cc"),
     ("shm.failed", "misc/shmutils.cc", "NCCL src/misc/shmutils.cc"),
-    ("shm.failed", "transport/shm.cc", "NCCL src/transport/shm.cc"),
+    ("shm.cuda", "transport/shm.cc", "NCCL src/transport/shm.cc"),
     ("shm.failed", "include/shm.h", "NCCL src/include/shm.h"),
 )
 #: The explanations that PyTorch adds to a result of NCCL.
@@ -95,9 +95,12 @@ NCCL_SIGNATURES: tuple[Signature, ...] = (
     Signature("net.socket", "Using network Socket", "NCCL src/init.cc", info=True),
     # sockets
     *(Signature("socket.no_interface", needle, source) for needle, source in _NO_INTERFACE),
-    Signature("socket.refused", "Call to connect failed", _SOCKET, r"Connection refused"),
+    Signature("socket.refused", "Call to connect ", _SOCKET, r"Call to connect (?:failed|timeout) ?: Connection refused"),
     Signature(
-        "socket.unreachable", "Call to connect failed", _SOCKET, r"(?P<error>No route to host|Network is unreachable|Connection timed out)"
+        "socket.unreachable",
+        "Call to connect ",
+        _SOCKET,
+        r"Call to connect (?:failed|timeout) ?: (?P<error>No route to host|Network is unreachable|Connection timed out)",
     ),
     Signature("socket.refused", "Connection refused", _SOCKET, r"NCCL WARN .{0,300}[Cc]onnect to \S+ .{0,40}Connection refused"),
     Signature(
@@ -137,9 +140,22 @@ NCCL_SIGNATURES: tuple[Signature, ...] = (
         r"NCCL (?:WARN|INFO) .{0,200}(?:fallocate|failed to extend|shared memory).{0,200}No space left on device",
         info=True,
     ),
-    Signature("shm.space", "failed to extend /dev/shm", _SHM, r"failed to extend (?P<file>\S+) to (?P<bytes>\d+) bytes"),
+    # Older versions do not print the error.
+    Signature("shm.space", "failed to extend /dev/shm", _SHM, r"failed to extend (?P<file>\S+) to (?P<bytes>\d+) bytes(?!, error: )"),
+    Signature(
+        "shm.failed",
+        "failed to extend /dev/shm",
+        _SHM,
+        r"failed to extend (?P<file>\S+) to \d+ bytes, error: (?P<error>[A-Z][^(]{1,60}?) \(",
+    ),
     Signature("shm.gone", "attaching to shared memory segment", _SHM, r"segment (?P<file>\S+)"),
-    Signature("shm.failed", "creating shared memory segment", _SHM, r"segment (?P<file>\S+)"),
+    Signature("shm.gone", "unlink shared memory", _SHM, r"NCCL WARN unlink shared memory (?P<file>\S+) failed"),
+    Signature(
+        "shm.failed",
+        "creating shared memory segment",
+        _SHM,
+        r"segment (?P<file>\S+)(?: \(size \d+\), error: (?P<error>[A-Z][^(]{1,60}?) \()?",
+    ),
     # topology
     Signature(
         "topo.file",
@@ -316,6 +332,12 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
     Signature("p2p.failed", "Failed: Cuda error", "vLLM csrc/custom_all_reduce.cuh", r"custom_all_reduce\.cuh"),
     Signature(
         "gpu.imex", "cuMemCreate", _CUDA, r"(?i)cuMem(?:Create|ImportFromShareableHandle|ExportToShareableHandle)\b.{0,200}not permitted"
+    ),
+    Signature(
+        "cuda.unsupported",
+        "operation not supported",
+        _CUDA,
+        r"(?:Cuda failure|CUDA (?:error|failure)|Cuda error).{0,60}operation not supported",
     ),
     Signature("cuda.failed", "Failed: Cuda error", "vLLM csrc", r"Failed: Cuda error (?P<error>.{1,100})"),
     Signature("cuda.failed", "Cuda failure", "NCCL src/include/checks.h", r"Cuda failure (?P<error>.{1,100})"),

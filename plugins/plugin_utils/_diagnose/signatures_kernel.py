@@ -173,6 +173,10 @@ KERNEL_SIGNATURES: tuple[Signature, ...] = (
     Signature("kernel.vpd", "invalid VPD tag", f"{_PCI}/vpd.c"),
     Signature("kernel.firmware_old", "HCA FW version", f"{_IB}/hw/mthca", r"is old"),
     # modules, crashes, hangs
+    Signature("kernel.build", "Bad return status for module build on kernel", "dkms", r"on kernel: (?P<kernel>\S{1,80})"),
+    Signature("kernel.build", "Your kernel headers for kernel", "dkms", r"for kernel (?P<kernel>\S{1,80}) cannot be found"),
+    Signature("kernel.build", "Failed to build MLNX_OFED_LINUX for", "MLNX_OFED mlnx_add_kernel_support.sh", r"for (?P<kernel>\S{1,80})"),
+    Signature("kernel.build", "Cannot locate nvidia modules", "nv_peer_memory create_nv.symvers.sh"),
     Signature("kernel.modules", "disagrees about version of symbol", "Linux kernel/module"),
     Signature("kernel.modules", "Unknown symbol", "Linux kernel/module", r": Unknown symbol \S+ \(err"),
     Signature(

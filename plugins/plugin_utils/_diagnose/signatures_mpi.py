@@ -13,6 +13,7 @@ _OMPI, _UCX, _OPENIB = "Open MPI", "UCX", "Open MPI opal/mca/btl/openib"
 #: "[[1,1],0][btl_openib_component.c:3645:handle_wc] from node1 to: node2 error polling LP CQ with status RETRY EXCEEDED ERROR status
 #: number 12 for wr_id 1 opcode 1 vendor error 129 qp_idx 0".
 _POLLING = r"(?:from (?P<host>\S{{1,253}}) to: (?P<peer>\S{{1,253}}) )?error polling .{{0,60}}status number (?P<status>{})\b"
+_MVAPICH, _SSH, _MM = "MVAPICH2 src/mpid/ch3/channels/mrail", "OpenSSH ssh", "UCX src/uct/sm/mm"
 _ERROR = r"UCX +ERROR .{0,300}"
 
 MPI_SIGNATURES: tuple[Signature, ...] = (
@@ -20,7 +21,15 @@ MPI_SIGNATURES: tuple[Signature, ...] = (
     Signature("mpi.daemon", "was unable to reliably start one or more daemons", _OMPI),
     Signature("mpi.daemon", "unable to complete a TCP connection", _OMPI),
     Signature("mpi.lost", "has lost communication with a remote daemon", _OMPI),
-    Signature("mpi.daemon", "Host key verification failed", _OMPI),
+    Signature("ib.create", "cannot create cq", _MVAPICH, r"rdma_\w{1,60}\(\d+\)\.{0,20}: cannot create cq|^cannot create cq\s*$"),
+    Signature("mpi.pmi", "but OMPI was not built with SLURM", _OMPI),
+    Signature("mpi.pmi", "PMI2_Init failed to intialize", f"{_OMPI} help-pmi.txt"),
+    Signature("launch.ssh", "Host key verification failed", _SSH),
+    Signature("launch.ssh", "Permission denied (", _SSH, r"^(?!.*\bgit@).*\S: Permission denied \((?:[a-z-]{1,30},?){1,6}\)"),
+    Signature("launch.ssh", "ssh: connect to host", _SSH, r"to host (?P<host>\S{1,253}) port \d+: (?P<error>.{1,60})"),
+    Signature("launch.ssh", "ssh: Could not resolve hostname", _SSH, r"hostname (?P<name>\S{1,253}): (?P<error>.{1,60})"),
+    Signature("launch.ssh", "ssh exited with exit code 255", "pdsh src/modules/sshcmd.c"),
+    Signature("launch.ssh", "was not reachable via ssh", "DeepSpeed deepspeed/launcher/runner.py", r"host=(?P<host>\S{1,253}) was not"),
     Signature(
         "mpi.runtime",
         "_ERROR_LOG: ",
@@ -61,12 +70,12 @@ MPI_SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "mpi.tcp", "btl_tcp_endpoint", _OMPI, r"btl_tcp_endpoint.{0,300}connect\(\) to (?P<peer>[0-9a-fA-F.:]{3,45}?)(?::\d+)? failed"
     ),
-    Signature("ofi.none", "OFI addrinfo() failed", "MPICH src/mpid/ch4/netmod/ofi"),
+    Signature("ofi.provider", "OFI addrinfo() failed", "MPICH src/mpid/ch4/netmod/ofi"),
     Signature("ofi.open", " failed (ofi_init.", "MPICH src/mpid/ch4/netmod/ofi", r"OFI .{0,60}failed \(ofi_init"),
     Signature("mpi.tcp", "received unexpected process identifier", f"{_OMPI} opal/mca/btl/tcp/btl_tcp_endpoint.c"),
     Signature("mpi.tcp", "Open MPI detected an inbound MPI TCP connection request from a peer", _OMPI),
     Signature("socket.closed", "mca_btl_tcp_frag_", _OMPI, r"mca_btl_tcp_frag_(?:recv|send): (?:readv|writev) failed"),
-    Signature("socket.no_interface", "unable to find any relevant network interfaces", _OMPI),
+    Signature("mpi.no_nic", "unable to find any relevant network interfaces", f"{_OMPI} help-mpi-btl-base.txt"),
     Signature("ofi.open", "Open MPI failed an OFI Libfabric library call", f"{_OMPI} ompi/mca/mtl/ofi"),
     Signature(
         "mpi.signal",
@@ -80,7 +89,20 @@ MPI_SIGNATURES: tuple[Signature, ...] = (
     Signature("mpi.aborted", "Fatal error in ", "MPICH", r"Fatal error in (?:P?MPI_|internal_)"),
     Signature("mpi.aborted", "It looks like MPI_INIT failed for some reason", _OMPI),
     Signature("mpi.aborted", "exited normally, but with a non-zero status", _OMPI),
+    # shared memory between processes of a host
+    Signature("socket.local", "failed to connect to remote FIFO id", f"{_MM}/base/mm_ep.c"),
+    Signature("socket.local", "open(file_name=/proc/", f"{_MM}/posix/mm_posix.c", _ERROR + r"open\(file_name=/proc/\d+/fd/.{0,60}failed: "),
+    Signature("socket.local", "shmat(shmid=", f"{_MM}/sysv/mm_sysv.c", _ERROR + r"shmat\(shmid=\d+\) failed: "),
+    Signature("socket.local", "Shared memory error", f"{_OMPI} ompi/mca/pml/ucx", r"ucp_ep_create\(proc=\d+\) failed: Shared"),
+    Signature("socket.local", "failed to attach to shmseg", "UCC src/components/tl/shm/tl_shm_team.c"),
     # UCX: memory and queues
+    # The kernel's driver mlx5 returns this error for the status "limits exceeded" of the NIC, and locks no memory for such an object.
+    Signature(
+        "kernel.resources",
+        "mlx5dv_devx_obj_create(",
+        f"{_UCX} src/uct/ib/mlx5/dv/ib_mlx5_dv.c",
+        _ERROR + r"mlx5dv_devx_obj_create\(.{0,200}failed.{0,80}: (?P<error>Cannot allocate memory)",
+    ),
     Signature("memory.locked", "Please set max locked memory", _UCX, r"\(current: (?P<limit>[^)]{1,40})\)"),
     Signature("memory.locked", "Please set max locked memory", _UCX),
     Signature(
@@ -141,6 +163,7 @@ MPI_SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature("ib.port_down", "port is not active", _UCX),
     Signature("ucx.device", "is not available, please use one or more of", _UCX, r"'(?P<device>[A-Za-z]\w*)(?::\d+)?' is not available"),
+    Signature("ucx.device", "enable it in UCX_NET_DEVICES", f"{_UCX} src/ucp", r"device (?P<device>\S{1,63}) is not enabled"),
     Signature("ucx.device", "are not available, please use one or more of", _UCX),
     Signature(
         "ucx.transport",

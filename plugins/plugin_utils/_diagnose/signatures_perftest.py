@@ -44,6 +44,12 @@ TOOL_SIGNATURES: tuple[Signature, ...] = (
     Signature("test.no_device", "librdmacm: Fatal: no RDMA devices found", f"{_CM}/cma.c"),
     Signature("ib.open", "ailed to open device", f"{_LIBRARY}/examples/devinfo.c", r"^(?!.*NCCL).*[Ff]ailed to open device"),
     Signature("ib.port_down", "no hfi units are active", "libpsm2"),
+    Signature(
+        "ib.nodes",
+        "missing RDMA device spec for device",
+        "k8s-rdma-shared-dev-plugin pkg/resources",
+        r"for device (?P<pci>[0-9a-f:.]{7,16})",
+    ),
     Signature("ib.open", "ail to open rdma device", "brpc src/brpc/rdma/rdma_helper.cpp"),
     # librdmacm: perror("rdma_bind_addr") in its examples
     Signature("cm.channel", "rdma_create_", _CM, r"rdma_create_(?:event_channel|id)(?:\(\))? ?(?:failed|: " + _ERRNO + ")"),
@@ -82,6 +88,7 @@ TOOL_SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature("fm.no_switch", "NV_WARN_NOTHING_TO_DO", _MANAGER, r"NVSwitch"),
     Signature("fm.failed", "fabric manager config file item", _MANAGER, r"has an invalid value"),
+    Signature("fm.failed", "Job for nvidia-fabricmanager.service failed", "systemd systemctl"),
     Signature("fm.failed", "nvidia-fabricmanager.service: ", "systemd", r"status=[1-9]\d*/FAILURE|Failed with result"),
 )
 
@@ -184,8 +191,9 @@ PERFTEST_SIGNATURES: tuple[Signature, ...] = (
         "test.gpu",
         "DMA-BUF ",
         "perftest src/cuda_memory.c",
-        r"DMA-BUF (?:is not supported on this GPU|cannot be used without)|does not support DMA-BUF",
+        r"DMA-BUF is not supported on this GPU|does not support DMA-BUF",
     ),
+    Signature("test.options", "DMA-BUF cannot be used without", _PARAMETERS),
     Signature("test.gpu", "DMABUF requested but not supported", _RESOURCES),
     Signature("test.gpu", "support DMA-BUF", _RESOURCES, r"OFED stack does not support DMA-BUF"),
     Signature("test.gpu", "Couldn't init", _RESOURCES, r"Couldn't init(?:ialize)? (?:GPU context|ROCm device)"),

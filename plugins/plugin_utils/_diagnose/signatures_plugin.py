@@ -62,6 +62,12 @@ LIBRARY_SIGNATURES: tuple[Signature, ...] = (
     Signature("nvshmem.failed", "non-zero status: ", _NVSHMEM, r"\.(?:cpp|cu|h):\d+: non-zero status: \d+:? (?P<error>\S.{0,100})"),
     Signature("nvshmem.failed", "NULL value ", _NVSHMEM, r"\.(?:cpp|cu|h):\d+: NULL value (?P<error>\S.{0,100})"),
     Signature("nvshmem.failed", "NVSHMEM API called before NVSHMEM initialization", _NVSHMEM),
+    Signature(
+        "nvshmem.peermem", "nvidia_peermem detected. Skipping transport", f"{_NVSHMEM}/modules/transport/common/transport_ib_common.cpp"
+    ),
+    Signature(
+        "nvshmem.transport", "is not accessible, exiting", f"{_NVSHMEM}/host/topo/topo.cpp", r"Peer GPU (?P<peer_gpu>\d+) is not accessible"
+    ),
     # DeepEP
     Signature("deepep.timeout", "DeepEP ", "DeepEP csrc/kernels", r"DeepEP (?:error: .{0,20}|\S.{0,60} ?)timeout"),
     Signature("deepep.timeout", "DeepEP timeout ", "DeepEP csrc/kernels/utils.cuh", r"DeepEP timeout (?:for|check failed)"),
@@ -88,6 +94,12 @@ LIBRARY_SIGNATURES: tuple[Signature, ...] = (
         "Failed to register memory ",
         f"{_MOONCAKE}/transport/rdma_transport/rdma_context.cpp",
         r"memory 0x[0-9a-f]+(?:.{0,60}: (?P<error>[A-Z][a-z ]{1,60}))?",
+    ),
+    Signature(
+        "qp.gid_missing",
+        "No suitable GID found on",
+        f"{_MOONCAKE}/transport/rdma_transport/rdma_context.cpp",
+        r"found on (?P<device>[A-Za-z]\w{0,62})",
     ),
     Signature("memory.gin", "required for GPU RDMA without nvidia-peermem", f"{_MOONCAKE}/transport/rdma_transport/rdma_context.cpp"),
     Signature("ib.no_device", "RdmaTransport: No available RNIC", f"{_MOONCAKE}/transport/rdma_transport/rdma_transport.cpp"),
@@ -141,6 +153,7 @@ PLUGIN_SIGNATURES: tuple[Signature, ...] = (
         info=True,
     ),
     Signature("gdr.disabled", "NET/OFI", _OFI, r"GDR (?:disabled|not supported)|[dD]isabling GDR", info=True),
+    Signature("ofi.peer", "insert remote address into address vector", _OFI, r"NET/OFI .{0,20}Unable to insert"),
     Signature(
         "ofi.memory",
         "NET/OFI",
@@ -177,6 +190,13 @@ PLUGIN_SIGNATURES: tuple[Signature, ...] = (
         "libfabric:",
         _FABRIC,
         r"libfabric:.{0,120}(?:Unable to|Failed to|failed to|could not) (?:open|create|allocate|initialize|construct)",
+    ),
+    Signature(
+        "ofi.provider",
+        "fi_getinfo",
+        "libfabric",
+        r"^(?!.*(?:\befa\b|EFA|NET/OFI))(?:.*(?i:failed|error|returned -\d+|unable).{0,60}fi_getinfo|.*fi_getinfo.{0,60}"
+        r"(?:failed|returned -\d+|-61))",
     ),
     Signature(
         "ofi.none",

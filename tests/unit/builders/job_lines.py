@@ -289,7 +289,7 @@ DERIVED: tuple[tuple[str, bool, str], ...] = (
     ("mpi.slots", False, "There are not enough slots available in the system to satisfy the 16"),
     ("mpi.daemon", False, "ORTE was unable to reliably start one or more daemons."),
     ("mpi.daemon", False, "prterun was unable to reliably start one or more daemons."),  # openpmix/prrte#1392
-    ("mpi.daemon", False, "Host key verification failed."),
+    ("launch.ssh", False, "Host key verification failed."),
     ("mpi.lost", False, "ORTE has lost communication with a remote daemon."),
     ("mpi.lost", False, "PRTE has lost communication with a remote daemon."),
     ("mpi.signal", False, "mpirun noticed that process rank 3 with PID 4711 on node node2 exited on signal 9 (Killed)."),

@@ -153,7 +153,8 @@ GPUS: tuple[tuple[str, str], ...] = (
     ("gpu.nvls", _WARN.format("transport/nvls.cc:598") + "Cuda failure 1 'invalid argument'"),
     ("p2p.failed", _WARN.format("transport/p2p.cc:275 (ncclP2pImportShareableBuffer)") + "Cuda failure 1 'invalid argument'"),
     ("shm.failed", _WARN.format("misc/shmutils.cc:103") + "Cuda failure 'invalid argument'"),
-    ("shm.failed", _WARN.format("transport/shm.cc:103") + "Cuda failure 'invalid argument'"),
+    ("shm.cuda", _WARN.format("transport/shm.cc:103") + "Cuda failure 'invalid argument'"),
+    ("shm.cuda", _WARN.format("transport/shm.cc:612") + "Cuda failure 217 'peer access is not supported between these two devices'"),
     ("p2p.failed", _WARN.format("/src/transport/p2p.cc:239") + "hipIpcGetMemHandle failed : invalid argument"),
     ("p2p.failed", _WARN.format("graph/paths.cc:332") + "P2P is disabled between NVLINK connected GPUs 0 and 1. This should not be"),
     ("p2p.failed", "Failed: Cuda error /workspace/csrc/custom_all_reduce.cuh:307 'invalid argument'"),
@@ -197,6 +198,16 @@ RENDEZVOUS: tuple[tuple[str, str], ...] = (
     ("socket.closed", f"{_GLOO}Connection closed by peer [10.0.0.2]:33127"),
 )
 HEALTHY: tuple[str, ...] = (
+    "git@github.com: Permission denied (publickey).",
+    "cat: /root/x: Permission denied",
+    "debug1: ssh: agent has 2 keys",
+    "Building initial module for 6.8.0-90-generic",
+    "GPU memory and DMA-BUF cannot be used with this form",
+    "node1:100:200 [0] NCCL INFO unlink shared memory /dev/shm/nccl-a failed, error: No such file or directory (2)",
+    "I1201 10:01:12.112233  4711 rdma_context.cpp:533] Find best gid index: 3 on mlx5_0/",
+    "allocated GPU buffer of a 16777216 address at 0x594c for type CUDA_MEM_DEVICE",
+    "the operation not supported by this form is described in the manual",
+    "job.slurm uses OMPI, which was built with SLURM's PMI",
     "NVSHMEM v3.4.5",
     "I0331 12:02:38.363528 56056 rdma_context.cpp:125] RDMA device: mlx5_0, LID: 0, GID: (GID_Index 3) 00:00:00:00:00:00:00:00:00:00:ff:ff",
     "Nov 22 18:00:00 138670 [F0D43740] 0x03 -> OpenSM 3.3.23",
@@ -297,10 +308,73 @@ CALLS: tuple[tuple[str, str], ...] = (
     ("kernel.queue", f"{_K}mlx5_core 0000:41:00.0 ens1f0np0: TX timeout detected"),
     ("memory.gin", f"{_GLOG}context.cpp:1343] DMA BUF supported required for GPU RDMA without nvidia-peermem"),
     ("ib.no_device", f"{_GLOG}transport.cpp:827] RdmaTransport: No available RNIC"),
-    ("ofi.none", "MPIDI_NM_mpi_init_hook(719): OFI addrinfo() failed (ofi_init.h:719:MPIDI_NM_mpi_init_hook:No data available)"),
-    ("ofi.none", "MPIDI_OFI_mpi_init_hook(816): OFI fi_getinfo() failed (ofi_init.c:2684:find_provider:No data available)"),
+    ("ofi.provider", "MPIDI_NM_mpi_init_hook(719): OFI addrinfo() failed (ofi_init.h:719:MPIDI_NM_mpi_init_hook:No data available)"),
+    ("ofi.provider", "MPIDI_OFI_mpi_init_hook(816): OFI fi_getinfo() failed (ofi_init.c:2684:find_provider:No data available)"),
     ("ofi.open", "MPIDI_OFI_mpi_init_hook(906): OFI endpoint open failed (ofi_init.h:906:create_endpoint:Invalid argument)"),
     ("ucx.version", "[1742985504.589702] [node1:7722 :0]  ucp_context.c:2137 UCX  WARN  UCP API version is incompatible: required >= 1.18"),
+)
+#: Lines of launchers, of installations, and of processes of one host that share memory.
+SETUP: tuple[tuple[str, str], ...] = (
+    ("launch.ssh", "jobs@node2: Permission denied (publickey,password)."),
+    ("launch.ssh", "ssh: connect to host node2 port 22: Connection timed out"),
+    ("launch.ssh", "ssh: Could not resolve hostname node9: Name or service not known"),
+    ("launch.ssh", "pdsh@node1: node2: ssh exited with exit code 255"),
+    (
+        "launch.ssh",
+        "RuntimeError: Using hostfile at hosts but host=node2 was not reachable via ssh. If you are running with a single node please "
+        "remove hosts or setup passwordless ssh.",
+    ),
+    ("mpi.pmi", "but OMPI was not built with SLURM's PMI support and therefore cannot"),
+    ("mpi.pmi", "PMI2_Init failed to intialize.  Return code: 14"),
+    ("ib.create", "MPID_Init(419)...: channel initialization failed rdma_iba_hca_init(1636)..: cannot create cq "),
+    ("kernel.build", "Error! Bad return status for module build on kernel: 6.8.0-90-generic (x86_64)"),
+    ("kernel.build", "Error! Your kernel headers for kernel 6.8.0-90-generic cannot be found."),
+    ("kernel.build", "Failed to build MLNX_OFED_LINUX for 6.8.0-90-generic"),
+    ("kernel.build", "-E- Cannot locate nvidia modules!"),
+    (
+        "ib.nodes",
+        '2026/11/22 18:00 error creating new device: "missing RDMA device spec for device 0000:41:00.0, RDMA device \\"issm\\" not found"',
+    ),
+    ("fm.failed", "Job for nvidia-fabricmanager.service failed because the control process exited with error code."),
+    ("qp.gid_missing", "W1201 10:01:12.112233  4711 rdma_context.cpp:581] No suitable GID found on mlx5_0/"),
+    ("nvshmem.peermem", f"{_IBRC}neither nv_peer_mem, or nvidia_peermem detected. Skipping transport."),
+    ("nvshmem.transport", "/src/host/topo/topo.cpp:489: [GPU 1] Peer GPU 4 is not accessible, exiting ... "),
+    (
+        "ofi.peer",
+        _WARN.format("nccl_net_ofi_rdma.cpp:5") + "NET/OFI Unable to insert remote address into address vector for device 1. RC: ok",
+    ),
+    ("ofi.peer", _WARN.format("cm.cpp:95") + "NET/OFI CM: Unable to insert remote address into address vector for device. RC: Success"),
+    ("ofi.peer", "NET/OFI Unable to insert remote address into address vector for device 0. RC: Success"),
+    ("test.options", "CUDA DMA-BUF cannot be used without CUDA"),
+    ("cuda.unsupported", _WARN.format("init.cc:426") + "Cuda failure 801 'operation not supported'"),
+    ("cuda.unsupported", "RuntimeError: CUDA error: operation not supported"),
+    (
+        "shm.failed",
+        _WARN.format("misc/shmutils.cc:93") + "Error: failed to extend /dev/shm/nccl-a to 9637892 bytes, error: Permission denied (13)",
+    ),
+    ("shm.gone", _WARN.format("misc/shmutils.cc:72") + "unlink shared memory /dev/shm/nccl-a failed, error: No such file or directory (2)"),
+    ("socket.refused", _WARN.format("include/socket.h:361") + "Call to connect timeout : Connection refused"),
+    ("socket.unreachable", _WARN.format("include/socket.h:361") + "Call to connect timeout : No route to host"),
+    (
+        "socket.local",
+        "[1681107537.413956] [node1:7:0] mm_ep.c:155  UCX  ERROR mm ep failed to connect to remote FIFO id 0xc0: Shared memory error",
+    ),
+    (
+        "socket.local",
+        "[1681107537.413956] [node1:7:0] mm_posix.c:195  UCX  ERROR open(file_name=/proc/71/fd/20 flags=0x0) failed: Permission denied",
+    ),
+    ("socket.local", "[1681107537.413956] [node1:7:0] mm_sysv.c:56   UCX  ERROR   shmat(shmid=7) failed: Invalid argument"),
+    ("socket.local", "[node1:7] pml_ucx.c:424  Error: ucp_ep_create(proc=1) failed: Shared memory error"),
+    (
+        "socket.local",
+        "[1681107537.413956] [node1:7:0] tl_shm_team.c:617  TL_SHM ERROR Child failed to attach to shmseg, errno: Invalid argument",
+    ),
+    ("kernel.resources", f"{_UCX}mlx5dv_devx_obj_create(QP) failed, syndrome 0: Cannot allocate memory"),
+    (
+        "ucx.device",
+        "[1681107537.413956] [node1:7:1] wireup_cm.c:9 UCX  DIAG  client ep 0x7f connect to 10.0.0.2:81 failed: device br0 is not enabled, "
+        "enable it in UCX_NET_DEVICES or use corresponding ip address",
+    ),
 )
 #: Prefix of a launcher or of a log's collector, the rank in it.
 PREFIXES: tuple[tuple[str, int | None], ...] = (

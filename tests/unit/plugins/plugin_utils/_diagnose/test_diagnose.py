@@ -25,7 +25,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.hosts import lab_facts, lab_intent
 from tests.unit.builders.job_lines import CAPTURED, DERIVED
-from tests.unit.builders.library_lines import CALLS, GPUS, LIBRARIES, RENDEZVOUS, TOOLS
+from tests.unit.builders.library_lines import CALLS, GPUS, LIBRARIES, RENDEZVOUS, SETUP, TOOLS
 from tests.unit.builders.program_lines import KERNEL, NCCL, OPEN_MPI, PERFTEST, PLUGINS, UCX
 
 Facts = dict[str, Any]
@@ -101,7 +101,7 @@ def test_the_tables_fit_each_other() -> None:
 
 
 def test_every_line_is_diagnosed_whatever_is_known() -> None:
-    beside = (*LIBRARIES, *TOOLS, *GPUS, *RENDEZVOUS, *CALLS)
+    beside = (*LIBRARIES, *TOOLS, *GPUS, *RENDEZVOUS, *CALLS, *SETUP)
     more = (line for _name, line in (*PERFTEST, *OPEN_MPI, *UCX, *NCCL, *KERNEL, *beside))
     log = "".join(f"{line}\n" for line in (*(line for _name, _info, line in (*CAPTURED, *DERIVED, *PLUGINS)), *more))
     nobody = Fleet({}, Known, {})
@@ -364,6 +364,29 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
             "shm.full",
             EXCLUDED,
             "1024 of 1024 MiB of the host's /dev/shm are free now",
+        ),
+        (
+            WARN.format("node1", "Error: failed to extend /dev/shm/nccl-a to 9637892 bytes, error: Permission denied (13)"),
+            by_path("filesystems", "/dev/shm", value={"free_bytes": 0, "size_bytes": 2**30}),
+            "shm.full",
+            EXCLUDED,
+            "the error of the call is Permission denied",
+        ),
+        (
+            WARN.format(
+                "node1", "Error while creating shared memory segment /dev/shm/nccl-a (size 9637888), error: No space left on device (28)"
+            ),
+            by_path("filesystems", "/dev/shm", value={"free_bytes": 0, "size_bytes": 2**30}),
+            "shm.full",
+            CONFIRMED,
+            "0 of 1024 MiB of the host's /dev/shm are free now",
+        ),
+        (
+            INFO.format("node1", "Using network IB") + INFO.format("node2", "Using network IBext_v8"),
+            as_it_is,
+            "net.differs",
+            CONFIRMED,
+            "IB on node1; IBext_v8 on node2",
         ),
         (
             WARN.format("node1", "Error while attaching to shared memory segment /dev/shm/nccl-a (size 1)"),

@@ -30,13 +30,13 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature i
 from tests.unit.builders import library_lines
 from tests.unit.builders.garbled import garbled
 from tests.unit.builders.job_lines import CAPTURED, DERIVED
-from tests.unit.builders.library_lines import CALLS, GPUS, HEALTHY, LIBRARIES, PREFIXES, RENDEZVOUS, TOOLS
+from tests.unit.builders.library_lines import CALLS, GPUS, HEALTHY, LIBRARIES, PREFIXES, RENDEZVOUS, SETUP, TOOLS
 from tests.unit.builders.program_lines import KERNEL, NCCL, OPEN_MPI, PERFTEST, PLUGINS, UCX
 
 H200 = Path(__file__).parents[3] / "fixtures" / "h200"
 H100 = H200.parent / "h100"
 PROGRAMS = (*PERFTEST, *OPEN_MPI, *UCX, *NCCL, *KERNEL)
-BESIDE = (*LIBRARIES, *library_lines.UCX, *TOOLS, *GPUS, *RENDEZVOUS, *CALLS)
+BESIDE = (*LIBRARIES, *library_lines.UCX, *TOOLS, *GPUS, *RENDEZVOUS, *CALLS, *SETUP)
 ALL = (*CAPTURED, *DERIVED, *PLUGINS, *((name, False, line) for name, line in (*PROGRAMS, *BESIDE)))
 WARN = "[2026-11-20 09:{}:41] {}:100:200 [0] misc/ibvwrap.cc:278 NCCL WARN {}\n"
 LOCKED = "Call to ibv_reg_mr failed with error Cannot allocate memory"
@@ -82,7 +82,7 @@ def test_each_signature_has_a_line() -> None:
 
 
 def test_each_kind_has_a_meaning() -> None:
-    assert {signature.name for signature in SIGNATURES} | {"mpi.absent", UNKNOWN_WARNING, UNKNOWN_LINE} == set(MEANINGS)
+    assert {signature.name for signature in SIGNATURES} | {"mpi.absent", "net.differs", UNKNOWN_WARNING, UNKNOWN_LINE} == set(MEANINGS)
     assert {meaning.kind for meaning in MEANINGS.values()} == {"error", "symptom", "consequence", "remark", "unknown"}
     assert {name for meaning in MEANINGS.values() for name in meaning.explains} <= set(MEANINGS)
 

@@ -224,3 +224,46 @@ def test_the_first_of_several_signatures_counts() -> None:
     assert finder.find("alpha beta gamma x") == (words[1], {})
     assert finder.find("alpha betaX gammo") == (words[1], {})
     assert finder.find("nothing here") is None
+
+
+GPU_BUFFER = "allocated GPU buffer address at 0000010013000000 pointer=0x10013000000\n"
+
+
+def test_memory_of_a_test_is_that_of_a_gpu_while_the_test_uses_gpu_memory() -> None:
+    refused = "Couldn't allocate MR\nfailed to create mr\n"
+    assert found(refused) == [("memory.registration", 2, (), ())]
+    assert found(GPU_BUFFER + refused) == [("memory.gpu", 2, (), ())]
+    assert found(GPU_BUFFER + "deallocating GPU buffer 0000010013000000\n" + refused) == [("memory.registration", 2, (), ())]
+
+
+def ranks_and_networks(*networks: tuple[str, int, str], nranks: int = 4) -> str:
+    """The lines of ranks: host, rank, network."""
+    line = "{0}:1:1 [0] NCCL INFO comm 0x7f rank {1} nranks {3} cudaDev 0\n{0}:1:1 [0] NCCL INFO Using network {2}\n"
+    return "".join(line.format(*each, nranks) for each in networks)
+
+
+def test_hosts_of_one_job_with_different_networks() -> None:
+    text = ranks_and_networks(("node1", 0, "IB"), ("node2", 1, "IBext_v8"), ("node3", 2, "IB"))
+    late = "[rank0]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE)\n"
+    assert found(text) == [("net.differs", 2, ("node1", "node3", "node2"), ())]
+    assert read(text).occurrences[0].line == 4
+    assert read(text).cause is None
+    assert read(text + late).cause == "net.differs"
+    assert read(text + "node1:1:1 [0] misc/x.cc:1 NCCL WARN Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 60\n").cause == (
+        "gpu.shared"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ranks_and_networks(("node1", 0, "AWS Libfabric"), ("node2", 1, "AWS Libfabric")),
+        # one job after another, on the same hosts or on others
+        ranks_and_networks(("node1", 0, "IB"), ("node2", 1, "IB"), ("node1", 0, "IBext_v8"), ("node2", 1, "IBext_v8")),
+        ranks_and_networks(("node1", 0, "IB"), ("node2", 1, "IB")) + ranks_and_networks(("node3", 0, "IBext_v8"), ("node4", 1, "IBext_v8")),
+        "Using network IB\nnode1:1:1 [0] NCCL INFO Using network IB\n",
+    ],
+    ids=["same", "same hosts", "other hosts", "no host"],
+)
+def test_networks_that_do_not_differ_within_a_job(text: str) -> None:
+    assert found(text) == []
