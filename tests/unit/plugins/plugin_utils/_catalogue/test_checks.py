@@ -18,7 +18,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.docs impor
 
 ROOT = Path(__file__).parents[5]
 #: A check's id, as code names it; "nccl.conf" and "fabric.json" are files, "mesh.cables" is a key of the intent.
-PARTS = "preflight|intent|host|driver|firmware|link|pcie|alike|fabric|mesh|network|planes|qos|gpu|nccl|pair|collective|stage"
+PARTS = "preflight|intent|host|driver|firmware|link|pcie|alike|fabric|mesh|network|planes|qos|gpu|nccl|pair|collective|soak|stage"
 DECLARED = re.compile(r"^declare\($.*?^\)$", re.MULTILINE | re.DOTALL)
 ID = re.compile(rf'"((?:{PARTS})\.(?!conf"|json"|cables")[a-z_]+)"')
 
