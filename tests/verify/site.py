@@ -65,11 +65,11 @@ class Site:
             env={**os.environ, **self.environment},
         )  # fmt: skip
 
-    def run(self, playbook: str = "site", *words: str) -> subprocess.CompletedProcess[str]:
+    def run(self, playbook: str = "site", *words: str, seconds: float = TIMEOUT_SECONDS) -> subprocess.CompletedProcess[str]:
         begun, before = time.monotonic(), self.evidence
         with self.start(playbook, *words) as process:
             try:
-                answer, _nothing = process.communicate(timeout=TIMEOUT_SECONDS)
+                answer, _nothing = process.communicate(timeout=seconds)
             except (subprocess.TimeoutExpired, KeyboardInterrupt):
                 # Nothing else ends it: it is in a group of its own, and waits until its output is read.
                 self.kill(process)
