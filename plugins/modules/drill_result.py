@@ -14,7 +14,7 @@ description:
     runs, where the check C(nccl.outage) of the nccl stage finds it. Fails if the routed fabric is not as planned after the step, and names
     what is not restored.
   - Without O(step), lists the outages of this run, and compares the longest one of each host's planes with the time for which NCCL retries.
-  - With O(of=hosts), judges what has answered the fault of a host instead: gates, alerts, and what is false. Without O(step) it counts
+  - With O(of=hosts), judges instead what has answered the fault of a host (gates, alerts), and what is false. Without O(step) it counts
     them.
   - Contacts no host. Call it once.
 author:
