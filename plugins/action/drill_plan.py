@@ -51,7 +51,7 @@ class ActionModule(RunAction):
         drill = Drill(self.folder, self.plan_text)
         if not drill.intents:
             return drill, [], ""
-        refusals = [*self._lost(), *drill.refusals()] if drill.steps or drill.problems else []
+        refusals = [*self.lost_hosts(), *drill.refusals()] if drill.steps or drill.problems else []
         return drill, refusals, steps_text(drill.steps, drill.settings["hold_seconds"])
 
     def _hosts(self) -> tuple[HostDrill, list[str], str]:
@@ -61,12 +61,5 @@ class ActionModule(RunAction):
             return drill, [], ""
         problems, settings = drill.plan(), drill.settings
         findings = current_findings(STAGES, self.folder, drill.known, self.plan_text, datetime.now(UTC).date())
-        refusals = [*self._lost(), *problems, *drill.refusals(findings)] if drill.steps or problems else []
+        refusals = [*self.lost_hosts(), *problems, *drill.refusals(findings)] if drill.steps or problems else []
         return drill, refusals, host_steps_text(drill.steps, settings["hold_seconds"], alerts=settings["alerts_url"] is not None)
-
-    def _lost(self) -> list[str]:
-        """Return the hosts and switches that have left the play, a sentence each: what runs there is not known."""
-        playing = set(self.variables["ansible_play_hosts"])
-        return [
-            f"{host} was not read, or has failed in this run" for host in self.variables["ansible_play_hosts_all"] if host not in playing
-        ]

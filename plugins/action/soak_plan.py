@@ -12,14 +12,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import SoakIntent
-from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Load, host_users
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import disagreements, hosts_in_use
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.action import PairAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet, measurable_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import plan_meetings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._soak import stored
-from ansible_collections.rdma.cluster.plugins.plugin_utils._soak.plan import disagreements, hosts_of_slice, plan_of_all, plan_text
+from ansible_collections.rdma.cluster.plugins.plugin_utils._soak.plan import hosts_of_slice, hours_of, plan_of_all, plan_text
 from ansible_collections.rdma.cluster.plugins.plugin_utils._soak.soak import SLICE, RunningSoak, begin
 
 KINDS = ("earlier", "begin", "slice")
@@ -43,9 +41,6 @@ class ActionModule(PairAction):
         except ParseError as error:
             return {"failed": True, "msg": str(error)}
 
-    def _hours(self, settings: SoakIntent, given: float | None) -> float:
-        return float(settings["hours"] if given is None else given)
-
     def _begin(self, given: float | None) -> dict[str, Any]:
         """Plan the soak, and refuse it if something speaks against it."""
         intents, unread = self.play_intents()
@@ -55,9 +50,11 @@ class ActionModule(PairAction):
         intent = next(iter(intents.values()))
         settings = intent["soak"]
         base = plan_of_all(self.fleet, intent, settings, self.forks)
-        refusals = [*self._lost(), *disagreements(intents), *self._busy()]
+        unread_hosts = [host for host in self._present() if host not in self.fleet.intents]
+        refusals = self.lost_hosts(unread_hosts) + disagreements("rdma_soak", {host: each["soak"] for host, each in intents.items()})
+        refusals += hosts_in_use(self.folder, [host for host in self.fleet.facts if not self._load_allowed(host)])
         refusals += ["no two hosts have a port that can be measured on the same rail"] if not plan_meetings(base) else []
-        hours, dry = self._hours(settings, given), bool(refusals or self._task.check_mode)
+        hours, dry = hours_of(settings, given), bool(refusals or self._task.check_mode)
         slices, words = begin(self.folder, base, settings, time.time(), max_age_hours=self.proof_max_age_hours, dry=dry)
         left = max(0.0, hours * 3600 - slices.seconds)
         count = math.ceil(left / settings["slice_seconds"])
@@ -69,26 +66,10 @@ class ActionModule(PairAction):
         # In check mode the plan is the result, with what speaks against it.
         return {**answer, "failed": not self._task.check_mode, "msg": why, "explained": f"{text}\n{why}"}
 
-    def _lost(self) -> list[str]:
-        """Return the hosts that cannot take part, a sentence each."""
-        playing = self.variables["ansible_play_hosts"]
-        gone = [host for host in self.variables["ansible_play_hosts_all"] if host not in playing]
-        unread = [host for host in playing if host not in self.fleet.intents]
-        return [f"{host} was not read, or has failed in this run" for host in (*gone, *unread)]
-
-    def _busy(self) -> list[str]:
-        """Return the hosts in use, also by queue pairs, a sentence each. rdma_load_allowed permits to measure them."""
-        users = {host: host_users(self._load(host)) for host in self.fleet.facts if not self._load_allowed(host)}
-        return [f"{host} is in use: {words}" for host, words in users.items() if words]
-
-    def _load(self, host: str) -> Load | None:
-        """Return the users of a host as they were read; facts to compare have no queue pairs."""
-        return from_dict(self.folder.read_json(self.folder.host_file("facts", host))).load
-
     def _slice(self, given: float | None) -> dict[str, Any]:
         """Plan the next slice."""
         settings = self.intent["soak"]
-        soak, now, present = RunningSoak(self.folder, settings, self._hours(settings, given)), time.time(), self._present()
+        soak, now, present = RunningSoak(self.folder, settings, hours_of(settings, given)), time.time(), self._present()
         over = soak.over(present, now)
         if over:
             return {"over": over, "msg": f"The soak ends: {over}."}

@@ -19,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import Ru
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.policy import apply_rules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._soak.findings import STAGE, check_soak
 from ansible_collections.rdma.cluster.plugins.plugin_utils._soak.plan import FILE as PLAN
+from ansible_collections.rdma.cluster.plugins.plugin_utils._soak.plan import hours_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._soak.soak import RunningSoak
 from ansible_collections.rdma.cluster.plugins.plugin_utils._soak.stored import FINISHED
 
@@ -38,7 +39,7 @@ class ActionModule(RunAction):
         settings = self.intent["soak"]
         hours = self.argument(options["hours"], "rdma_soak_hours", default=None)
         try:
-            soak = RunningSoak(self.folder, settings, float(settings["hours"] if hours is None else hours))
+            soak = RunningSoak(self.folder, settings, hours_of(settings, hours))
             return self._slice(soak) if options["kind"] == "slice" else self._all(soak, settings["errors_per_billion_packets"])
         except (ParseError, ValueError) as error:
             return {"failed": True, "msg": f"The soak has no result: {error}"}

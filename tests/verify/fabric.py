@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Completed
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import NOT_APPLICABLE, OK
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import NOT_APPLICABLE, OK, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.managers import Managers, read_managers
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.read import read_fabric
@@ -22,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import Ru
 from lab import fabric
 from lab.fabric import Fabric
 from tests.unit.builders.known import known_of
+from tests.verify.fault_record import said_of
 
 PLANE = "default"
 #: HDR, as the lab makes its fabrics.
@@ -112,15 +113,14 @@ class Stage:
 
 def brief(found: Found) -> list[tuple[str, str, str, str]]:
     """What is not well: (host or plane, check, status, subject)."""
-    every = [each for findings in (*found.hosts.values(), *found.planes.values()) for each in findings]
-    return sorted((each.host, each.check, each.status, each.subject) for each in every if each.status not in (OK, NOT_APPLICABLE))
+    return sorted((each.host, each.check, each.status, each.subject) for each in _bad(found))
 
 
 def said(found: Found) -> str:
-    """What is reported, with each remedy, as text."""
+    """What is not well, with each remedy, as text."""
+    return "\n".join(said_of(each.to_dict()) for each in _bad(found))
+
+
+def _bad(found: Found) -> list[Finding]:
     every = [each for findings in (*found.hosts.values(), *found.planes.values()) for each in findings]
-    return "\n".join(
-        f"{each.host}, {each.subject}: {each.check} is {each.status}: {each.observed} (expected: {each.expected})\n  do: {each.remedy}"
-        for each in every
-        if each.status not in (OK, NOT_APPLICABLE)
-    )
+    return [each for each in every if each.status not in (OK, NOT_APPLICABLE)]

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,12 @@ def pytest_configure(config: pytest.Config) -> None:
     commit()
 
 
+def said_of(finding: Mapping[str, Any]) -> str:
+    """A finding with its remedy, as the page shows it. finding: its dictionary."""
+    is_what = "{host}, {subject}: {check} is {status}: {observed} (expected: {expected})\n  do: {remedy}"
+    return is_what.format_map(finding)
+
+
 def reported(check: str) -> list[str]:
     """What the last run of the test in which this check was not ok has reported of it: a line for each finding, and its remedy."""
     for run in reversed(Site.ended):
@@ -30,11 +37,7 @@ def reported(check: str) -> list[str]:
         every = [json.loads(line) for line in file.read_text().splitlines()] if file is not None and file.exists() else []
         found = [each for each in every if each["check"] == check and each["status"] in ("error", "warning", "unknown")]
         if found:
-            return [
-                f"{each['host']}, {each['subject']}: {check} is {each['status']}: {each['observed']} (expected: {each['expected']})\n"
-                f"  do: {each['remedy']}"
-                for each in found
-            ]
+            return [said_of(each) for each in found]
     return []
 
 

@@ -14,11 +14,11 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from sys import byteorder
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._host.sockets import IPV4_LISTENERS, IPV6_LISTENERS, parse_established
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import has_carrier, is_up
 
 RAIL_DOWN, MTU_1500, ADDRESS_LOST, GID_MOVED = "rail_down", "mtu_1500", "address_lost", "gid_moved"
@@ -27,7 +27,6 @@ LOW_MTU_BYTES = 1500
 #: Takes the first free GID index, so that the rail's address gets a later one. RFC 3927: no router forwards it.
 PLACEHOLDER = "169.254.213.77/32"
 _UPPER = re.compile(r"(upper_|lower_|master$)")
-_TCP_ESTABLISHED = "01"
 #: Words of `ip route show` that describe a state or pass with time.
 _STATE_WORDS, _STATE_PAIRS = ("linkdown", "dead"), ("expires", "pref")
 #: Routes that the kernel makes for each address by itself, and that a router announces again.
@@ -208,28 +207,7 @@ def established(sys: SysRoot) -> list[tuple[str, str]]:
 
     Raises ApplyError if they cannot be read, and ParseError for another form of /proc/net/tcp (proc(5)).
     """
-    text = sys.read("/proc/net/tcp")
-    if text is None:
-        raise ApplyError("The TCP connections of this host are unknown: there is no /proc/net/tcp.")
-    return [*parse_established(text), *parse_established(sys.read("/proc/net/tcp6") or "")]
-
-
-def parse_established(text: str) -> list[tuple[str, str]]:
-    """Parse /proc/net/tcp or tcp6: the local and the remote address of each established connection. Raises ParseError."""
-    found = []
-    for line in text.splitlines()[1:]:
-        words = line.split()
-        try:
-            if words[3] == _TCP_ESTABLISHED:
-                found.append((_address(words[1]), _address(words[2])))
-        except (ValueError, IndexError) as error:
-            raise ParseError(f"not a socket: {line[:200]!r}") from error
-    return found
-
-
-def _address(text: str) -> str:
-    """Return the address of "0100007F:0016": words of 32 bits in the order of this machine's bytes."""
-    digits = text.partition(":")[0]
-    packed = b"".join(int(digits[at : at + 8], 16).to_bytes(4, byteorder) for at in range(0, len(digits), 8))
-    found = ipaddress.ip_address(packed)
-    return str(getattr(found, "ipv4_mapped", None) or found)
+    tables = [sys.value(path, parse_established) for path in (IPV4_LISTENERS, IPV6_LISTENERS)]
+    if tables[0] is None:
+        raise ApplyError(f"The TCP connections of this host are unknown: there is no {IPV4_LISTENERS}.")
+    return [each for table in tables for each in table or ()]

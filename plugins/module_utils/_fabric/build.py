@@ -49,7 +49,6 @@ def add_linkinfo(build: Build, linkinfo: Linkinfo, doubles: Collection[str] = ()
     """
     peers = {here[0]: here[1] for link in build.links for here in ((link[0], link[1]), (link[1], link[0]))}
     lids = {node.lid: node.guid for node in build.nodes.values() if node.lid is not None}
-    linked = {end for link in build.links for end in link}
     strangers, changed, lost = [], [], []
     for reported in linkinfo.ports:
         end = _place(build, reported.guid or lids.get(reported.lid or 0, ""), reported.number)
@@ -59,7 +58,7 @@ def add_linkinfo(build: Build, linkinfo: Linkinfo, doubles: Collection[str] = ()
         if reported.lost:
             lost.append(build.call(end))
         ends = (end[0], peers.get(end, end)[0], reported.end.guid if reported.end is not None else None)
-        if reported.answered and (reported.end is not None) != (end in linked) and not any(guid in doubles for guid in ends):
+        if reported.answered and (reported.end is not None) != (end in peers) and not any(guid in doubles for guid in ends):
             changed.append(build.call(end))
         _merge_port(build, end, reported)
     build.some("iblinkinfo reports ports that ibnetdiscover did not find: the fabric changed in between", strangers)

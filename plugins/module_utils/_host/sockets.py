@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The addresses on which the management daemons of a host listen: /proc/net/tcp and tcp6 (proc(5)), and the owners of the sockets.
+"""The TCP sockets of a host (/proc/net/tcp and tcp6, proc(5)): those on which management daemons listen with their owners, and connections.
 
 The owner of a socket is searched only among processes with a known name, and only if a socket of any program is bound to an address.
 """
@@ -30,7 +30,7 @@ PROGRAMS = frozenset(
         *("nrpe", "rsyslogd", "snmpd"),
     )
 )
-_TCP_LISTEN = "0A"
+_TCP_ESTABLISHED, _TCP_LISTEN = "01", "0A"
 _INODE = 9
 _SOCKET = re.compile(r"socket:\[([0-9]{1,20})\]")
 
@@ -56,20 +56,44 @@ class Listener:
 
 def parse_sockets(text: str) -> Iterator[Socket]:
     """Yield each listening socket in /proc/net/tcp or tcp6. Raises ParseError for another form."""
+    for words in _rows(text, _TCP_LISTEN):
+        try:
+            inode = int(words[_INODE]) if len(words) > _INODE else None
+            yield Socket(*_end(words[1]), inode)
+        except (ValueError, struct.error) as exc:
+            raise ParseError(f"not a socket: {' '.join(words)[:200]!r}") from exc
+
+
+def parse_established(text: str) -> list[tuple[str, str]]:
+    """Parse /proc/net/tcp or tcp6: the local and the remote address of each established connection. Raises ParseError."""
+    found = []
+    for words in _rows(text, _TCP_ESTABLISHED):
+        try:
+            found.append((_end(words[1])[0], _end(words[2])[0]))
+        except (ValueError, struct.error) as exc:
+            raise ParseError(f"not a socket: {' '.join(words)[:200]!r}") from exc
+    return found
+
+
+def _rows(text: str, state: str) -> Iterator[list[str]]:
+    """Yield the words of each socket in a state. Raises ParseError."""
     head, *lines = text.splitlines() or [""]
     if "local_address" not in head:
         raise ParseError(f"not a table of sockets: {head[:200]!r}")
     for line in lines:
         words = line.split()
-        address, _colon, number = words[1].partition(":") if len(words) > 3 else ("", "", "")
-        try:
-            if words[3] == _TCP_LISTEN:
-                packed = b"".join(struct.pack("=I", int(address[at : at + 8], 16)) for at in range(0, len(address), 8))
-                found = ipaddress.ip_address(packed)
-                inode = int(words[_INODE]) if len(words) > _INODE else None
-                yield Socket(str(getattr(found, "ipv4_mapped", None) or found), int(number, 16), inode)
-        except (ValueError, IndexError, struct.error) as exc:
-            raise ParseError(f"not a socket: {line[:200]!r}") from exc
+        if len(words) <= 3:
+            raise ParseError(f"not a socket: {line[:200]!r}")
+        if words[3] == state:
+            yield words
+
+
+def _end(text: str) -> tuple[str, int]:
+    """Return the address and the port of "0100007F:0016": words of 32 bits in the order of the machine's bytes."""
+    address, _colon, number = text.partition(":")
+    packed = b"".join(struct.pack("=I", int(address[at : at + 8], 16)) for at in range(0, len(address), 8))
+    found = ipaddress.ip_address(packed)
+    return str(getattr(found, "ipv4_mapped", None) or found), int(number, 16)
 
 
 def parse_ipv6_addresses(text: str) -> dict[str, str]:

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from functools import cached_property
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import OK
-from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import DrillIntent, Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.judge import Outage, Received, judge_step, parse_result
-from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.plan import Step, disagreements, plan_steps
+from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.plan import Step, plan_steps
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.record import ENDED, MADE, RESTORED, RESULT, STARTED, Record
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.model import RoutedPlane
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.planes import routed_planes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.routing.stored import routing_findings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import disagreements, hosts_in_use
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 
 #: The UDP port of the receiver; the flows have the ports after it as their source.
@@ -28,7 +27,7 @@ PORT, INTERVAL_MS = 47100, 10
 STREAM_EXTRA_SECONDS = 180
 
 
-class Drill(Record):
+class Drill(Record[Step]):
     """The drill of this run. read_plan: returns the text of a cabling plan, or raises ParseError.
 
     Raises RoutingError and ParseError if the planes cannot be planned.
@@ -36,26 +35,14 @@ class Drill(Record):
 
     def __init__(self, folder: RunFolder, read_plan: Callable[[str], str]) -> None:
         super().__init__(folder)
-        read = {host: folder.read_if_there(folder.host_file("intent", host)) for host in folder.stored_hosts("intent")}
-        self.intents: dict[str, Intent] = {host: intent for host, intent in read.items() if intent is not None}
         self.planes: list[RoutedPlane] = routed_planes(self.intents, read_plan)
         allowed = {host: intent["drill"]["allow"] for host, intent in self.intents.items()}
         self.steps, self.problems = plan_steps(next(iter(allowed.values()), []), self.planes, list(self.intents))
-        self.problems += disagreements(allowed)
-
-    @cached_property
-    def settings(self) -> DrillIntent:
-        return next(iter(self.intents.values()))["drill"]
-
-    def step(self, number: int) -> Step:
-        """Return a step by its number, from 1. Raises ParseError."""
-        if not 1 <= number <= len(self.steps):
-            raise ParseError(f"The drill has no step {number}; it has {len(self.steps)}.")
-        return self.steps[number - 1]
+        self.problems += disagreements("rdma_drill", allowed)
 
     def refusals(self) -> list[str]:
         """Return what speaks against the drill now, a sentence each: permissions, hosts in use, a fabric that is not as planned."""
-        return [*self.problems, *self.busy(self.intents), *self.not_as_planned()]
+        return [*self.problems, *hosts_in_use(self.folder, self.intents), *self.not_as_planned()]
 
     def not_as_planned(self) -> list[str]:
         """Return the findings fabric.bgp of the planes of the steps that are not ok, a sentence each."""

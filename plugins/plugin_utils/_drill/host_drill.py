@@ -14,9 +14,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import DrillIntent, Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.hosts import HostStep, not_ok_before, plan_host_steps
-from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.plan import disagreements
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.record import ENDED, MADE, RESTORED, Record
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.turned import (
     Alert,
@@ -28,7 +26,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.turned import 
     ranks,
     worse,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known, known_hosts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known, disagreements, hosts_in_use, known_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 
 #: The stages whose gates may answer: they read no more than the host.
@@ -44,28 +42,18 @@ LOOK_SECONDS = 3.0
 ReadAlerts = Callable[[], Sequence[Alert]]
 
 
-class HostDrill(Record):
+class HostDrill(Record[HostStep]):
     """The drill of hosts of this run. The steps are planned once (`plan`) and then read from the run folder, so that numbers stay."""
 
     PART = "host-"
 
     def __init__(self, folder: RunFolder) -> None:
         super().__init__(folder)
-        read = {host: folder.read_if_there(folder.host_file("intent", host)) for host in folder.stored_hosts("intent")}
-        self.intents: dict[str, Intent] = {host: intent for host, intent in read.items() if intent is not None}
-
-    @cached_property
-    def settings(self) -> DrillIntent:
-        return next(iter(self.intents.values()))["drill"]
+        self.steps = [HostStep(**each) for each in folder.read_if_there(STEPS) or ()]
 
     @cached_property
     def known(self) -> dict[str, Known]:
         return known_hosts(self.folder, self.intents)
-
-    @cached_property
-    def steps(self) -> list[HostStep]:
-        stored = self.folder.read_if_there(STEPS)
-        return [HostStep(**each) for each in stored or ()]
 
     def plan(self) -> list[str]:
         """Plan the steps and keep them. Return the permissions that cannot be used, a sentence each."""
@@ -73,19 +61,14 @@ class HostDrill(Record):
         steps, problems = plan_host_steps(next(iter(allowed.values()), []), self.known)
         if self.folder.read_if_there(STEPS) is None:
             self.folder.write_json(STEPS, [asdict(step) for step in steps])
+            self.steps = steps
         elif steps != self.steps:
             problems.append("the rails of the hosts are not those with which the drill began")
-        return [*problems, *disagreements(allowed)]
+        return [*problems, *disagreements("rdma_drill", allowed)]
 
     def refusals(self, findings: Mapping[str, Sequence[Finding]]) -> list[str]:
         """Return what speaks against the steps now, a sentence each. findings: those of now, by host."""
-        return [*self.busy(dict.fromkeys(step.host for step in self.steps)), *not_ok_before(self.steps, findings)]
-
-    def step(self, number: int) -> HostStep:
-        """Return a step by its number, from 1. Raises ParseError."""
-        if not 1 <= number <= len(self.steps):
-            raise ParseError(f"The drill has no step {number}; it has {len(self.steps)}.")
-        return self.steps[number - 1]
+        return [*hosts_in_use(self.folder, dict.fromkeys(step.host for step in self.steps)), *not_ok_before(self.steps, findings)]
 
     @property
     def looks(self) -> dict[str, int]:
@@ -114,8 +97,8 @@ class HostDrill(Record):
         before, fired = self._before(number)
         firing, seconds = self._firing(answers, alerts), self.since(number, MADE)
         answers.turned = added(answers.turned, worse(before, _all(findings), seconds))
-        have = {(each.name, each.host, each.rail) for each in [*fired, *answers.alerts]}
-        new = [each for each in firing if (each.name, each.host, each.rail) not in have]
+        have = {each.key for each in [*fired, *answers.alerts]}
+        new = [each for each in firing if each.key not in have]
         answers.alerts += [Alert(each.name, each.host, each.rail, round(seconds, 1)) for each in new]
         self._keep(number, answers)
         verdict = judge_answers(step.host, step.rail, step.checks, answers)
@@ -130,8 +113,8 @@ class HostDrill(Record):
         answers.left = worse(before, _all(findings), seconds)
         if not answers.left and answers.quiet is None:
             answers.quiet = round(seconds, 1)
-        still = {(each.name, each.host, each.rail) for each in firing}
-        burning = any((each.name, each.host, each.rail) in still for each in answers.alerts)
+        still = {each.key for each in firing}
+        burning = any(each.key in still for each in answers.alerts)
         if answers.alerts and not burning and not answers.problem and answers.resolved is None:
             answers.resolved = round(seconds, 1)
         self._keep(number, answers)

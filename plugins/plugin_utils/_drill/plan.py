@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import DrillFault
@@ -166,10 +166,3 @@ def steps_text(steps: Sequence[Step], hold_seconds: int) -> str:
         return "The drill has no step: rdma_drill.allow permits no fault of a switch. Nothing was changed."
     head = f"The steps of the drill, one after the other; each fault lasts {hold_seconds} s:"
     return "\n".join([head, *(f"{number}. {step.name}: {step.words}." for number, step in enumerate(steps, 1))])
-
-
-def disagreements(intents: Mapping[str, Sequence[DrillFault]]) -> list[str]:
-    """Return the hosts with another rdma_drill than the first host, a sentence; none if all have the same."""
-    first = next(iter(intents), None)
-    others = [host for host, allowed in intents.items() if first is not None and allowed != intents[first]]
-    return [f"{', '.join(others[:4])} and {first} have different rdma_drill: set it for all hosts"] if others else []

@@ -39,6 +39,11 @@ class Alert:
     rail: str | None
     seconds: float = 0.0
 
+    @property
+    def key(self) -> tuple[str, str, str | None]:
+        """Return what tells it from other alerts."""
+        return self.name, self.host, self.rail
+
 
 @dataclass
 class Answers:
@@ -61,11 +66,16 @@ def is_about(finding: Finding | Turned, rail: str) -> bool:
     return rail in re.split(r"[\s(),]+", finding.subject)
 
 
+def _key(each: Finding | Turned) -> Key:
+    """Return what stays of a finding while its status changes."""
+    return each.host, each.check, each.subject
+
+
 def ranks(findings: Iterable[Finding]) -> dict[Key, int]:
     """Return how bad each finding is, the worst for each key."""
     found: dict[Key, int] = {}
     for each in findings:
-        key = (each.host, each.check, each.subject)
+        key = _key(each)
         rank = 0 if each.silenced_by is not None else RANKS.get(each.status, 0)
         found[key] = max(found.get(key, 0), rank)
     return found
@@ -76,14 +86,14 @@ def worse(before: Mapping[Key, int], findings: Iterable[Finding], seconds: float
     return [
         Turned(each.host, each.check, each.subject, each.status, round(seconds, 1))
         for each in findings
-        if each.silenced_by is None and RANKS.get(each.status, 0) > before.get((each.host, each.check, each.subject), 0)
+        if each.silenced_by is None and RANKS.get(each.status, 0) > before.get(_key(each), 0)
     ]
 
 
 def added(known: list[Turned], now: Iterable[Turned]) -> list[Turned]:
     """Return all that has turned, each as it was first seen."""
-    have = {(each.host, each.check, each.subject) for each in known}
-    return [*known, *(each for each in now if (each.host, each.check, each.subject) not in have)]
+    have = {_key(each) for each in known}
+    return [*known, *(each for each in now if _key(each) not in have)]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
@@ -123,6 +123,12 @@ class RunAction(CleanAnswers):
         intents = {host: intent for host in hosts if (intent := self.intent_of(host)) is not None}
         unread = ", ".join(host for host in hosts if host not in intents)
         return intents, f"The intent was not read in this run: {unread}. Call rdma.cluster.intent before." if unread else ""
+
+    def lost_hosts(self, unread: Iterable[str] = ()) -> list[str]:
+        """Return the hosts that have left the play, a sentence each: what runs there is not known. unread: others that were not read."""
+        playing = set(self.variables["ansible_play_hosts"])
+        gone = [host for host in self.variables["ansible_play_hosts_all"] if host not in playing]
+        return [f"{host} was not read, or has failed in this run" for host in (*gone, *unread)]
 
     @property
     def all_facts(self) -> dict[str, Any]:

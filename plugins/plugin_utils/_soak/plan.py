@@ -29,6 +29,11 @@ SPREAD = 0.8
 GOLDEN = (math.sqrt(5) - 1) / 2
 
 
+def hours_of(settings: SoakIntent, given: float | None) -> float:
+    """Return for how many hours a soak measures. given: rdma_soak_hours, None if it is not set."""
+    return float(settings["hours"] if given is None else given)
+
+
 def transfer_seconds(settings: SoakIntent) -> int:
     """Return for how long each pair transfers data in a slice."""
     return max(1, settings["slice_seconds"] * settings["duty_percent"] // 100)
@@ -76,13 +81,6 @@ def basis_of(base: Mapping[str, Any], settings: SoakIntent) -> str:
     rails = [rail["name"] for rail in base["rails"]]
     data = [base["hosts"], rails, base["tests"], settings["slice_seconds"], settings["duty_percent"]]
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def disagreements(intents: Mapping[str, Intent]) -> list[str]:
-    """Return the hosts with another rdma_soak than the first host, a sentence; none if all have the same."""
-    first = next(iter(intents), None)
-    others = [host for host, intent in intents.items() if first is not None and intent["soak"] != intents[first]["soak"]]
-    return [f"{', '.join(others[:4])} and {first} have different rdma_soak: set it for all hosts"] if others else []
 
 
 def plan_text(base: Mapping[str, Any], settings: SoakIntent, left_seconds: float, hours: float) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import socket
 import subprocess
 import time
 import urllib.parse
@@ -33,6 +32,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks imp
 from tests.tools import dashboard
 from tests.unit.builders.fakes import SilentPort
 from tests.unit.builders.trees import mlx5_machine, write_tree
+from tests.verify.prometheus import free_port
 
 ROLE = Path(__file__).parents[4] / "roles/exporter/files"
 RULES = ROLE / "prometheus/rdma_cluster.rules.yml"
@@ -128,12 +128,6 @@ def test_the_dashboard_is_what_the_code_makes() -> None:
 
 
 # A real Prometheus, which scrapes a real node_exporter on 127.0.0.1
-
-
-def free_port() -> int:
-    with socket.socket() as opened:
-        opened.bind(("127.0.0.1", 0))
-        return int(opened.getsockname()[1])
 
 
 @contextmanager

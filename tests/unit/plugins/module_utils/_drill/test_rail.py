@@ -18,6 +18,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import A
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._drill import fault, rail
 from ansible_collections.rdma.cluster.plugins.module_utils._drill.rail import ADDRESS_LOST, GID_MOVED, MTU_1500, RAIL_DOWN, RAIL_KINDS
+from ansible_collections.rdma.cluster.plugins.module_utils._host.sockets import parse_established
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 TOKEN = "00112233aabbccdd"
@@ -272,10 +273,10 @@ def test_established_connections_of_both_families() -> None:
         TCP_HEAD
         + "   0: 0000000000000000FFFF00004300010A:0016 0000000000000000FFFF00000100010A:C350 01 0:0 0:0 0 0 0 1 1 0 20 4 30 10 -1\n"
     )
-    assert rail.parse_established(mapped) == [("10.1.0.67", "10.1.0.1")]
-    assert rail.parse_established(TCP_HEAD + TCP.replace(" 01 ", " 06 ")) == []
+    assert parse_established(mapped) == [("10.1.0.67", "10.1.0.1")]
+    assert parse_established(TCP_HEAD + TCP.replace(" 01 ", " 06 ")) == []
     with pytest.raises(ParseError, match="not a socket"):
-        rail.parse_established(TCP_HEAD + "0: x\n")
+        parse_established(TCP_HEAD + "0: x\n")
 
 
 def test_a_link_that_was_without_carrier_need_not_have_one(host: Host) -> None:

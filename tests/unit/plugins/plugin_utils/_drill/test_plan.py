@@ -15,10 +15,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.plan import (
     MISSED,
     MOST_FLOWS,
     Step,
-    disagreements,
     plan_steps,
     steps_text,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import disagreements
 from tests.unit.builders.clos import routed
 
 
@@ -83,8 +83,10 @@ def test_without_permissions_nothing_happens() -> None:
 
 def test_all_hosts_have_the_same_permissions() -> None:
     fault = allowed("leaf1", "cut", "swp1")
-    assert disagreements({"host1": [fault], "host2": [fault]}) == []
-    assert disagreements({"host1": [fault], "host2": []}) == ["host2 and host1 have different rdma_drill: set it for all hosts"]
+    assert disagreements("rdma_drill", {"host1": [fault], "host2": [fault]}) == []
+    assert disagreements("rdma_drill", {"host1": [fault], "host2": []}) == [
+        "host2 and host1 have different rdma_drill: set it for all hosts"
+    ]
 
 
 @given(st.integers(2, 64))
