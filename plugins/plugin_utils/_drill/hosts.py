@@ -17,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Re
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.plan import BOTH
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.turned import is_about
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import FLEET
 
 WORDS = {
     RAIL_DOWN: "set {netdev} of {host} down",
@@ -130,9 +131,9 @@ def not_ok_before(steps: Sequence[HostStep], findings: Mapping[str, Sequence[Fin
     """
     return list(
         dict.fromkeys(
-            f"{finding.check} of {step.host} is {finding.status} already: {finding.subject}: {finding.observed}"
+            f"{finding.check} of {finding.host} is {finding.status} already: {finding.subject}: {finding.observed}"
             for step in steps
-            for finding in findings.get(step.host, ())
+            for finding in (*findings.get(step.host, ()), *findings.get(FLEET, ()))
             if finding.check in step.checks and is_about(finding, step.rail)
             if finding.status == ERROR or (finding.check == step.checks[0] and finding.status in (UNKNOWN, WARNING))
         )

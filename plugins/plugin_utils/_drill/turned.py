@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import is_group
 
 #: The higher, the worse. What is silenced or ok is quiet.
 RANKS = {WARNING: 1, UNKNOWN: 1, ERROR: 2}
@@ -41,7 +42,7 @@ class Alert:
 
     @property
     def key(self) -> tuple[str, str, str | None]:
-        """Return what tells it from other alerts."""
+        """Return what distinguishes it from other alerts."""
         return self.name, self.host, self.rail
 
 
@@ -98,9 +99,9 @@ def added(known: list[Turned], now: Iterable[Turned]) -> list[Turned]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The judgement of one fault. gate, alert: what has seen it first; None if nothing has. others: on the same host, besides it.
+    """The judgement of one fault. gate, alert: what has seen it first; None if nothing has. others: what else has turned, besides it.
 
-    false: what has turned on other hosts, in words.
+    false: what has turned on other hosts, in words. A finding of a plane or of the fleet accuses no host, so it may see the fault.
     """
 
     gate: Turned | None
@@ -112,11 +113,11 @@ class Verdict:
 def judge_answers(host: str, rail: str, checks: Iterable[str], answers: Answers) -> Verdict:
     """Judge what has answered a fault of a rail. checks: those that must see it."""
     wanted = set(checks)
-    own = [each for each in answers.turned if each.host == host]
+    own = [each for each in answers.turned if each.host == host or is_group(each.host)]
     gate = next((each for each in own if each.check in wanted and is_about(each, rail)), None)
     alert = next((each for each in answers.alerts if each.host == host and each.rail in (rail, None)), None)
     others = list(dict.fromkeys(each.check for each in own if each is not gate))
-    false = [f"{each.check} of {each.host}: {each.subject}" for each in answers.turned if each.host != host]
+    false = [f"{each.check} of {each.host}: {each.subject}" for each in answers.turned if each not in own]
     false += [f"alert {each.name} of {each.host}{f' {each.rail}' if each.rail else ''}" for each in answers.alerts if each.host != host]
     return Verdict(gate, alert, others, false)
 

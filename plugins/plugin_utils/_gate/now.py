@@ -14,20 +14,23 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import f
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.fleet_checks import FLEET_CHECKS, compared, merged
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import host_findings
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.policy import apply_rules
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder, is_group
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.policy import apply_rules, shared_rules
 
 
 def current_findings(
     stages: Iterable[str], folder: RunFolder, known: Mapping[str, Known], read_plan: Callable[[str], str], today: date
 ) -> dict[str, list[Finding]]:
-    """Return host → the findings that the gates of these stages would have now, after today's rdma_checks.
+    """Return host, plane or fleet → the findings that the gates of these stages would have now, after today's rdma_checks.
 
     read_plan: returns the text of a cabling plan, or raises ParseError. A host without usable facts is unknown.
     """
     found: dict[str, list[Finding]] = {host: [] for host in known}
+    shared = shared_rules(each.intent for each in known.values() if each.intent is not None)
     for stage in stages:
         fleet = compared(stage, known, folder, read_plan) if stage in FLEET_CHECKS else {}
+        for name in filter(is_group, fleet):
+            found.setdefault(name, []).extend(apply_rules(fleet[name], shared, today))
         for host, each in known.items():
             facts = folder.read_if_there(folder.host_file("facts", host))
             if each.problem or each.intent is None or not facts:

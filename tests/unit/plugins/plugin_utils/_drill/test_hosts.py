@@ -16,6 +16,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.hosts import H
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.plan import BOTH, plan_steps
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import FLEET
 from tests.unit.builders.clos import routed
 from tests.unit.builders.hosts import lab_facts, lab_rails
 from tests.unit.builders.known import known_of
@@ -123,6 +124,13 @@ def test_a_check_that_is_not_ok_before_the_fault(seen: Finding, *, refuses: bool
     assert bool(found) is refuses
     if refuses:
         assert found == [f"{seen.check} of node1 is {seen.status} already: rail 0 (rail0, 0000:21:00.0, ens1): seen"]
+
+
+def test_a_tie_of_the_fleet_before_the_fault_hides_it() -> None:
+    step = HostStep("gid_moved", "node1", "rail0", "ens1", "192.168.100.1/24")
+    tie = finding("alike.gid_index", "warning", FLEET)
+    words = f"alike.gid_index of {FLEET} is warning already: rail 0 (rail0, 0000:21:00.0, ens1): seen"
+    assert not_ok_before([step], {"node1": [], FLEET: [tie]}) == [words]
 
 
 def test_without_permissions_nothing_happens() -> None:

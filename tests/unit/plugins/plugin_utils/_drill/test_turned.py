@@ -22,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._drill.turned import 
     verdict_words,
     worse,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import FLEET
 
 RAIL = "rail 1 (rail1, 0000:21:00.0, ens1)"
 STATE = Turned("node1", "link.state", RAIL, "error", 11.6)
@@ -74,6 +75,12 @@ def test_the_expected_check_of_this_rail_has_seen_the_fault_and_all_else_is_othe
         f"8 s after the end; also seen: link.state, link.rate; FALSE on other hosts: link.state of node2: {RAIL}, "
         "alert RdmaPortDown of node2."
     )
+
+
+def test_a_finding_of_the_fleet_sees_the_fault_and_accuses_nobody() -> None:
+    tie = Turned(FLEET, "alike.gid_index", RAIL, "warning", 8.0)
+    verdict = judge_answers("node1", "rail1", ("alike.gid_index",), Answers([tie, replace(tie, host="plane a", check="fabric.bgp")]))
+    assert (verdict.gate, verdict.others, verdict.false) == (tie, ["fabric.bgp"], [])
 
 
 def test_a_name_that_contains_the_rails_name_is_another_rail() -> None:
