@@ -255,3 +255,14 @@ def test_no_comprehension_has_a_variable_with_the_name_of_a_function(path: Path)
     loops = [loop for each in ast.walk(tree) if isinstance(each, COMPREHENSIONS) for loop in each.generators]
     named = [name.id for loop in loops for name in ast.walk(loop.target) if isinstance(name, ast.Name)]
     assert [name for name in named if name in functions] == []
+
+
+def test_no_variable_has_a_name_that_the_sanity_test_refuses() -> None:
+    """`ansible-test sanity` finds this, too, after minutes."""
+    names = {
+        f"{path.relative_to(ROOT)}:{each.lineno}"
+        for path in (ROOT / "plugins").rglob("*.py")
+        for each in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(each, ast.Name) and each.id == "_"
+    }
+    assert names == set()

@@ -227,7 +227,7 @@ class Rules:
         for index, rail in enumerate(self.intent["rails"]):
             for text in rail["addresses"]:
                 own = ipaddress.ip_interface(text).network
-                other = next(((name, each) for name, _, each in known if name != rail["name"] and each.overlaps(own)), None)
+                other = next(((name, each) for name, _owner, each in known if name != rail["name"] and each.overlaps(own)), None)
                 if other is not None:
                     message = f"has {text}, whose subnet overlaps {other[1]} of {other[0]}"
                     self.add(f"rdma_rails[{index}].addresses", message, ADDRESS, "a subnet of its own", self.place(index, "addresses"))
