@@ -92,7 +92,7 @@ def test_a_fault_of_machines_is_injected_by_its_scenario(fault: MachineFault) ->
     text = (ROOT / fault.injected).read_text(encoding="utf-8")
     assert fault.check in all_checks()
     assert fault.check in text or f'fault("{fault.id}")' in text
-    assert fault.injected.startswith("tests/demo/") or f'@pytest.mark.fault("{fault.id}")' in text
+    assert (f'"{fault.id}"' if fault.injected.startswith("tests/demo/") else f'@pytest.mark.fault("{fault.id}")') in text
 
 
 def test_the_page_of_machines_is_that_of_the_records() -> None:
