@@ -14,11 +14,12 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import stopping
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, stopping
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.end import CLEAN, RunEnd
 from lab import fabric, fabric_faults, fabric_state
 from lab.errors import LabError
@@ -27,6 +28,7 @@ from lab.fabric_plan import FabricPlan, Shape
 from lab.fabric_state import Fabric
 from tests.demo.gates import PLANE, Run
 from tests.demo.hosts import facts_of
+from tests.faults.machines import keep_record, said_of
 from tests.unit.builders.inventories import load
 
 INVENTORY = "demo"
@@ -35,8 +37,10 @@ INVENTORY = "demo"
 CABLES = ("node17 mlx5_3", "node17 mlx5_4")
 NARROW_HOST, NARROW_RAIL, NARROW_WIDTH = "node9", 5, 8
 SLOW_HOST, SLOW_RAIL, SLOW_SHARE = "node23", "rail6", 0.6
+#: The name of the first one in tests/faults/machines.yml, and its check.
+RECORDED, CABLING = "demo-swapped-cables", "fabric.cabling"
 #: Stage, host and check of the errors that the gates must report, and of no others.
-FAULTS = {("preflight", "node9", "pcie.path"), ("fabric", "node17", "fabric.cabling"), ("pairs", "node23", "pair.bandwidth")}
+FAULTS = {("preflight", "node9", "pcie.path"), ("fabric", "node17", CABLING), ("pairs", "node23", "pair.bandwidth")}
 INTRODUCTION = """\
 rdma.cluster in a minute. Nothing here was measured on hardware:
   real       the gates of the collection; opensm, ibnetdiscover, iblinkinfo, ibqueryerrors, sminfo
@@ -138,7 +142,11 @@ def show_report(out: Path) -> None:
             f"  a port (simulated): {SLOW_RAIL} of {SLOW_HOST} reaches {SLOW_SHARE * 100:.0f} % of its bandwidth"
         )
         second = Run(out, 2, intents, broken, up, slow={(SLOW_HOST, SLOW_RAIL): SLOW_SHARE})
-        expect(second.judge(say, measure="true"), FAULTS)
+        swapped = time.monotonic()
+        end = second.judge(say, measure="true")
+        expect(end, FAULTS)
+        said = [said_of(asdict(each)) for each in end.findings if each.check == CABLING and each.status == ERROR]
+        keep_record(RECORDED, "demo", "passed", time.monotonic() - swapped, said)
 
         say(f"\n4. The faults are fixed\n  {swap_cables(up)}")
         third, fourth = (Run(out, number, intents, facts, up) for number in (3, 4))

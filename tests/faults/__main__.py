@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tests.faults import combinations, machines, page
+from tests.faults import machines, page
 from tests.faults.combinations import all_combinations
 from tests.faults.fault import faults
 from tests.faults.machines import machine_faults
@@ -29,10 +29,8 @@ def _fault(number: int) -> tuple[str, str, list[str]]:
     return result.fault.id, page.section(result), [] if result.fault.shortfall else result.problems
 
 
-def _combination(number: int) -> tuple[str, list[str]]:
-    combination = all_combinations()[number]
-    result = combinations.judge(combination)
-    return page.combination_row(combination, result), result.problems
+def _combination(number: int) -> str:
+    return page.combination_row(all_combinations()[number])
 
 
 def write_page(jobs: int) -> int:
@@ -40,16 +38,17 @@ def write_page(jobs: int) -> int:
     begun = time.monotonic()
     with multiprocessing.Pool(jobs) as pool:
         judged = pool.map(_fault, range(len(faults())), chunksize=4)
-        combined = pool.map(_combination, range(len(all_combinations())), chunksize=2)
+        rows = pool.map(_combination, range(len(all_combinations())), chunksize=2)
     wrong = {name: problems for name, _text, problems in judged if problems}
     for name, problems in wrong.items():
         print(f"{name}:", *problems, sep="\n  ")
-    texts, rows = {name: text for name, text, _problems in judged}, [row for row, _problems in combined]
+    texts = {name: text for name, text, _problems in judged}
     page.PAGE.write_text(page.render(texts, rows), encoding="utf-8")
     right = sum(f"| {RIGHT} | 0 |" in row for row in rows)
+    later = sum(row.endswith(f"| {page.LATER} |") for row in rows)
     print(
-        f"{len(judged)} faults, {len(judged) - len(wrong)} as the catalogue says; {right} of {len(combined)} combinations named right "
-        f"without a false accusation; {time.monotonic() - begun:.0f} s. docs/faults.md is written."
+        f"{len(judged)} faults, {len(judged) - len(wrong)} as the catalogue says; {right} of {len(rows)} combinations named right "
+        f"without a false accusation, {later} more by the next run; {time.monotonic() - begun:.0f} s. docs/faults.md is written."
     )
     return 1 if wrong else 0
 

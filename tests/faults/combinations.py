@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.faults.beds import hosts
 from tests.faults.fault import Expected, Fault, faults
-from tests.faults.score import BEDS, Result, compare, new
+from tests.faults.score import BEDS, PARTLY, Result, compare, new
 
 SEED, EACH = 32, 15
 #: Size, and whether the faults are on one host.
@@ -90,3 +90,15 @@ def judge(combination: Combination) -> Result:
         may += [(check, host) for check, _host in fault.may]
     findings = new(combination.bed, BEDS[combination.bed].judge(injected))
     return Result(combination.placed[0][1], *compare(findings, expect, may, tie=True))
+
+
+def hidden(combination: Combination, result: Result) -> Combination | None:
+    """The faults that are not named although others are. They are what the next run meets after the repair of those others."""
+    if result.verdict != PARTLY:
+        return None
+    left = [
+        (host, fault)
+        for host, fault in combination.placed
+        if any(each.check == lost.check and host == lost.host for each in fault.expect for lost in result.missing)
+    ]
+    return Combination(combination.bed, tuple(left))

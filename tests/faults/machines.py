@@ -8,7 +8,9 @@ A test with the marker `fault` leaves a record in RECORDS. SEEN has the last rec
 from __future__ import annotations
 
 import json
+import re
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -64,6 +66,28 @@ def commit() -> str:
     """The commit of this tree when it was first asked for; with a "+" if files were changed since."""
     words = ["git", "-C", str(ROOT), "describe", "--always", "--exclude=*", "--dirty=+"]
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def said_of(finding: Mapping[str, Any]) -> str:
+    """A finding with its remedy, as the page shows it. finding: its dictionary."""
+    is_what = "{host}, {subject}: {check} is {status}: {observed} (expected: {expected})\n  do: {remedy}"
+    return is_what.format_map(finding)
+
+
+def keep_record(fault: str, test: str, outcome: str, seconds: float, said: Sequence[str]) -> None:
+    """Write the record of a test that has injected a fault. outcome: "passed" or "failed"; said: what was reported."""
+    record = {
+        "fault": fault,
+        "test": test,
+        "outcome": outcome,
+        "date": time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime()),
+        "commit": commit(),
+        "seconds": round(seconds),
+        "said": said,
+    }
+    RECORDS.mkdir(parents=True, exist_ok=True)
+    name = re.sub(r"[^A-Za-z0-9]+", "-", f"{fault}--{test}").strip("-")
+    (RECORDS / f"{name}.json").write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def write_page() -> None:

@@ -14,6 +14,7 @@ import yaml
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import all_checks
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.summary import indented
+from tests.faults import combinations
 from tests.faults.combinations import Combination
 from tests.faults.fault import RUNGS, exceptions, faults
 from tests.faults.score import MISSED, PARTLY, RIGHT, Result
@@ -21,6 +22,8 @@ from tests.faults.score import MISSED, PARTLY, RIGHT, Result
 PAGE = Path(__file__).parents[2] / "docs/faults.md"
 #: The lines of a finding that are shown of those that follow.
 SHOWN = 6
+#: What a row of a combination says of the faults that others hide.
+LATER = "named"
 INTRODUCTION = """\
 # Faults
 
@@ -50,8 +53,9 @@ COMBINED = """
 ## Combinations
 
 Pairs and triples of faults of whole hosts, drawn with a fixed seed, on different hosts and on one host. "Named right" means that all causes
-are reported. A fault can hide another one on the same host: if the intent or the facts of a host are refused, nothing else of it is judged,
-and if a host has one network for everything, `planes.management` alone reports that.
+are reported by one run. A fault can hide another one on the same host: if the intent or the facts of a host are refused, nothing else of it
+is judged, and if a host has one network for everything, `planes.management` alone reports that. "The rest by the next run" counts the
+combinations whose hidden faults are all reported by the run after the repair of the others.
 
 """
 LINE = re.compile(
@@ -61,7 +65,8 @@ LINE = re.compile(
 )
 HEAD = re.compile(r"^### (?P<subject>.+)$|^<summary><code>(?P<id>[^<]+)</code>", re.MULTILINE)
 COMBINATION = re.compile(
-    r"^\| (?P<kind>\d on [a-z ]+) \| (?P<name>.+) \| (?P<verdict>named right|partly|missed) \| (?P<false>\d+) \|$", re.MULTILINE
+    r"^\| (?P<kind>\d on [a-z ]+) \| (?P<name>.+) \| (?P<verdict>named right|partly|missed) \| (?P<false>\d+) \| (?P<later>[a-z ]*) \|$",
+    re.MULTILINE,
 )
 
 
@@ -133,8 +138,14 @@ def _short(finding: Finding) -> str:
     return f"  {finding.status} {finding.check}: {finding.host}, {finding.subject}: {finding.observed.splitlines()[0]}{cause}"
 
 
-def combination_row(combination: Combination, result: Result) -> str:
-    return f"| {combination.kind} | {combination.name} | {result.verdict} | {len(result.false)} |"
+def combination_row(combination: Combination) -> str:
+    """Judge a combination, and what the next run says of the faults that others hide."""
+    result = combinations.judge(combination)
+    rest = combinations.hidden(combination, result)
+    then = combinations.judge(rest) if rest is not None else None
+    false = len(result.false) + (len(then.false) if then is not None else 0)
+    later = "" if then is None else LATER if then.verdict == RIGHT else "not all"
+    return f"| {combination.kind} | {combination.name} | {result.verdict} | {false} | {later} |"
 
 
 def sections(page: str) -> dict[str, str]:
@@ -204,10 +215,16 @@ def _combined(rows: Sequence[str]) -> str:
     for row in rows:
         match = COMBINATION.match(row)
         assert match is not None, row
-        counts[match["kind"]].update({match["verdict"]: 1, "all": 1, "false": int(match["false"])})
-    lines = ["| faults | combinations | named right | partly | missed | false accusations |", "|---|---|---|---|---|---|"]
-    lines += [f"| {kind} | {of['all']} | {of[RIGHT]} | {of[PARTLY]} | {of[MISSED]} | {of['false']} |" for kind, of in counts.items()]
-    table = ["| faults | combination | verdict | false accusations |", "|---|---|---|---|", *rows]
+        counts[match["kind"]].update({match["verdict"]: 1, "all": 1, "false": int(match["false"]), LATER: match["later"] == LATER})
+    lines = [
+        "| faults | combinations | named right | partly | missed | false accusations | the rest by the next run |",
+        "|---|---|---|---|---|---|---|",
+        *(
+            f"| {kind} | {of['all']} | {of[RIGHT]} | {of[PARTLY]} | {of[MISSED]} | {of['false']} | {of[LATER]} |"
+            for kind, of in counts.items()
+        ),
+    ]
+    table = ["| faults | combination | verdict | false accusations | the rest by the next run |", "|---|---|---|---|---|", *rows]
     return "\n".join([*lines, "", "<details>", "<summary>Each combination</summary>", "", *table, "", "</details>", ""])
 
 

@@ -21,8 +21,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.gate import F
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from lab import fabric
 from lab.fabric import Fabric
+from tests.faults.machines import said_of
 from tests.unit.builders.known import known_of
-from tests.verify.fault_record import said_of
 
 PLANE = "default"
 #: HDR, as the lab makes its fabrics.

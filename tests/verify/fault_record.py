@@ -8,26 +8,17 @@
 from __future__ import annotations
 
 import json
-import re
-import time
-from collections.abc import Generator, Mapping
-from typing import Any
+from collections.abc import Generator
 
 import pytest
 
-from tests.faults.machines import RECORDS, check_of, commit
+from tests.faults.machines import check_of, commit, keep_record, said_of
 from tests.verify.site import Site
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "fault(id): injects this fault of tests/faults/machines.yml")
     commit()
-
-
-def said_of(finding: Mapping[str, Any]) -> str:
-    """A finding with its remedy, as the page shows it. finding: its dictionary."""
-    is_what = "{host}, {subject}: {check} is {status}: {observed} (expected: {expected})\n  do: {remedy}"
-    return is_what.format_map(finding)
 
 
 def reported(check: str) -> list[str]:
@@ -54,16 +45,5 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if marker is not None and (report.when == "call" or report.failed):
         (fault,) = marker.args
         said = [str(text) for name, text in item.user_properties if name == "said"] or reported(check_of(fault))
-        record = {
-            "fault": fault,
-            "test": item.name,
-            "outcome": report.outcome,
-            "date": time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime()),
-            "commit": commit(),
-            "seconds": round(call.duration),
-            "said": said,
-        }
-        RECORDS.mkdir(parents=True, exist_ok=True)
-        name = re.sub(r"[^A-Za-z0-9]+", "-", f"{fault}--{item.name}").strip("-")
-        (RECORDS / f"{name}.json").write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        keep_record(fault, item.name, report.outcome, call.duration, said)
     return report

@@ -191,8 +191,8 @@ def check_nodes(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]
     `driver.module` reports it.
     """
     nodes = [(rail, facts.devices[rail.device].uverbs) for rail in resolve(rails, facts) if rail.device is not None]
-    if nodes and not any(node for _rail, node in nodes):
-        return [_no_nodes(host, [rail for rail, _node in nodes], facts)]
+    if nodes and not any(node for _found, node in nodes):
+        return [_no_nodes(host, [rail for rail, _uverbs in nodes], facts)]
     modes = facts.nodes
     found = [_node(host, rail.subject, node, f"none for {rail.device}", modes) for rail, node in nodes]
     if nodes and modes is not None and "rdma_ucm" in stack_of(facts).modules:

@@ -207,7 +207,7 @@ class Comparison:
             self._add("swapped", owners, cables, instead)
         return (
             _without(wrong, [pair for cables, _found in groups.values() for pair in cables]),
-            _without(odd, [pair for _cables, found in groups.values() for pair in found]),
+            _without(odd, [pair for _wrong, found in groups.values() for pair in found]),
         )
 
     def _swappers(self, *ends: End) -> tuple[str, ...]:

@@ -151,10 +151,10 @@ def read_sweep(run: Run, plan: Mapping[str, Any], hosts: HostFacts, leaf_of: Map
     software = all(limit is None for row in limits for limit in row)
     if software:
         level = _level(bandwidth)
-        limits = [[level] * len(plan["hosts"]) for _rail in plan["rails"]]
+        limits = [[level] * len(plan["hosts"]) for _each in plan["rails"]]
     positions = _positions(bandwidth)
     settings = _settings(run, software)
-    usec = [{} for _rail in plan["rails"]] if latency is None else _values(latency)
+    usec = [{} for _each in plan["rails"]] if latency is None else _values(latency)
     rails = [
         _rail(
             plan,
@@ -213,7 +213,7 @@ def _level(matrix: Matrix) -> float | None:
 
 def _positions(matrix: Matrix) -> list[list[int]]:
     """Return the positions in the matrix of each rail."""
-    found: list[list[int]] = [[] for _rail in matrix.rails]
+    found: list[list[int]] = [[] for _each in matrix.rails]
     for at, rail in enumerate(matrix.rail):
         found[rail].append(at)
     return found
@@ -222,7 +222,7 @@ def _positions(matrix: Matrix) -> list[list[int]]:
 def _values(matrix: Matrix) -> list[dict[int, float]]:
     """Return for each rail: cell (sender × hosts + receiver) → value of the good measurements."""
     n = len(matrix.hosts)
-    found: list[dict[int, float]] = [{} for _rail in matrix.rails]
+    found: list[dict[int, float]] = [{} for _each in matrix.rails]
     for rail, sender, receiver, value in zip(matrix.rail, matrix.client, matrix.server, matrix.value, strict=True):
         if not math.isnan(value):
             found[rail][sender * n + receiver] = value
@@ -342,7 +342,7 @@ def _chart(name: str, values: Sequence[float], limits: Sequence[float | None], s
 
 
 def _rows(hosts: Sequence[str], matrix: Matrix, limits: Sequence[Sequence[float | None]]) -> list[HostRow]:
-    ratios: list[list[list[float]]] = [[[] for _host in hosts] for _rail in matrix.rails]
+    ratios: list[list[list[float]]] = [[[] for _host in hosts] for _each in matrix.rails]
     failed = [0] * len(hosts)
     for rail, server, client, value in zip(matrix.rail, matrix.server, matrix.client, matrix.value, strict=True):
         if math.isnan(value):

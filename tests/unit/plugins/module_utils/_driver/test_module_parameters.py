@@ -39,7 +39,7 @@ def test_what_is_none_is_refused(text: str) -> None:
 
 @given(garbled('prof_sel=2 name="a b" quiet'))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    read_or_refused(parse_options, text)
+    assert read_or_refused(parse_options, text)
 
 
 def test_what_the_kernel_shows(tmp_path: Path) -> None:

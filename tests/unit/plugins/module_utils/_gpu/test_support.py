@@ -141,4 +141,4 @@ def test_what_is_no_answer_is_quoted() -> None:
 
 @given(garbled(ANSWER))
 def test_any_other_text_is_read_or_refused(text: str) -> None:
-    read_or_refused(parse_fabric_manager, text)
+    assert read_or_refused(parse_fabric_manager, text)

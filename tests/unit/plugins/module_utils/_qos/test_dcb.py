@@ -115,4 +115,4 @@ def test_another_form_is_refused(parser: Parser, text: str) -> None:
 @given(data=st.data())
 @pytest.mark.parametrize(("parser", "text"), TEXTS, ids=["pfc", "ets", "app", "dcbx", "buffer"])
 def test_damaged_output_is_read_or_refused(parser: Parser, text: str, data: st.DataObject) -> None:
-    read_or_refused(parser, data.draw(garbled(text)))
+    assert read_or_refused(parser, data.draw(garbled(text)))

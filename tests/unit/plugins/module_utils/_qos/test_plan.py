@@ -42,7 +42,7 @@ def test_another_text_is_refused(text: str, message: str) -> None:
 
 @given(garbled(write_plan(profile(), NICS)))
 def test_a_damaged_file_is_read_or_refused(text: str) -> None:
-    read_or_refused(parse_plan, text)
+    assert read_or_refused(parse_plan, text)
 
 
 @pytest.mark.parametrize(

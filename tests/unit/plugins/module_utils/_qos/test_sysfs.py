@@ -152,4 +152,4 @@ def test_another_form_is_refused(parser: Callable[[str], Any], text: str) -> Non
     ids=["traffic class", "trust", "mode", "number"],
 )
 def test_damaged_files_are_read_or_refused(parser: Callable[[str], Any], text: str, data: st.DataObject) -> None:
-    read_or_refused(parser, data.draw(garbled(text)))
+    assert read_or_refused(parser, data.draw(garbled(text)))
