@@ -62,7 +62,7 @@ month: venv ## a simulated month of faults without machines; writes docs/faults_
 faults-lab: prepare ## the faults that need simulated fabrics or machines (ARGS=--list lists them)
 	@$(tools)/run.sh python -m tests.faults --lab $(ARGS)
 
-mutation: venv ## how many changes of parsers and checks the unit tests notice (N=, SEED=); writes docs/mutation.md; half an hour
+mutation: venv ## how many changes of parsers and checks the unit tests notice (N=, SEED=, FRESH=, FRESH_SEED=); writes docs/mutation.md; 40 minutes
 	@$(tools)/mutation.sh $(ARGS)
 
 unit: venv ## unit tests, and the faults

@@ -23,15 +23,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("--mutants", type=int, default=450, help="how many are drawn")
     parser.add_argument("--seed", type=int, default=59)
+    parser.add_argument("--fresh", type=int, default=150, help="how many are drawn for which no test was written")
+    parser.add_argument("--fresh-seed", type=int, default=60)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many processes run tests")
     arguments = parser.parse_args()
     why = explained()
-    results = run(sample(arguments.mutants, arguments.seed), arguments.jobs, lambda words: print(words, flush=True))
+    drawn, fresh = sample(arguments.mutants, arguments.seed), sample(arguments.fresh, arguments.fresh_seed)
+    results = run([*drawn, *fresh], arguments.jobs, lambda words: print(words, flush=True))
     wrong = killed_although_explained(each.mutant.key for each in results if each.killed)
     for file, before, after in wrong:
         print(f"equivalent.yml says that no test can kill this, and one did: {file}: {before!r} -> {after!r}")
     rows = [page.Row(each.mutant.package, each.mutant.key, each.mutant.line, each.killed, why.get(each.mutant.key, "")) for each in results]
-    text = page.render(rows, seed=arguments.seed, date=f"{datetime.now(UTC):%Y-%m-%d}")
+    second = page.Fresh(arguments.fresh_seed, rows[len(drawn) :])
+    text = page.render(rows[: len(drawn)], seed=arguments.seed, date=f"{datetime.now(UTC):%Y-%m-%d}", fresh=second)
     page.PAGE.write_text(text, encoding="utf-8")
     print(f"score: {page.score(text)} %. docs/mutation.md is written.")
     return 1 if wrong or page.score(text) < page.LEAST_PERCENT else 0

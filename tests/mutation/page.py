@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""docs/mutation.md: the score of the last run, by package, and every survivor."""
+"""docs/mutation.md: the score of the last run, by package, every survivor, and a fresh sample."""
 
 from __future__ import annotations
 
@@ -25,9 +25,17 @@ class Row:
     why: str = ""
 
 
-def render(rows: Sequence[Row], *, seed: int, date: str) -> str:
+@dataclass(frozen=True)
+class Fresh:
+    """A sample whose survivors nobody had seen when the tests were written."""
+
+    seed: int
+    rows: Sequence[Row]
+
+
+def render(rows: Sequence[Row], *, seed: int, date: str, fresh: Fresh) -> str:
     """The page. The score leaves out the survivors that are explained."""
-    return "\n".join([*_head(rows, seed, date), *_packages(rows), *_survivors(rows)]) + "\n"
+    return "\n".join([*_head(rows, seed, date, fresh), *_packages(rows), *_survivors(rows), *_fresh(fresh)]) + "\n"
 
 
 def percent(killed: int, possible: int) -> float:
@@ -41,15 +49,15 @@ def _counts(rows: Sequence[Row]) -> tuple[int, int, int, int]:
     return len(rows), killed, explained, len(rows) - killed - explained
 
 
-def _head(rows: Sequence[Row], seed: int, date: str) -> Iterator[str]:
+def _head(rows: Sequence[Row], seed: int, date: str, fresh: Fresh) -> Iterator[str]:
     drawn, killed, explained, rest = _counts(rows)
     yield from f"""# Mutation score of parsers and judges
 
 `make mutation` writes this page. It changes one place of a parser or a check, such as `<` to `<=` or `and` to `or`, and runs the unit
 tests of this file. A mutant is killed if a test fails. A mutant that survives shows a line whose result no test verifies.
 
-* Command: `make mutation N={drawn} SEED={seed}`; a mutant is drawn by the text of its line, so that a later change of other code keeps the
-  sample
+* Command: `make mutation N={drawn} SEED={seed} FRESH={len(fresh.rows)} FRESH_SEED={fresh.seed}`; a mutant is drawn by the text of its
+  line, so that a later change of other code keeps the sample
 * Date: {date}
 * Mutants: {drawn}, made by the operators of [cosmic-ray](https://cosmic-ray.readthedocs.io), one for each place
 * Files: the checks in `plugins/plugin_utils/_checks`, and in all other files the functions `parse_…` and `read_…` with the functions,
@@ -59,6 +67,8 @@ tests of this file. A mutant is killed if a test fails. A mutant that survives s
 * Killed: {killed} of {drawn} ({percent(killed, drawn):.1f} %)
 * Score without the {explained} survivors explained below: **{percent(killed, drawn - explained):.1f} %**, at least {LEAST_PERCENT} %
 * Survivors that no test kills yet: {rest}
+* Many tests were written because a mutant of this sample had survived. [A fresh sample](#a-fresh-sample) shows what to expect of other
+  lines.
 """.splitlines()
 
 
@@ -73,19 +83,36 @@ def _packages(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _survivors(rows: Sequence[Row]) -> Iterator[str]:
-    left = sorted((row for row in rows if not row.killed), key=lambda row: row.key)
     for title, chosen in (
-        ("Survivors that no test kills yet", [row for row in left if not row.why]),
-        ("Survivors that are explained", [row for row in left if row.why]),
+        ("Survivors that no test kills yet", [row for row in rows if not row.why]),
+        ("Survivors that are explained", [row for row in rows if row.why]),
     ):
-        yield from ("", f"## {title}", "")
-        if not chosen:
-            yield "None."
-        for row in chosen:
-            yield from (f"* `{row.key[0]}`:" + (f" {row.why}" if row.why else ""), "", "  ```diff")
-            yield from (f"  -{line}" for line in row.key[1].split("\n"))
-            yield from (f"  +{line}" for line in row.key[2].split("\n"))
-            yield from ("  ```", "")
+        yield from ("", f"## {title}", "", *_changes(chosen))
+
+
+def _changes(rows: Sequence[Row]) -> Iterator[str]:
+    """The survivors among these."""
+    left = sorted((row for row in rows if not row.killed), key=lambda row: row.key)
+    if not left:
+        yield "None."
+    for row in left:
+        yield from (f"* `{row.key[0]}`:" + (f" {row.why}" if row.why else ""), "", "  ```diff")
+        yield from (f"  -{line}" for line in row.key[1].split("\n"))
+        yield from (f"  +{line}" for line in row.key[2].split("\n"))
+        yield from ("  ```", "")
+
+
+def _fresh(fresh: Fresh) -> Iterator[str]:
+    drawn, killed, explained, _rest = _counts(fresh.rows)
+    yield from f"""
+## A fresh sample
+
+The tests were written before this sample was drawn. If a test is written for one of its survivors, the next sample needs another seed.
+
+* Killed: {killed} of {drawn} ({percent(killed, drawn):.1f} %)
+* Survivors: {drawn - killed}, of which {explained} are explained
+""".splitlines()
+    yield from ("", *_changes(fresh.rows))
 
 
 def score(text: str) -> float:

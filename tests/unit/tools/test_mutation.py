@@ -12,7 +12,7 @@ import pytest
 
 from tests.mutation import equivalent, page
 from tests.mutation.equivalent import explained, has_line, killed_although_explained
-from tests.mutation.page import Row
+from tests.mutation.page import Fresh, Row
 
 KEY = ("plugins/a.py", "if a < b:\nc = 1", "if a <= b:\nc = 1")
 ROWS = [
@@ -38,10 +38,13 @@ def test_explanations_fit_the_code() -> None:
 
 
 def test_a_page_is_read_as_it_was_written() -> None:
-    text = page.render(ROWS, seed=7, date="2026-01-02")
+    unseen = ("plugins/c.py", "x", "z")
+    fresh = Fresh(8, [Row("_c", unseen, 1, killed=False), Row("_c", ("plugins/c.py", "x", "u"), 1, killed=True)])
+    text = page.render(ROWS, seed=7, date="2026-01-02", fresh=fresh)
     assert page.score(text) == pytest.approx(94.4)
-    assert page.survivors(text) == {KEY: "", ("plugins/b.py", "x", "y"): "Nobody sees it."}
-    assert "`make mutation N=19 SEED=7`" in text
+    assert page.survivors(text) == {KEY: "", ("plugins/b.py", "x", "y"): "Nobody sees it.", unseen: ""}
+    assert "`make mutation N=19 SEED=7 FRESH=2 FRESH_SEED=8`" in text
+    assert "* Killed: 1 of 2 (50.0 %)\n* Survivors: 1, of which 0 are explained\n" in text
     assert "| `_b` | 1 | 0 | 1 | 100 % |" in text
     with pytest.raises(ValueError, match="no score"):
         page.score("")
