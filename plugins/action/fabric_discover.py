@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.discover.inventory import inventory
@@ -52,7 +52,7 @@ class ActionModule(RunAction):
         wrong = [graph.plane for graph in graphs if not is_form(NAME, graph.plane)]
         if wrong:
             # The plane's name becomes part of a file name.
-            return {"failed": True, "msg": f"A plane cannot be called {wrong[0][:80]!r}: expected {NAME.words}."}
+            return {"failed": True, "msg": f"A plane cannot be called {quoted(wrong[0])}: expected {NAME.words}."}
         if twice:
             return {"failed": True, "msg": f"There is more than one graph of plane {', '.join(twice)}; give each plane once."}
         written = [self.folder.write_json("fabric.json", {"schema": 1, "planes": [graph.to_dict() for graph in graphs]})]

@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("--mutants", type=int, default=450, help="how many are drawn")
     parser.add_argument("--seed", type=int, default=59)
     parser.add_argument("--fresh", type=int, default=150, help="how many are drawn for which no test was written")
-    parser.add_argument("--fresh-seed", type=int, default=60)
+    parser.add_argument("--fresh-seed", type=int, default=61)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many processes run tests")
     arguments = parser.parse_args()
     why = explained()

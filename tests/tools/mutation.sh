@@ -3,4 +3,4 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 install_requirements "$VENV" tests/mutation/requirements.txt
-exec nice -n 19 python -m tests.mutation --mutants "${N:-450}" --seed "${SEED:-59}" --fresh "${FRESH:-150}" --fresh-seed "${FRESH_SEED:-60}" "$@"
+exec nice -n 19 python -m tests.mutation --mutants "${N:-450}" --seed "${SEED:-59}" --fresh "${FRESH:-150}" --fresh-seed "${FRESH_SEED:-61}" "$@"

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from lzma import LZMAError
 from pathlib import Path
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, quoted
 
 LONGEST_NAME_BYTES = 4096
 _SET_ID = 0o6000
@@ -40,7 +40,7 @@ def wrong_members(members: Iterable[tarfile.TarInfo]) -> Iterator[str]:
         reason = _reason(member)
         if reason is None and member.islnk() and kinds.get(posixpath.normpath(member.linkname)) not in tarfile.REGULAR_TYPES:
             # A hard link to a symbolic link is that link under another name, and its target may be outside the folder.
-            reason = f"is a hard link to {member.linkname[:200]!r}, which is no file before it in the archive"
+            reason = f"is a hard link to {quoted(member.linkname)}, which is no file before it in the archive"
         if reason is None and name in kinds and not (member.isdir() and kinds[name] == tarfile.DIRTYPE):
             reason = "is there twice"
         if reason is None and any(parent in links for parent in _parents(name)):
@@ -49,7 +49,7 @@ def wrong_members(members: Iterable[tarfile.TarInfo]) -> Iterator[str]:
         if member.issym():
             links.add(name)
         if reason is not None:
-            yield f"{member.name[:200]!r} {reason}"
+            yield f"{quoted(member.name)} {reason}"
 
 
 def _parents(name: str) -> Iterator[str]:
@@ -74,7 +74,7 @@ def _wrong_name(member: tarfile.TarInfo) -> str | None:
 
 def _wrong_kind(member: tarfile.TarInfo) -> str | None:
     if member.issym() or member.islnk():
-        return f"is a link that leaves the folder: {member.linkname[:200]!r}" if _leaves(member) else None
+        return f"is a link that leaves the folder: {quoted(member.linkname)}" if _leaves(member) else None
     if not (member.isreg() or member.isdir()):
         return "is a device or another special file"
     return "has the setuid or setgid bit" if member.mode & _SET_ID else None
@@ -117,7 +117,7 @@ def verify(file: Path, checksum: str, archive: Path) -> None:
     """Compare a copy of an archive with "sha256:<64 hex digits>". Raises ApplyError, which names the archive, if they differ."""
     wanted = checksum.partition(":")[2].lower()
     if not re.fullmatch(r"sha256:[0-9a-fA-F]{64}", checksum):
-        raise ApplyError(f"the checksum of {archive} has to be sha256: and 64 hex digits, got {checksum[:100]!r}")
+        raise ApplyError(f"the checksum of {archive} has to be sha256: and 64 hex digits, got {quoted(checksum)}")
     found = _sha256(file)
     if found != wanted:
         raise ApplyError(f"{archive}: its sha256 is {found}, expected {wanted}: the download is damaged, or it is another file")

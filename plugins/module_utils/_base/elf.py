@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 
 #: The maximum size of a library, and number of its sections and symbols.
 MAX_BYTES, MAX_SECTIONS, MAX_SYMBOLS = 256 << 20, 4096, 200_000
@@ -40,7 +40,7 @@ def read_elf(data: bytes) -> ElfSymbols:
 
 def _read(data: bytes) -> ElfSymbols:
     if data[:6] != b"\x7fELF\x02\x01":
-        raise ParseError(f"no 64-bit little-endian ELF file: it begins with {data[:6]!r}")
+        raise ParseError(f"no 64-bit little-endian ELF file: it begins with {quoted(data[:6])}")
     _ident, kind, machine, *_more, offset, _flags, _size, _ph, _phs, entry, count, _names = _HEADER.unpack_from(data)
     if kind != _SHARED_OBJECT or entry != _SECTION.size or count > MAX_SECTIONS:
         raise ParseError(f"no shared library: type {kind}, {count} sections of {entry} bytes")

@@ -13,7 +13,7 @@ import re
 import shlex
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import lines_of
 
 #: The properties to request from systemctl.
@@ -66,7 +66,7 @@ def parse_service_environment(text: str) -> ServiceEnvironment:
     lines = [line.partition("=")[::2] for line in lines_of(text.strip(), _LONGEST_ENVIRONMENT)]
     properties = dict(lines)
     if "Id" not in properties:
-        raise ParseError(f"systemctl show names no unit in {text[:200]!r}")
+        raise ParseError(f"systemctl show names no unit in {quoted(text)}")
     if properties.get("LoadState") == "not-found":
         raise ParseError(f"systemd has no unit {properties['Id']}")
     pid = properties.get("MainPID", "0")
@@ -75,7 +75,7 @@ def parse_service_environment(text: str) -> ServiceEnvironment:
     try:
         words = [word.partition("=") for name, value in lines if name == "Environment" for word in shlex.split(value)]
     except ValueError as exc:
-        raise ParseError(f"systemctl show: {exc} in Environment={properties['Environment'][:200]!r}") from exc
+        raise ParseError(f"systemctl show: {exc} in Environment={quoted(properties['Environment'])}") from exc
     files = [found[1] for name, value in lines if name == "EnvironmentFiles" for found in [_FILE.fullmatch(value)] if found]
     variables = {name: value for name, _equals, value in words}
     return ServiceEnvironment(properties["Id"], int(pid) or None, properties.get("User", ""), variables, files)

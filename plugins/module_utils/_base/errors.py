@@ -2,12 +2,20 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The exceptions that parsers and readers raise."""
+"""The exceptions that parsers and readers raise, and how a message quotes a text."""
 
 from __future__ import annotations
 
 #: The longest message, in characters; readers need only its beginning.
 MESSAGE = 1000
+#: How much of a text a message quotes, in characters or bytes.
+QUOTED = 200
+
+
+def quoted(value: object) -> str:
+    """Return the beginning of a text or of another value in quotes, for a message. The text may be as long as a file."""
+    text = value if isinstance(value, (str, bytes)) else str(value)
+    return repr(text[:QUOTED])
 
 
 class ParseError(ValueError):

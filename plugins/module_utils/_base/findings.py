@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 
 OK = "ok"
@@ -72,7 +73,7 @@ class Finding:
 
     def _set_ratio(self, ratio: Any) -> None:
         if isinstance(ratio, bool) or not isinstance(ratio, (int, float)) or not ratio >= 0:
-            raise ValueError(f"finding {self.check}: rate_ratio is a number from 0 to 1, got {str(ratio)[:80]!r}")
+            raise ValueError(f"finding {self.check}: rate_ratio is a number from 0 to 1, got {quoted(ratio)}")
         object.__setattr__(self, "rate_ratio", min(1.0, float(ratio)))
 
     def _set(self, name: str, text: str) -> None:

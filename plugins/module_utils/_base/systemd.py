@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner, run_checked
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 
 #: Where units of ours are installed.
@@ -109,7 +109,7 @@ def parse_unit(text: str) -> UnitNow:
     """Parse `systemctl show --property=…` of one unit, lines of "Name=value" in any order. Raises ParseError without its states."""
     shown = dict(line.partition("=")[::2] for line in text.splitlines() if "=" in line)
     if not {"LoadState", "ActiveState", "SubState"} <= set(shown):
-        raise ParseError(f"systemctl show does not report the state of a unit: {text[:200]!r}, expected lines such as 'ActiveState=active'")
+        raise ParseError(f"systemctl show does not report the state of a unit: {quoted(text)}, expected lines such as 'ActiveState=active'")
     active, code = shown["ActiveState"], shown.get("ExecMainCode", "0")
     there = shown["LoadState"] != "not-found" or active != "inactive"
     running = active in _BUSY or (active == "active" and shown["SubState"] != "exited")
@@ -125,7 +125,7 @@ def parse_unit(text: str) -> UnitNow:
 def _number(shown: Mapping[str, str], name: str) -> int:
     text = shown.get(name) or "0"
     if not text.isascii() or not text.isdigit():
-        raise ParseError(f"systemctl show: {name}={text[:200]!r} is no number")
+        raise ParseError(f"systemctl show: {name}={quoted(text)} is no number")
     return int(text)
 
 

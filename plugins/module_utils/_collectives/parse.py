@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Callable
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import lines_of
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.result import (
     Measured,
@@ -287,5 +287,5 @@ def parse_nccl_tests(text: str) -> NcclTestsResult:
     for line in lines_of(text, keepends=True):
         reading.line(line)
     if not (reading.own or reading.rows):
-        raise ParseError(f"not the output of nccl-tests: {text[:200]!r}")
+        raise ParseError(f"not the output of nccl-tests: {quoted(text)}")
     return reading.result()

@@ -19,7 +19,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base import restore_timer
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner, run_checked
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.restore_timer import arm, disarm, script, write_private
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import unit_state
@@ -93,7 +93,7 @@ def _route_to(client: str, runner: Runner) -> str | None:
     try:
         return str(json.loads(text)[0]["dev"])
     except (ValueError, LookupError, TypeError) as error:
-        raise ParseError(f"not the JSON of `ip -json route get`: {text[:200]!r}") from error
+        raise ParseError(f"not the JSON of `ip -json route get`: {quoted(text)}") from error
 
 
 def refuse_state(kind: str, ports: Sequence[str], sys: SysRoot, runner: Runner, folder: Path = FOLDER) -> None:

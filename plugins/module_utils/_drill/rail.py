@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner, run_checked
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sockets import IPV4_LISTENERS, IPV6_LISTENERS, parse_established
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import has_carrier, is_up
@@ -85,7 +85,7 @@ def parse_interface(text: str, netdev: str) -> tuple[int, list[list[str]]]:
             found.append(words)
         return int(shown["mtu"]), found
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ParseError(f"not the JSON of `ip -json address show dev {netdev}`: {error!r} in {text[:200]!r}") from error
+        raise ParseError(f"not the JSON of `ip -json address show dev {netdev}`: {error!r} in {quoted(text)}") from error
 
 
 def parse_routes(text: str, netdev: str) -> list[str]:

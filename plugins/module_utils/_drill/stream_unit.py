@@ -15,7 +15,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.boot_service import HARDENING
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner, run_checked
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import program_of
 from ansible_collections.rdma.cluster.plugins.module_utils._base.restore_timer import write_private
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import read_unit, transient_command
@@ -98,9 +98,9 @@ def collect(runner: Runner, folder: Path = FOLDER) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise ApplyError(f"The stream has no result: `journalctl --unit {unit}` may have the reason.") from error
     except ValueError as error:
-        raise ParseError(f"the result of the stream is not JSON: {text[:200]!r}") from error
+        raise ParseError(f"the result of the stream is not JSON: {quoted(text)}") from error
     if not isinstance(found, dict):
-        raise ParseError(f"the result of the stream is not an object: {text[:200]!r}")
+        raise ParseError(f"the result of the stream is not an object: {quoted(text)}")
     _forget(folder)
     return found
 

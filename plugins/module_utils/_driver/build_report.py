@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import listed_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_unit import LOST, NONE, OTHER, BuildUnit, Look
@@ -237,7 +237,7 @@ def parse_state(text: str, source: str = BUNDLE) -> tuple[float, LastBuild | Non
             return started, None
         return started, LastBuild(str(failure["meaning"]), [str(line) for line in failure["lines"]], source)
     except (ValueError, AttributeError, TypeError, LookupError, RecursionError, OverflowError) as exc:
-        raise ParseError(f"not the state of an installation: {text[:200]!r}, expected a JSON object with 'failure'") from exc
+        raise ParseError(f"not the state of an installation: {quoted(text)}, expected a JSON object with 'failure'") from exc
 
 
 def read_last_build(sys: SysRoot) -> LastBuild | None:

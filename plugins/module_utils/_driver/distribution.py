@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import lines_of
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot, named
 
@@ -132,7 +132,7 @@ def parse_dpkg_status(text: str) -> Dpkg:
     A stanza without a required field is skipped: dpkg does not consider its package installed. Raises ParseError for a text without any.
     """
     if text.strip() and not f"\n{text}".count("\nPackage: "):
-        raise ParseError(f"not dpkg's status file: {text[:200]!r}, expected paragraphs that begin with 'Package: '")
+        raise ParseError(f"not dpkg's status file: {quoted(text)}, expected paragraphs that begin with 'Package: '")
     versions, partial, held = {}, {}, set()
     # Package is the first field that dpkg writes. The file is long: no regular expression.
     for stanza in f"\n\n{text}".split("\n\nPackage: ")[1:]:

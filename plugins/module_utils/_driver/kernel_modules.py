@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange, ManagedFile, ensure_files, listed_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 
@@ -33,7 +33,7 @@ def parse_options(text: str) -> dict[str, str | None]:
     while position < len(stripped):
         match = _OPTION.match(stripped, position)
         if match is None:
-            raise ParseError(f"no option of a kernel module: {stripped[position:][:200]!r}, expected the form 'name=value other=1'")
+            raise ParseError(f"no option of a kernel module: {quoted(stripped[position:])}, expected the form 'name=value other=1'")
         found[match[1].replace("-", "_")] = match[2].strip('"') if match[2] is not None else None
         position = match.end()
     return found

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot, named
 
@@ -79,7 +79,7 @@ def parse_modinfo(text: str) -> dict[str, ModuleFile]:
         if name is not None:
             found.setdefault(name, module)
     if not found:
-        raise ParseError(f"not the output of modinfo: {text[:200]!r}, expected a line 'filename: …'")
+        raise ParseError(f"not the output of modinfo: {quoted(text)}, expected a line 'filename: …'")
     if lines[-1] and any(key.startswith(lines[-1]) for key in ("filename", *_KEYS)):
         raise ParseError(f"the output of modinfo is cut off: {lines[-1]!r}")
     return found
@@ -149,7 +149,7 @@ def _module(block: Sequence[str]) -> tuple[str | None, ModuleFile]:
     file = block[0].partition(":")[2].strip()
     is_built_in = file in _BUILT_IN
     if not is_built_in and not _FILE.fullmatch(file):
-        raise ParseError(f"not the path of a module: {block[0][:200]!r}, expected one that ends in '.ko'")
+        raise ParseError(f"not the path of a module: {quoted(block[0])}, expected one that ends in '.ko'")
     fields = _fields(block[1:], is_aligned=_is_aligned(block[0]))
     is_signed = any(key in fields for key in _SIGNATURE) or fields.get("signer")
     module = ModuleFile(
@@ -208,7 +208,7 @@ def parse_modules_dep(text: str, module: str) -> str | None:
     no module.
     """
     if text.strip() and _ENTRY.search(text) is None:
-        raise ParseError(f"not a list of modules: {text[:200]!r}, expected lines of the form 'kernel/drivers/net/mlx5_core.ko: …'")
+        raise ParseError(f"not a list of modules: {quoted(text)}, expected lines of the form 'kernel/drivers/net/mlx5_core.ko: …'")
     name = re.escape(module).replace("_", "[_-]")
     found = re.search(rf"^((?:[^\s:]{{1,4000}}/)?{name}\.ko(?:\.(?:gz|xz|zst))?):", text, re.MULTILINE)
     return found[1] if found is not None else None

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import lines_of
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot, named
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import Distribution
@@ -72,7 +72,7 @@ def parse_test_key(text: str) -> bool:
         return False
     if any(line.endswith(_TRUSTED) for line in lines):
         return True
-    raise ParseError(f"not an answer of `mokutil --test-key`: {text[:200]!r}, expected '… is already enrolled' or '… is not enrolled'")
+    raise ParseError(f"not an answer of `mokutil --test-key`: {quoted(text)}, expected '… is already enrolled' or '… is not enrolled'")
 
 
 def key_of(settings: Mapping[str, str], distribution: Distribution, kernel: str | None) -> str:
@@ -135,7 +135,7 @@ _CHOSEN = re.compile(r"\[([a-z]+)\]")
 def parse_secure_boot(data: bytes) -> bool:
     """Parse a variable of efivarfs: its attributes, and one byte that is 1 if Secure Boot is on."""
     if len(data) != _ATTRIBUTES_BYTES + 1 or data[_ATTRIBUTES_BYTES] > 1:
-        raise ParseError(f"not the variable SecureBoot: {data[:40]!r}, expected {_ATTRIBUTES_BYTES} bytes of attributes and a 0 or 1")
+        raise ParseError(f"not the variable SecureBoot: {quoted(data)}, expected {_ATTRIBUTES_BYTES} bytes of attributes and a 0 or 1")
     return data[_ATTRIBUTES_BYTES] == 1
 
 
@@ -156,7 +156,7 @@ def parse_lockdown(text: str) -> str:
     """Parse /sys/kernel/security/lockdown (security/lockdown/lockdown.c): "none [integrity] confidentiality" → "integrity"."""
     chosen = _CHOSEN.findall(text)
     if len(chosen) != 1:
-        raise ParseError(f"not a state of lockdown: {text[:200]!r}, expected the form '[none] integrity confidentiality'")
+        raise ParseError(f"not a state of lockdown: {quoted(text)}, expected the form '[none] integrity confidentiality'")
     return str(chosen[0])
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_report import LastBuild, read_last_build
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import Distribution, read_distribution
@@ -95,7 +95,7 @@ class Stack:
 def parse_refcount(text: str) -> int:
     """Parse /sys/module/NAME/refcnt (kernel/module/main.c): -1 while the module is being removed."""
     if not _COUNT.fullmatch(text):
-        raise ParseError(f"not a count of users: {text[:200]!r}, expected a number")
+        raise ParseError(f"not a count of users: {quoted(text)}, expected a number")
     return int(text)
 
 
@@ -106,7 +106,7 @@ def parse_ofed_script(text: str) -> str:
     """
     found = _SHORT_ANSWER.search(text) or _HEADING.search(text)
     if found is None:
-        raise ParseError(f"no version of OFED: {text[:200]!r}, expected a line 'echo MLNX_OFED_LINUX-24.10-1.1.4.0:'")
+        raise ParseError(f"no version of OFED: {quoted(text)}, expected a line 'echo MLNX_OFED_LINUX-24.10-1.1.4.0:'")
     return found[1]
 
 

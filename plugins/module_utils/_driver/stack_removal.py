@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import (
     DPKG_STATUS,
@@ -65,7 +65,7 @@ def _packages(lines: list[str]) -> dict[str, str | None] | None:
     start = next((number for number, line in enumerate(lines) if line.startswith("Installed Packages:")), None)
     listed = [line for line in lines[start + 1 :] if not _RULE.fullmatch(line)] if start is not None else []
     if not listed and (start is not None or any(_COMPONENT.fullmatch(line) for line in lines)):
-        raise ParseError(f"no installed packages in the output of ofed_info, which ends {lines[-1][:200]!r}")
+        raise ParseError(f"no installed packages in the output of ofed_info, which ends {quoted(lines[-1])}")
     if not listed:
         return None
     return dict(_dpkg(listed) if _DPKG.fullmatch(listed[0]) else _rpm(listed))
@@ -78,7 +78,7 @@ def _dpkg(lines: list[str]) -> Iterator[tuple[str, str]]:
         if match is None:
             return
         if match["version"] is None:
-            raise ParseError(f"a package without its version in the output of ofed_info: {line[:200]!r}")
+            raise ParseError(f"a package without its version in the output of ofed_info: {quoted(line)}")
         if match["state"] == "i":
             yield match["name"].partition(":")[0], match["version"]
 
@@ -179,7 +179,7 @@ def _dependants(text: str, names: re.Pattern[str], words: re.Pattern[str], progr
         if match:
             found[match["name"]] = None
         elif not words.fullmatch(line):
-            raise ParseError(f"not a line of `{program}` that names a dependency: {line[:200]!r}")
+            raise ParseError(f"not a line of `{program}` that names a dependency: {quoted(line)}")
     return list(found)
 
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 
 MOUNTS = "/proc/mounts"
@@ -78,7 +78,7 @@ def _mount(line: str) -> Mount:
     # A source without a name leaves nothing before the first blank.
     fields = line.split(" ")
     if len(fields) != _FIELDS:
-        raise ParseError(f"not a mount: {line[:200]!r}, expected the form 'SOURCE PATH TYPE OPTIONS 0 0'")
+        raise ParseError(f"not a mount: {quoted(line)}, expected the form 'SOURCE PATH TYPE OPTIONS 0 0'")
     source, path, kind, options = (_ESCAPED.sub(lambda match: chr(int(match[1], 8)), field) for field in fields[:4])
     return Mount(source, path, kind, tuple(options.split(",")))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.words import (
     PHYSICAL,
     STATES,
@@ -95,7 +95,7 @@ def parse_iblinkinfo(text: str) -> Linkinfo:
                 problems.line(number, line)
             title = _title(named) if named is not None else title
     if not ports:
-        raise ParseError(f"not the output of iblinkinfo: {text[:200]!r}")
+        raise ParseError(f"not the output of iblinkinfo: {quoted(text)}")
     return Linkinfo(ports, problems.sentences())
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.words import (
     LANE_GBPS,
     Problems,
@@ -191,7 +191,7 @@ def parse_ibnetdiscover(text: str) -> Discovery:
             _other(reading, number, line)
     discovery = reading.result()
     if not discovery.nodes:
-        raise ParseError(f"not the output of ibnetdiscover: {text[:200]!r}")
+        raise ParseError(f"not the output of ibnetdiscover: {quoted(text)}")
     return discovery
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.words import Problems, plain_guid
 
 _TITLE = re.compile(r'(?:Errors|Data Counters) for (?:(0x[0-9a-fA-F]{1,16}) )?"(.*)"')
@@ -111,7 +111,7 @@ def parse_ibqueryerrors(text: str) -> QueriedErrors:
         elif line and _TITLE.fullmatch(line) is None and not reading.ends(line):
             reading.problems.line(number, line)
     if not reading.counters and not reading.numbers:
-        raise ParseError(f"not the output of ibqueryerrors: {text[:200]!r}")
+        raise ParseError(f"not the output of ibqueryerrors: {quoted(text)}")
     return QueriedErrors(reading.counters, _summary(reading), reading.problems.sentences())
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import HOST, SWITCH, End, Graph, Link, Node, Port, shared_ends
 
 _FORM = "expected what `lldpcli show neighbors -f json` prints"
@@ -47,9 +47,9 @@ def parse_lldpcli(text: str) -> list[Neighbor]:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as exc:
-        raise ParseError(f"not JSON: {text[:200]!r}, {_FORM}: {exc}") from exc
+        raise ParseError(f"not JSON: {quoted(text)}, {_FORM}: {exc}") from exc
     if not isinstance(data, dict) or "lldp" not in data:
-        raise ParseError(f"no object with 'lldp': {text[:200]!r}, {_FORM}")
+        raise ParseError(f"no object with 'lldp': {quoted(text)}, {_FORM}")
     return [_neighbor(name, entry) for part in _items(data["lldp"]) for name, entry in _interfaces(_table(part).get("interface"))]
 
 
@@ -62,7 +62,7 @@ def _items(value: Any) -> list[Any]:
 
 def _table(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ParseError(f"not an object: {str(value)[:200]!r}, {_FORM}")
+        raise ParseError(f"not an object: {quoted(value)}, {_FORM}")
     return value
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.smpquery import parse_nodedesc, parse_nodeinfo
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import Tools
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.words import assigned, plain_guid
@@ -36,7 +36,7 @@ def parse_manager_ports(text: str) -> list[int]:
         elif line.strip():
             match = _FIELD.fullmatch(line)
             if match is None or not section:
-                raise ParseError(f"not the output of saquery -s: {line[:200]!r}, expected the form 'EndPortLid..............4'")
+                raise ParseError(f"not the output of saquery -s: {quoted(line)}, expected the form 'EndPortLid..............4'")
             if match[1] == _LID:
                 lids[section].append(_number(match[2]))
                 waits = False
@@ -48,13 +48,13 @@ def parse_manager_ports(text: str) -> list[int]:
 def _whole(waits: bool, line: str) -> bool:
     """Return False until the record before a line has its LID."""
     if waits:
-        raise ParseError(f"a record of saquery -s has no {_LID} before {line[:80]!r}")
+        raise ParseError(f"a record of saquery -s has no {_LID} before {quoted(line)}")
     return False
 
 
 def _number(word: str) -> int:
     if re.fullmatch(r"[0-9]{1,5}", word) is None or not 0 < int(word) < 0xC000:
-        raise ParseError(f"no LID of a port in saquery -s: {word[:40]!r}, expected 1 to 49151")
+        raise ParseError(f"no LID of a port in saquery -s: {quoted(word)}, expected 1 to 49151")
     return int(word)
 
 
@@ -92,11 +92,11 @@ def parse_sminfo(text: str) -> SmInfo:
     """Parse sminfo's output. Raises ParseError unless it is one complete line, whose number and word of the state agree."""
     match = _LINE.fullmatch(text.strip())
     if match is None:
-        raise ParseError(f"not the output of sminfo: {text[:200]!r}, expected the form 'sminfo: sm lid 1 sm guid 0x…, activity count …'")
+        raise ParseError(f"not the output of sminfo: {quoted(text)}, expected the form 'sminfo: sm lid 1 sm guid 0x…, activity count …'")
     lid, guid, activity, priority, number, word = match.groups()
     state = STATES[int(number)] if int(number) < len(STATES) else None
     if word != (f"SMINFO_{state}" if state is not None else "???"):
-        raise ParseError(f"the number and the word of the state do not agree: {text.strip()[:200]!r}")
+        raise ParseError(f"the number and the word of the state do not agree: {quoted(text.strip())}")
     return SmInfo(assigned(lid), plain_guid(guid), state, int(priority), int(activity))
 
 

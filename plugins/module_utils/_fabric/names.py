@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import AGGREGATION, HOST, SWITCH
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.words import plain_guid
 
@@ -72,7 +72,7 @@ def parse_node_name_map(text: str) -> dict[str, str]:
         match = _LINE.fullmatch(line)
         if match is None:
             raise ParseError(
-                f"not a line of a node-name map, at line {number}: {line[:200]!r}, expected the form '0x0008f10400410015 \"leaf1\"'"
+                f"not a line of a node-name map, at line {number}: {quoted(line)}, expected the form '0x0008f10400410015 \"leaf1\"'"
             )
         name = (match.group(2) or "").strip()
         if name:
@@ -85,5 +85,5 @@ def _guid(text: str, line: str) -> str:
         return plain_guid(text[2:])
     value = int(text)
     if value >= 1 << 64:
-        raise ParseError(f"not a GUID of 64 bits, in the line {line[:200]!r}")
+        raise ParseError(f"not a GUID of 64 bits, in the line {quoted(line)}")
     return f"0x{value:016x}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.words import (
     PHYSICAL,
     STATES,
@@ -99,7 +99,7 @@ def parse_nodedesc(text: str) -> str:
     """Parse `smpquery nodedesc`: a node's own description. Raises ParseError."""
     match = _DESCRIPTION.fullmatch(text.strip())
     if match is None:
-        raise ParseError(f"not what smpquery prints of a node's description: {text[:200]!r}")
+        raise ParseError(f"not what smpquery prints of a node's description: {quoted(text)}")
     return match.group(1)
 
 
@@ -134,7 +134,7 @@ def parse_pkeys(text: str) -> list[PKey]:
     for line in (raw.strip() for raw in text.split("\n") if raw.strip()):
         row, end = _KEYS.fullmatch(line), _CAPACITY.fullmatch(line)
         if capacity is not None or (row is None and end is None) or (row is not None and int(row.group(1)) != len(keys)):
-            raise ParseError(f"not a line of a table of P_Keys, or one that is out of its turn: {line[:200]!r}")
+            raise ParseError(f"not a line of a table of P_Keys, or one that is out of its turn: {quoted(line)}")
         if row is not None:
             keys += [int(word, 16) for word in row.group(2).split()]
         elif end is not None:
@@ -148,14 +148,14 @@ def parse_pkeys(text: str) -> list[PKey]:
 def _fields(text: str, title: str, last: str) -> dict[str, str]:
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     if not lines or not lines[0].startswith(title):
-        raise ParseError(f"not what smpquery prints under {title!r}: {text[:200]!r}")
+        raise ParseError(f"not what smpquery prints under {title!r}: {quoted(text)}")
     fields: dict[str, str] = {}
     for match in filter(None, map(_FIELD.fullmatch, lines[1:])):
         if match.group(1) in fields:
-            raise ParseError(f"a second {match.group(1)!r} in one answer: {match.group(0)[:200]!r}")
+            raise ParseError(f"a second {match.group(1)!r} in one answer: {quoted(match.group(0))}")
         fields[match.group(1)] = match.group(2)
     if last not in fields:
-        raise ParseError(f"the output of smpquery is cut off after the line {lines[-1][:200]!r}")
+        raise ParseError(f"the output of smpquery is cut off after the line {quoted(lines[-1])}")
     return fields
 
 
@@ -168,7 +168,7 @@ def _text(fields: dict[str, str], key: str) -> str:
 def _number(fields: dict[str, str], key: str) -> int:
     text = _text(fields, key)
     if _NUMBER.fullmatch(text) is None:
-        raise ParseError(f"not a number: {f'{key}: {text}'[:200]!r}")
+        raise ParseError(f"not a number: {quoted(f'{key}: {text}')}")
     return int(text, 16) if text.startswith("0x") else int(text)
 
 

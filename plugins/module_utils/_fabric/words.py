@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 
 #: libibmad's word for a port's state → the kernel's word; "NoChange" is in an answer that never came.
 STATES = {"Down": "DOWN", "Initialize": "INIT", "Init": "INIT", "Armed": "ARMED", "Active": "ACTIVE", "NoChange": None}
@@ -49,7 +49,7 @@ class Problems:
 
     def line(self, number: int, line: str, why: str = "is not understood") -> None:
         """Add a problem with a line of the text, counted from 1."""
-        self.add(f"line {number} of {self._tool} {why}: {line.strip()[:200]!r}")
+        self.add(f"line {number} of {self._tool} {why}: {quoted(line.strip())}")
 
     def add(self, sentence: str) -> None:
         if len(self._sentences) < _MOST_SENTENCES:
@@ -67,7 +67,7 @@ def plain_guid(text: str) -> str:
     """Return a GUID as in the graph: "2C5EAB0300B87B40", "0x2c5eab0300b87b40" and "0x8f10400410015" → "0x" and 16 lower hex digits."""
     match = _GUID.fullmatch(text)
     if match is None:
-        raise ParseError(f"not a GUID: {text[:200]!r}, expected the form '0x2c5eab0300b87b40'")
+        raise ParseError(f"not a GUID: {quoted(text)}, expected the form '0x2c5eab0300b87b40'")
     return padded_guid(match.group(1))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState, is_running, unit_states
 from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import (
@@ -137,7 +137,7 @@ def parse_uptime(text: str) -> float:
     """Parse /proc/uptime: the first number of "4711.08 1234.50" (proc(5)). Raises ParseError."""
     found = re.match(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ", text)
     if found is None:
-        raise ParseError(f"not an uptime: {text[:200]!r}, expected the form '4711.08 1234.50'")
+        raise ParseError(f"not an uptime: {quoted(text)}, expected the form '4711.08 1234.50'")
     return float(found[1])
 
 

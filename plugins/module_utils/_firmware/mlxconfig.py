@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 
 _LABEL = re.compile(r"\s*(Device type|Name|Description|PCI [Dd]evice|Device)\s*:(.*)")
 _TABLE = re.compile(r"\s*Configurations\s*:(.*)")
@@ -136,7 +136,7 @@ def _read(section: _Section, line: str) -> None:
 
 def _read_error(section: _Section, line: str) -> None:
     if _SOME_FAILED not in line:
-        raise ParseError(f"mlxconfig could not answer: {line[:200]!r}")
+        raise ParseError(f"mlxconfig could not answer: {quoted(line)}")
     section.failed = True
 
 
@@ -159,7 +159,7 @@ def _read_row(section: _Section, words: list[str], line: str) -> None:
     name = words[1:2] if words[:1] and words[0] in _MARKS else words[:1]
     begins = bool(name) and _NAME.fullmatch(name[0]) is not None
     if begins and section.row:
-        raise ParseError(f"a row with fewer values than columns: {' '.join(section.row)[:200]!r}")
+        raise ParseError(f"a row with fewer values than columns: {quoted(' '.join(section.row))}")
     if not (section.titles and (begins or section.row)):
         return
     section.row += words
@@ -169,7 +169,7 @@ def _read_row(section: _Section, words: list[str], line: str) -> None:
         if begins and "_" not in name[0]:
             section.row = []
             return
-        raise ParseError(f"a row with more values than columns: {line.strip()[:200]!r}")
+        raise ParseError(f"a row with more values than columns: {quoted(line.strip())}")
     if len(section.row) == wanted:
         section.settings[section.row[len(marks)]] = _setting(section, "".join(marks))
         section.row = []
@@ -189,7 +189,7 @@ def _setting(section: _Section, mark: str) -> Setting:
 
 def _value(cell: str, row: list[str]) -> Value | None:
     if cell.count("(") != cell.count(")"):
-        raise ParseError(f"a value that was cut off: {' '.join(row)[:200]!r}")
+        raise ParseError(f"a value that was cut off: {quoted(' '.join(row))}")
     if cell == "N/A":
         return None
     numbered = _NUMBERED.fullmatch(cell)
@@ -200,7 +200,7 @@ def _value(cell: str, row: list[str]) -> Value | None:
 
 def _finish(section: _Section, lines: list[str]) -> Mlxconfig:
     if section.row:
-        raise ParseError(f"a row with fewer values than columns: {' '.join(section.row)[:200]!r}")
+        raise ParseError(f"a row with fewer values than columns: {quoted(' '.join(section.row))}")
     if not section.settings:
         raise ParseError(f"an adapter without settings in the output of mlxconfig, which ends {_last(lines)!r}")
     labels = {name: value for name, value in section.labels.items() if value not in ("", "N/A")}

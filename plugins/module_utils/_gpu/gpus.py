@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PCI_DEVICES, PciFunction, PciReader
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import ADDRESS, parse_address
@@ -64,7 +64,7 @@ def parse_nvrm_version(text: str) -> GpuDriver:
     """
     match = next(filter(None, map(_NVRM.match, text.splitlines())), None)
     if match is None:
-        raise ParseError(f"not a version of NVIDIA's driver: {text[:200]!r}, expected a line 'NVRM version: … Kernel Module  580.159.04 …'")
+        raise ParseError(f"not a version of NVIDIA's driver: {quoted(text)}, expected a line 'NVRM version: … Kernel Module  580.159.04 …'")
     return GpuDriver(match["version"], match["before"].split()[-1:] == ["Open"])
 
 
@@ -75,7 +75,7 @@ def parse_gpu_information(text: str) -> GpuInformation:
     """
     fields = {match["name"]: match["value"] for match in map(_FIELD.match, text.splitlines()) if match is not None}
     if "Model" not in fields and "Bus Location" not in fields:
-        raise ParseError(f"not the driver's information on a GPU: {text[:200]!r}, expected the lines Model and Bus Location")
+        raise ParseError(f"not the driver's information on a GPU: {quoted(text)}, expected the lines Model and Bus Location")
     uuid, address = _known(fields.get("GPU UUID")), _known(fields.get("Bus Location"))
     return GpuInformation(
         model=_known(fields.get("Model")),

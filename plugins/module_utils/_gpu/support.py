@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import DPKG_STATUS, HELD, INSTALLED
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PCI_DEVICES
@@ -53,7 +53,7 @@ def parse_fabric_manager(text: str) -> str:
     """Parse `nv-fabricmanager --version` (450 to 580): "Fabric Manager version is : 535.161.08" between empty lines. Raises ParseError."""
     match = _ANSWER.search(text)
     if match is None:
-        raise ParseError(f"no version of Fabric Manager: {text[:200]!r}, expected a line 'Fabric Manager version is : 535.161.08'")
+        raise ParseError(f"no version of Fabric Manager: {quoted(text)}, expected a line 'Fabric Manager version is : 535.161.08'")
     return match[1]
 
 

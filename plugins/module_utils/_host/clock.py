@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 
@@ -50,7 +50,7 @@ def parse_chrony(text: str) -> Chrony:
     tracking = lines[0] if lines else []
     if len(tracking) != TRACKING_VALUES or tracking[-1] not in LEAPS:
         raise ParseError(
-            f"not chronyc's line of tracking: {','.join(tracking)[:200]!r}, expected 14 values, the last of {', '.join(LEAPS)}"
+            f"not chronyc's line of tracking: {quoted(','.join(tracking))}, expected 14 values, the last of {', '.join(LEAPS)}"
         )
     synchronized = tracking[-1] != LEAPS[-1]
     return Chrony(
@@ -65,7 +65,7 @@ def parse_chrony(text: str) -> Chrony:
 
 def _source(values: list[str]) -> tuple[str, str]:
     if len(values) != SOURCE_VALUES or values[0] not in tuple(MODES) or values[1] not in tuple(STATES):
-        raise ParseError(f"not a source of chronyc: {','.join(values)[:200]!r}, expected 10 values like '^,*,ntp.example.com,2,6,…'")
+        raise ParseError(f"not a source of chronyc: {quoted(','.join(values))}, expected 10 values like '^,*,ntp.example.com,2,6,…'")
     return values[2], values[1]
 
 
@@ -75,7 +75,7 @@ def _number(word: str, values: list[str]) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise ParseError(f"not a number: {word!r} in {','.join(values)[:200]!r}")
+        raise ParseError(f"not a number: {word!r} in {quoted(','.join(values))}")
     return number
 
 

@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import service_group
 
@@ -68,7 +68,7 @@ class Cpu:
 def parse_number(text: str) -> int:
     """Parse latency or disable: a decimal number. Raises ParseError."""
     if not re.fullmatch(r"[0-9]{1,20}", text.strip(), re.ASCII):
-        raise ParseError(f"not a number: {text[:200]!r}, expected the form '133'")
+        raise ParseError(f"not a number: {quoted(text)}, expected the form '133'")
     return int(text)
 
 

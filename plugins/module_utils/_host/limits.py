@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner, run_checked
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import lines_of
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot, named
@@ -232,7 +232,7 @@ def parse_bool_property(text: str) -> bool:
     """Parse `busctl get-property` for a boolean property: "b true". Raises ParseError."""
     words = text.split()
     if len(words) != 2 or words[0] != "b" or words[1] not in ("true", "false"):
-        raise ParseError(f"not a boolean property: {text[:200]!r}, expected 'b true' or 'b false'")
+        raise ParseError(f"not a boolean property: {quoted(text)}, expected 'b true' or 'b false'")
     return words[1] == "true"
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 
 MEMINFO = "/proc/meminfo"
@@ -40,7 +40,7 @@ def parse_meminfo(text: str) -> Memory:
     lines = [_LINE.fullmatch(line) for line in text.splitlines()]
     found = {line[1]: int(line[2]) for line in lines if line is not None}
     if "MemTotal" not in found:
-        raise ParseError(f"no MemTotal in the memory of a host: {text[:200]!r}, expected a line 'MemTotal: 16318480 kB'")
+        raise ParseError(f"no MemTotal in the memory of a host: {quoted(text)}, expected a line 'MemTotal: 16318480 kB'")
     page_bytes = found.get("Hugepagesize", 0) * _KIB
     return Memory(
         total_bytes=found["MemTotal"] * _KIB,

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import read_processes
 from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp_files import CONFIG
@@ -140,12 +140,12 @@ def parse_pmc(text: str) -> Ptp:
         elif (value := _VALUE.fullmatch(line)) is not None and found:
             values[value[1]] = value[2].strip()
         else:
-            raise ParseError(f"not a line of pmc: {line[:200]!r}")
+            raise ParseError(f"not a line of pmc: {quoted(line)}")
     for name, values in found.items():
         if name.startswith("PORT_DATA_SET "):
             state = _of(values, "portState", "PORT_DATA_SET")
             if state not in PORT_STATES:
-                raise ParseError(f"not the state of a PTP port: {state[:200]!r}, expected one of {', '.join(PORT_STATES)}")
+                raise ParseError(f"not the state of a PTP port: {quoted(state)}, expected one of {', '.join(PORT_STATES)}")
             ports[name.split()[1]] = state
     missing = [name for name in DATA_SETS if name not in found and not (name == "PORT_DATA_SET" and ports)]
     if missing:
@@ -173,21 +173,21 @@ def _of(values: Mapping[str, str], name: str, where: str) -> str:
 def _integer(values: Mapping[str, str], name: str) -> int:
     word = _of(values, name, "its answer")
     if _INTEGER.fullmatch(word) is None:
-        raise ParseError(f"not a number: {name} {word[:200]!r}")
+        raise ParseError(f"not a number: {name} {quoted(word)}")
     return int(word)
 
 
 def _number(values: Mapping[str, str], name: str) -> float:
     word = _of(values, name, "its answer")
     if re.fullmatch(r"-?[0-9]{1,20}(\.[0-9]{1,9})?", word) is None:
-        raise ParseError(f"not a number: {name} {word[:200]!r}")
+        raise ParseError(f"not a number: {name} {quoted(word)}")
     return float(word)
 
 
 def _identity(values: Mapping[str, str], name: str) -> str:
     word = _of(values, name, "its answer")
     if _IDENTITY.fullmatch(word) is None:
-        raise ParseError(f"not the identity of a clock: {name} {word[:200]!r}, expected the form '5efc9f.fffe.388131'")
+        raise ParseError(f"not the identity of a clock: {name} {quoted(word)}, expected the form '5efc9f.fffe.388131'")
     return word
 
 
@@ -203,7 +203,7 @@ def parse_ptp4l_conf(text: str) -> Ptp4lOptions:
             if section not in (_GLOBAL, _TABLE):
                 interfaces.append(section)
         elif (option := _OPTION.fullmatch(line)) is None:
-            raise ParseError(f"line {number}: not an option of ptp4l: {line[:200]!r}")
+            raise ParseError(f"line {number}: not an option of ptp4l: {quoted(line)}")
         elif section == _GLOBAL:
             values[option[1]] = option[2].strip()
     return Ptp4lOptions(tuple(interfaces), values)
@@ -297,7 +297,7 @@ def _argv(sys: SysRoot, pid: int, name: str) -> list[str]:
     except ProcessLookupError:
         argv = [""]
     if PurePosixPath(argv[0]).name != name:
-        raise ParseError(f"/proc/{pid}/cmdline is not that of {name}: {argv[0][:200]!r}")
+        raise ParseError(f"/proc/{pid}/cmdline is not that of {name}: {quoted(argv[0])}")
     return argv
 
 
@@ -341,8 +341,8 @@ def ask_command(options: Ptp4lOptions) -> tuple[str, ...]:
     """Return the command that asks a ptp4l with these options. Raises ParseError for options that are not in their form."""
     domain, kind, socket = (options.get(*each) for each in (("domainNumber", "0"), ("transportSpecific", "0x0"), ("uds_address", "")))
     if re.fullmatch(r"[0-9]{1,3}", domain) is None or re.fullmatch(r"(0x)?[0-9a-fA-F]{1,2}", kind) is None:
-        raise ParseError(f"not a domain and a transportSpecific of ptp4l: {domain[:200]!r}, {kind[:200]!r}")
+        raise ParseError(f"not a domain and a transportSpecific of ptp4l: {quoted(domain)}, {quoted(kind)}")
     if socket and _SOCKET.fullmatch(socket) is None:
-        raise ParseError(f"not the path of a socket: uds_address {socket[:200]!r}")
+        raise ParseError(f"not the path of a socket: uds_address {quoted(socket)}")
     where = ("-s", socket) if socket else ()
     return ("pmc", "-u", "-b", "0", "-d", domain, "-t", kind.removeprefix("0x"), *where, *(f"GET {name}" for name in DATA_SETS))

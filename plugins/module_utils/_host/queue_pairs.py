@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 
 _Entry = Mapping[str, Any]
 # JSON; "[root@node1 ~]#" does not match.
@@ -38,14 +38,14 @@ class RdmaQp:
 def parse_rdma_qps(text: str) -> list[RdmaQp]:
     """Parse the queue pairs. Raises ParseError, with the text, for anything else and for truncated text."""
     if not _JSON.match(text):
-        raise ParseError(f"not the JSON of `rdma resource show qp`: {text[:200]!r}")
+        raise ParseError(f"not the JSON of `rdma resource show qp`: {quoted(text)}")
     try:
         entries = json.loads(text)
     except (ValueError, RecursionError) as exc:
         raise ParseError(f"not the JSON of `rdma resource show qp`: {text[-200:]!r}") from exc
     entries = entries if isinstance(entries, list) else [entries]
     if not all(isinstance(entry, dict) for entry in entries):
-        raise ParseError(f"not the JSON of `rdma resource show qp`: {text[:200]!r}")
+        raise ParseError(f"not the JSON of `rdma resource show qp`: {quoted(text)}")
     # The empty ones stand for entries that iproute2 has filtered out.
     return [_built(entry) for entry in entries if entry]
 

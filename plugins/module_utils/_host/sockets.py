@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import COMM_CHARS, read_processes
 
@@ -61,7 +61,7 @@ def parse_sockets(text: str) -> Iterator[Socket]:
             inode = int(words[_INODE]) if len(words) > _INODE else None
             yield Socket(*_end(words[1]), inode)
         except (ValueError, struct.error) as exc:
-            raise ParseError(f"not a socket: {' '.join(words)[:200]!r}") from exc
+            raise ParseError(f"not a socket: {quoted(' '.join(words))}") from exc
 
 
 def parse_established(text: str) -> list[tuple[str, str]]:
@@ -71,7 +71,7 @@ def parse_established(text: str) -> list[tuple[str, str]]:
         try:
             found.append((_end(words[1])[0], _end(words[2])[0]))
         except (ValueError, struct.error) as exc:
-            raise ParseError(f"not a socket: {' '.join(words)[:200]!r}") from exc
+            raise ParseError(f"not a socket: {quoted(' '.join(words))}") from exc
     return found
 
 
@@ -79,11 +79,11 @@ def _rows(text: str, state: str) -> Iterator[list[str]]:
     """Yield the words of each socket in a state. Raises ParseError."""
     head, *lines = text.splitlines() or [""]
     if "local_address" not in head:
-        raise ParseError(f"not a table of sockets: {head[:200]!r}")
+        raise ParseError(f"not a table of sockets: {quoted(head)}")
     for line in lines:
         words = line.split()
         if len(words) <= 3:
-            raise ParseError(f"not a socket: {line[:200]!r}")
+            raise ParseError(f"not a socket: {quoted(line)}")
         if words[3] == state:
             yield words
 
@@ -109,7 +109,7 @@ def parse_ipv6_addresses(text: str) -> dict[str, str]:
             if not address.is_link_local:
                 found[str(address)] = words[5]
         except (ValueError, IndexError) as exc:
-            raise ParseError(f"not an address of an interface: {line[:200]!r}") from exc
+            raise ParseError(f"not an address of an interface: {quoted(line)}") from exc
     return found
 
 

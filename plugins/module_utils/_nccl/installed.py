@@ -14,7 +14,7 @@ import re
 from dataclasses import asdict, dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import DEBIAN, RPM, Distribution
 from ansible_collections.rdma.cluster.plugins.module_utils._gpu.support import LIBRARY_FOLDERS
@@ -69,10 +69,10 @@ def parse_stamp(text: str) -> NcclTests:
     try:
         values = json.loads(text)
     except (ValueError, RecursionError) as exc:
-        raise ParseError(f"{STAMP}: {exc} in {text[:200]!r}, {expected}") from exc
+        raise ParseError(f"{STAMP}: {exc} in {quoted(text)}, {expected}") from exc
     names = {"folder", "version", "order"}
     if not isinstance(values, dict) or set(values) != names or not all(isinstance(each, str) for each in values.values()):
-        raise ParseError(f"{STAMP}: {text[:200]!r}, {expected}")
+        raise ParseError(f"{STAMP}: {quoted(text)}, {expected}")
     return NcclTests(**values)
 
 

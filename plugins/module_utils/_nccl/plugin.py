@@ -19,7 +19,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.elf import MAX_BYTES, read_elf
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import CommandError, ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import program_of
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._base.unprivileged import as_nobody
@@ -161,13 +161,13 @@ def parse_plugin_stamp(text: str) -> PluginStamp:
     try:
         values = json.loads(text)
     except (ValueError, RecursionError) as exc:
-        raise ParseError(f"plugin.json: {exc} in {text[:200]!r}, {expected}") from exc
+        raise ParseError(f"plugin.json: {exc} in {quoted(text)}, {expected}") from exc
     if (
         not isinstance(values, dict)
         or set(values) != {"version", "order", "sha256"}
         or not all(isinstance(v, str) for v in values.values())
     ):
-        raise ParseError(f"plugin.json: {text[:200]!r}, {expected}")
+        raise ParseError(f"plugin.json: {quoted(text)}, {expected}")
     return PluginStamp(**values)
 
 
@@ -245,4 +245,4 @@ def parse_plugin_probe(text: str) -> PluginProbe:
             log=answer["log"],
         )
     except (ValueError, OverflowError, RecursionError, TypeError, KeyError) as exc:
-        raise ParseError(f"the probe of a plugin: {text[:200]!r}, expected {{interface, name, init, devices, log}}") from exc
+        raise ParseError(f"the probe of a plugin: {quoted(text)}, expected {{interface, name, init, devices, log}}") from exc

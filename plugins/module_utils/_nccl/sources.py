@@ -23,7 +23,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.environment_fil
     parse_environment_file,
     parse_service_environment,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import ConfLine, parse_nccl_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.precedence import (
@@ -206,7 +206,7 @@ def _uid(status: str) -> int:
         fields = line.split()
         if line.startswith("Uid:") and len(fields) > 2 and fields[2].isdecimal():
             return int(fields[2])
-    raise ParseError(f"no Uid: in the status of a process: {status[:200]!r}")
+    raise ParseError(f"no Uid: in the status of a process: {quoted(status)}")
 
 
 def read_host(sys: SysRoot) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import Step
 
@@ -100,7 +100,7 @@ def parse_bond(text: str) -> SeenBond:
     own = _values(head)
     mode = own.get("Bonding Mode", "").split(" (fail_over_mac")[0]
     if mode not in _MODES:
-        raise ParseError(f"not a bond: {text[:200]!r}, expected a line 'Bonding Mode: IEEE 802.3ad Dynamic link aggregation'")
+        raise ParseError(f"not a bond: {quoted(text)}, expected a line 'Bonding Mode: IEEE 802.3ad Dynamic link aggregation'")
     policy = own.get("Transmit Hash Policy")
     members = dict(_member(part) for part in parts)
     return SeenBond(_MODES[mode], policy.split(" ")[0] if policy else None, own.get("LACP rate"), members)
@@ -111,7 +111,7 @@ def _member(part: str) -> tuple[str, SeenMember]:
     own, _head, partner = text.partition("details partner lacp pdu:")
     values, of_partner = _values(own), _values(partner)
     if "MII Status" not in values:
-        raise ParseError(f"not a member of a bond: {part[:200]!r}, expected a line 'MII Status: up'")
+        raise ParseError(f"not a member of a bond: {quoted(part)}, expected a line 'MII Status: up'")
     aggregator, mac = values.get("Aggregator ID", ""), values.get("Permanent HW addr")
     return name.strip(), SeenMember(
         up=values["MII Status"] == "up",

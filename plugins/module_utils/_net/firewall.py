@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner, run_checked
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange, ManagedFile, ensure_files, listed_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
@@ -141,7 +141,7 @@ def parse_ruleset(text: str) -> list[Chain]:
             if chain.get("policy") == "drop" or any(map(_can_drop, own)):
                 found.append(Chain(*place, chain["hook"], dict(filter(None, map(_mark, own)))))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, StopIteration, RecursionError) as exc:
-        raise ParseError(f"not the JSON of `{' '.join(NFT)}`: {exc!r} in {text[:200]!r}") from exc
+        raise ParseError(f"not the JSON of `{' '.join(NFT)}`: {exc!r} in {quoted(text)}") from exc
     return found
 
 
@@ -238,7 +238,7 @@ def _parse_record(text: str) -> dict[str, dict[str, str]]:
             if _NAME.fullmatch(name)
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
-        raise ParseError(f"not our record of rules: {exc!r} in {text[:200]!r}") from exc
+        raise ParseError(f"not our record of rules: {exc!r} in {quoted(text)}") from exc
 
 
 _READERS = {NFTABLES: _read_nftables, UFW: _read_ufw, FIREWALLD: _read_firewalld}
@@ -359,7 +359,7 @@ def zone_of(netdev: str, runner: Runner) -> str:
     own = runner.run(["firewall-cmd", f"--get-zone-of-interface={netdev}"])
     zone = own.stdout.strip() if own.rc == 0 else run_checked(runner, "firewall-cmd", "--get-default-zone").strip()
     if not _ZONE.fullmatch(zone):
-        raise ApplyError(f"firewalld names no zone for {netdev}: {zone[:100]!r}")
+        raise ApplyError(f"firewalld names no zone for {netdev}: {quoted(zone)}")
     return zone
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 
 COMMAND = ("ip", "-json", "-details", "address", "show")
 
@@ -46,7 +46,7 @@ def parse_ip_address(text: str) -> dict[str, IpAddresses]:
             if item
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
-        raise ParseError(f"not the JSON of `{' '.join(COMMAND)}`: {exc!r} in {text[:200]!r}") from exc
+        raise ParseError(f"not the JSON of `{' '.join(COMMAND)}`: {exc!r} in {quoted(text)}") from exc
 
 
 def ipv4_of(addr_info: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner, run_checked
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange
 
 DATAGRAM = "datagram"
@@ -136,7 +136,7 @@ def parse_interface(text: str) -> dict[str, Any]:
         ipv4 = [f"{each['local']}/{each['prefixlen']}" for each in shown["addr_info"] if each["family"] == "inet"]
         return {"mtu": shown["mtu"], "ipv4": ipv4, "mode": data.get("mode"), "key": data.get("key", data.get("pkey"))}
     except (ValueError, KeyError, TypeError, AttributeError, StopIteration, RecursionError) as exc:
-        raise ParseError(f"ip -j -d address: not an interface: {text[:200]!r}") from exc
+        raise ParseError(f"ip -j -d address: not an interface: {quoted(text)}") from exc
 
 
 def delete_child(name: str, runner: Runner) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._net.bonds import Bond, SeenBond
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ipv4_of, ipv6_of
@@ -135,7 +135,7 @@ def parse_vlan(text: str) -> SeenVlan:
     """Parse /proc/net/vlan/NAME. Raises ParseError."""
     head, device, egress = _HEAD.search(text), _DEVICE.search(text), _EGRESS.search(text)
     if head is None or device is None or egress is None:
-        raise ParseError(f"not a VLAN: {text[:200]!r}, expected lines with 'VID: 100', 'Device: ens1' and 'EGRESS priority mappings: 0:3'")
+        raise ParseError(f"not a VLAN: {quoted(text)}, expected lines with 'VID: 100', 'Device: ens1' and 'EGRESS priority mappings: 0:3'")
     pairs = [each.partition(":") for each in egress[1].split()]
     return SeenVlan(device[1], int(head[1]), {priority: int(pcp) for priority, _colon, pcp in pairs if pcp and int(pcp)})
 
@@ -169,7 +169,7 @@ def parse_link(text: str) -> LiveLink:
         egress = {str(each["from"]): int(each["to"]) for each in data.get("egress_qos") or () if each["to"]}
         return LiveLink(info.get("info_kind"), shown.get("link"), data.get("id"), egress, "UP" in shown["flags"])
     except (ValueError, KeyError, TypeError, AttributeError, StopIteration, RecursionError) as exc:
-        raise ParseError(f"ip -j -d link: not an interface: {text[:200]!r}") from exc
+        raise ParseError(f"ip -j -d link: not an interface: {quoted(text)}") from exc
 
 
 def read_link(name: str, runner: Runner) -> LiveLink | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import is_running
 
@@ -49,7 +49,7 @@ def parse_networkd_link(text: str) -> NetworkdLink:
     """Parse /run/systemd/netif/links/INDEX."""
     values = _assignments(text.split("\n"))
     if "ADMIN_STATE" not in values:
-        raise ParseError(f"not the state of a link of systemd-networkd: {text[:200]!r}, expected a line 'ADMIN_STATE=configured'")
+        raise ParseError(f"not the state of a link of systemd-networkd: {quoted(text)}, expected a line 'ADMIN_STATE=configured'")
     return NetworkdLink(values["ADMIN_STATE"], values.get("NETWORK_FILE") or None)
 
 
@@ -71,7 +71,7 @@ def parse_nm_device(text: str) -> bool:
         elif section == "[device]":
             device.append(line)
         elif line and not section and not line.startswith("#"):
-            raise ParseError(f"not the state of a device of NetworkManager: {line[:200]!r}, expected a section '[device]'")
+            raise ParseError(f"not the state of a device of NetworkManager: {quoted(line)}, expected a section '[device]'")
     return _assignments(device).get("managed") in ("true", "1")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import Ethtool
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import IpAddresses
@@ -101,28 +101,28 @@ def addresses_of(netdev: Netdev | Interface) -> list[str] | None:
 def parse_mac(text: str) -> str:
     """Parse address, "02:00:00:00:01:02", into lower case."""
     if _MAC.fullmatch(text.strip()) is None:
-        raise ParseError(f"not a hardware address: {text[:200]!r}, expected the form '02:00:00:00:01:02'")
+        raise ParseError(f"not a hardware address: {quoted(text)}, expected the form '02:00:00:00:01:02'")
     return text.strip().lower()
 
 
 def parse_integer(text: str) -> int:
     """Parse mtu, type, dev_port: a decimal number."""
     if _INTEGER.fullmatch(text.strip()) is None:
-        raise ParseError(f"not a number: {text[:200]!r}, expected the form '1500'")
+        raise ParseError(f"not a number: {quoted(text)}, expected the form '1500'")
     return int(text.strip())
 
 
 def parse_carrier(text: str) -> bool:
     """Parse carrier, "1" or "0"."""
     if text.strip() not in ("0", "1"):
-        raise ParseError(f"not a carrier state: {text[:200]!r}, expected '0' or '1'")
+        raise ParseError(f"not a carrier state: {quoted(text)}, expected '0' or '1'")
     return text.strip() == "1"
 
 
 def parse_admin_up(text: str) -> bool:
     """Return whether IFF_UP is set in flags, "0x1003": "ip link set up" sets it."""
     if _FLAGS.fullmatch(text.strip()) is None:
-        raise ParseError(f"not interface flags: {text[:200]!r}, expected the form '0x1003'")
+        raise ParseError(f"not interface flags: {quoted(text)}, expected the form '0x1003'")
     return bool(int(text.strip(), 16) & _IFF_UP)
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._net.optics_model import Found, Lane, Optic, Reading, build_optic, out_of_range
 
 __all__ = ["Lane", "Optic", "Reading", "out_of_range", "parse_ethtool_module", "parse_mlxlink_module"]
@@ -115,7 +115,7 @@ def _collect(found: Found, key: str, value: str) -> None:
     elif value not in _NOTHING:
         number = _VALUE.match(value)
         if number is None:
-            raise ParseError(f"not a value of a module: {f'{key}: {value}'[:200]!r}")
+            raise ParseError(f"not a value of a module: {quoted(f'{key}: {value}')}")
         if limit:
             found.limits.setdefault(quantity, {}).setdefault(limit.replace(" ", "_"), float(number[1]))
         else:
@@ -211,7 +211,7 @@ def _collect_mlxlink(found: Found, key: str, quantity: str, value: str) -> None:
     """Store the values of all lanes and the limits in a row: "1.886,1.989 [-10.41..6]"."""
     match = _MLXLINK_VALUE.fullmatch(value)
     if match is None:
-        raise ParseError(f"not a value of a module: {f'{key}: {value}'[:200]!r}")
+        raise ParseError(f"not a value of a module: {quoted(f'{key}: {value}')}")
     for lane, word in enumerate(match[1].split(","), 1):
         number = _mlxlink_number(quantity, key, word.strip())
         if number is not None:
@@ -230,7 +230,7 @@ def _mlxlink_number(quantity: str, key: str, word: str) -> float | None:
     if word == "-inf" and quantity.endswith("_mw"):
         return 0.0
     if match is None or (quantity.endswith("_mw") and abs(float(match[1])) > _MAX_DBM):
-        raise ParseError(f"not a value of a module: {f'{key}: {word}'[:200]!r}")
+        raise ParseError(f"not a value of a module: {quoted(f'{key}: {word}')}")
     number = float(match[1])
     if quantity == "voltage_volt":
         return round(number / 1000, 4)
@@ -239,4 +239,4 @@ def _mlxlink_number(quantity: str, key: str, word: str) -> float | None:
 
 def _refusal(command: str, text: str) -> ParseError:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return ParseError(f"not the whole output of `{command}`: {(lines[-1] if lines else '')[:200]!r}")
+    return ParseError(f"not the whole output of `{command}`: {quoted(lines[-1] if lines else '')}")

@@ -18,7 +18,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._host.services import CONTROL, Remote, is_address, read_remotes
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sockets import (
@@ -144,7 +144,7 @@ def parse_routes(text: str) -> list[Route]:
     """Parse /proc/net/route. Raises ParseError for another form."""
     head, *lines = text.splitlines() or [""]
     if not head.startswith(_HEADER):
-        raise ParseError(f"not a table of routes: {head[:200]!r}")
+        raise ParseError(f"not a table of routes: {quoted(head)}")
     return [route for line in lines if line.strip() and (route := _route(line)) is not None]
 
 
@@ -158,7 +158,7 @@ def _route(line: str) -> Route | None:
             return None
         return Route(network, netdev, None if int(gateway, 16) == 0 else _ipv4(gateway), metric)
     except (ValueError, IndexError, struct.error) as exc:
-        raise ParseError(f"not a route: {line[:200]!r}") from exc
+        raise ParseError(f"not a route: {quoted(line)}") from exc
 
 
 def _ipv4(text: str) -> str:
@@ -169,14 +169,14 @@ def _ipv4(text: str) -> str:
 def parse_forwarding(text: str) -> bool:
     """Parse net.ipv4.ip_forward. Raises ParseError for anything but 0 and 1."""
     if text.strip() not in ("0", "1"):
-        raise ParseError(f"neither 0 nor 1: {text[:200]!r}")
+        raise ParseError(f"neither 0 nor 1: {quoted(text)}")
     return text.strip() == "1"
 
 
 def parse_hash_policy(text: str) -> int:
     """Parse net.ipv4.fib_multipath_hash_policy. Raises ParseError for anything but 0 to 3."""
     if text.strip() not in ("0", "1", "2", "3"):
-        raise ParseError(f"not a number from 0 to 3: {text[:200]!r}")
+        raise ParseError(f"not a number from 0 to 3: {quoted(text)}")
     return int(text)
 
 

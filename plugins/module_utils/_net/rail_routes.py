@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import ip_of, is_ipv6
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import Step
 
@@ -92,7 +92,7 @@ def parse_rules(text: str) -> list[PolicyRule]:
         by_source = [each for each in json.loads(text or "[]") if set(each) <= _RULE_KEYS and each.get("src", "all") != "all"]
         return [_policy_rule(each) for each in by_source]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
-        raise ParseError(f"not the JSON of `{' '.join(RULES_COMMAND)}`: {exc!r} in {text[:200]!r}") from exc
+        raise ParseError(f"not the JSON of `{' '.join(RULES_COMMAND)}`: {exc!r} in {quoted(text)}") from exc
 
 
 def parse_table_routes(text: str, default: str = DEFAULT) -> list[TableRoute]:
@@ -104,7 +104,7 @@ def parse_table_routes(text: str, default: str = DEFAULT) -> list[TableRoute]:
     try:
         return [_table_route(each, default) for each in json.loads(text or "[]") if _is_of_rails(each)]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
-        raise ParseError(f"not the JSON of `{' '.join(ROUTES_COMMAND)}`: {exc!r} in {text[:200]!r}") from exc
+        raise ParseError(f"not the JSON of `{' '.join(ROUTES_COMMAND)}`: {exc!r} in {quoted(text)}") from exc
 
 
 def _policy_rule(each: Mapping[str, Any]) -> PolicyRule:

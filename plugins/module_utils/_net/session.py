@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 
 VARIABLE = "SSH_CONNECTION"
@@ -48,13 +48,13 @@ def parse_ssh_connection(text: str) -> str | None:
     """Return the server's address in SSH_CONNECTION of sshd(8), "192.0.2.9 50022 192.0.2.1 22" → "192.0.2.1"; None without a session."""
     words = text.split()
     if len(words) != 4:
-        raise ParseError(f"not an SSH connection: {text[:200]!r}, expected the form '192.0.2.9 50022 192.0.2.1 22'")
+        raise ParseError(f"not an SSH connection: {quoted(text)}, expected the form '192.0.2.9 50022 192.0.2.1 22'")
     if words[2] == "UNKNOWN":
         return None
     try:
         return str(ipaddress.ip_address(words[2]))
     except ValueError as exc:
-        raise ParseError(f"not an address: {words[2][:200]!r} in the SSH connection {text[:200]!r}") from exc
+        raise ParseError(f"not an address: {quoted(words[2])} in the SSH connection {quoted(text)}") from exc
 
 
 def read_client(sys: SysRoot, environ: Mapping[str, str] | None = None) -> str | None:

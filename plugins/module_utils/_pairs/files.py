@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import LINE_CHARACTERS, Positions, Result, is_whole, result_of
 
 #: One answer has the raw output of at most this many failed records, and at most this many characters of each output.
@@ -60,7 +60,7 @@ def unpack_plan(packed: str) -> bytes:
     except (binascii.Error, ValueError) as exc:
         raise ParseError(f"the plan is not base64: {exc}") from exc
     if not content.startswith(_GZIP):
-        raise ParseError(f"the plan is not packed by gzip: it begins with {content[:8]!r}")
+        raise ParseError(f"the plan is not packed by gzip: it begins with {quoted(content[:8])}")
     return content
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PCI_DEVICES, PciFunction
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import function_paths, host_bridge
@@ -64,7 +64,7 @@ def parse_node_count(text: str) -> int:
     """Return how many NUMA nodes a list of the kernel names: "0-1,8" -> 3. Raises ParseError."""
     ranges = [_NODE_RANGE.fullmatch(part) for part in text.strip().split(",")]
     if not all(ranges):
-        raise ParseError(f"not a list of NUMA nodes: {text[:200]!r}, expected the form '0-1'")
+        raise ParseError(f"not a list of NUMA nodes: {quoted(text)}, expected the form '0-1'")
     return sum(int(match[2] or match[1]) - int(match[1]) + 1 for match in ranges if match is not None)
 
 

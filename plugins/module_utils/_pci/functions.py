@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.config import PciConfig, read_config
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import function_paths, payload_gbps
@@ -90,7 +90,7 @@ def parse_link_speed(text: str) -> float | None:
         return None
     match = _LINK_SPEED.fullmatch(value)
     if match is None:
-        raise ParseError(f"not a PCI link speed: {text[:200]!r}, expected the form '16.0 GT/s PCIe'")
+        raise ParseError(f"not a PCI link speed: {quoted(text)}, expected the form '16.0 GT/s PCIe'")
     return float(match.group(1))
 
 
@@ -100,7 +100,7 @@ def parse_link_width(text: str) -> int | None:
     None for impossible values: 0 (no link), 255 (unknown), 63 (all bits set: the device fell off the bus).
     """
     if _LINK_WIDTH.fullmatch(text.strip()) is None:
-        raise ParseError(f"not a PCI link width: {text[:200]!r}, expected the form '16'")
+        raise ParseError(f"not a PCI link width: {quoted(text)}, expected the form '16'")
     width = int(text.strip())
     return width if width in _WIDTHS else None
 
@@ -108,7 +108,7 @@ def parse_link_width(text: str) -> int | None:
 def parse_numa_node(text: str) -> int | None:
     """Parse numa_node; None for -1, which means that the firmware names none."""
     if _NUMA_NODE.fullmatch(text.strip()) is None:
-        raise ParseError(f"not a NUMA node: {text[:200]!r}, expected the form '1'")
+        raise ParseError(f"not a NUMA node: {quoted(text)}, expected the form '1'")
     node = int(text.strip())
     return node if node >= 0 else None
 
@@ -116,7 +116,7 @@ def parse_numa_node(text: str) -> int | None:
 def parse_id(text: str) -> str:
     """Parse vendor and device: "0x15b3", in lower case."""
     if _ID.fullmatch(text.strip()) is None:
-        raise ParseError(f"not a PCI id: {text[:200]!r}, expected the form '0x15b3'")
+        raise ParseError(f"not a PCI id: {quoted(text)}, expected the form '0x15b3'")
     return text.strip().lower()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 
 # A domain behind a VMD controller has more than four digits: 10000:e1:00.0.
 ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
@@ -25,7 +25,7 @@ def parse_address(text: str) -> str:
     """Return the address as /sys spells it: "00000000:1B:00.0" of nvidia-smi -> "0000:1b:00.0". Raises ParseError."""
     match = _ANY_ADDRESS.fullmatch(text.strip())
     if match is None:
-        raise ParseError(f"not a PCI address: {text[:200]!r}, expected the form '0000:1b:00.0'")
+        raise ParseError(f"not a PCI address: {quoted(text)}, expected the form '0000:1b:00.0'")
     domain, bus, device, function = match.groups()
     return f"{int(domain, 16):04x}:{bus}:{device}.{function}".lower()
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.control import encode_mrrs
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import parse_address
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import AUTO, BARE_METAL, MODES
@@ -102,7 +102,7 @@ def parse_request(text: str) -> PcieRequest:
     try:
         return make_request(**json.loads(text))
     except (ValueError, TypeError, AttributeError, RecursionError) as exc:
-        raise ParseError(f"not the PCIe settings of a host: {exc} in {text[:200]!r}") from exc
+        raise ParseError(f"not the PCIe settings of a host: {exc} in {quoted(text)}") from exc
 
 
 def write_request(request: PcieRequest) -> str:

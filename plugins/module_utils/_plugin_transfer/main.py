@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.wire import CONNECT_TIMEOUT_SECONDS, MeetingError, Wire
 from ansible_collections.rdma.cluster.plugins.module_utils._plugin_transfer import child
@@ -124,7 +124,7 @@ class _Transfer:
         self._wire.send({"kind": "ready"})
         handle = self._hear("handle").get("handle")
         if not isinstance(handle, str) or len(handle) != 2 * HANDLE_BYTES or not set(handle) <= set("0123456789abcdef"):
-            raise EndedError(f"{self._partner} sent a handle that is none: {str(handle)[:80]!r}")
+            raise EndedError(f"{self._partner} sent a handle that is none: {quoted(handle)}")
         before = read_counters(SysRoot(), "sent")
         process.tell(handle)
         process.hear("sent")
@@ -171,7 +171,7 @@ class _Transfer:
             self._take()
         message = self._heard.pop(0)
         if message.get("kind") != kind:
-            raise EndedError(f"{self._partner} sent {str(message.get('kind'))[:80]!r} in place of {kind!r}")
+            raise EndedError(f"{self._partner} sent {quoted(message.get('kind'))} in place of {kind!r}")
         return message
 
     def _take(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 
 #: The size of a message, and how many are sent: 4 MiB. NCCL sends pieces of 512 KiB (the buffer of protocol Simple divided by its 8 steps).
 MESSAGE_BYTES, MESSAGES = 512 * 2**10, 8
@@ -92,7 +92,7 @@ def parse_transfer_plan(text: str) -> TransferPlan:
         meetings = tuple(Meeting(**each) for each in values.pop("meetings"))
         return TransferPlan(**values, hosts=hosts, meetings=meetings)
     except (ValueError, RecursionError, TypeError, KeyError, AttributeError) as exc:
-        raise ParseError(f"the plan of transfers: {text[:200]!r}, expected {{run, port, start_seconds, seconds, hosts, meetings}}") from exc
+        raise ParseError(f"the plan of transfers: {quoted(text)}, expected {{run, port, start_seconds, seconds, hosts, meetings}}") from exc
 
 
 def parse_transfer_results(text: str) -> list[TransferResult]:
@@ -100,7 +100,7 @@ def parse_transfer_results(text: str) -> list[TransferResult]:
     try:
         return [checked_result(each) for each in json.loads(text)]
     except (ValueError, RecursionError, TypeError) as exc:
-        raise ParseError(f"the results of transfers: {text[:200]!r}, expected a list of {{partner, rail, role, …}}") from exc
+        raise ParseError(f"the results of transfers: {quoted(text)}, expected a list of {{partner, rail, role, …}}") from exc
 
 
 def checked_result(values: Any) -> TransferResult:

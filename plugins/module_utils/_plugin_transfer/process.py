@@ -21,6 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import program_of
 from ansible_collections.rdma.cluster.plugins.module_utils._base.unprivileged import as_nobody
 from ansible_collections.rdma.cluster.plugins.module_utils._plugin_transfer import child
@@ -58,7 +59,7 @@ class Process:
             try:
                 said = json.loads(line)
             except (ValueError, RecursionError) as exc:
-                raise EndedError(f"its process wrote {line[:80]!r}") from exc
+                raise EndedError(f"its process wrote {quoted(line)}") from exc
             self.words.update(said if isinstance(said, dict) else {})
             if "error" in self.words:
                 raise EndedError(str(self.words["error"]))

@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 
 #: The number of priorities, of traffic classes and of buffers.
 PRIORITIES = 8
@@ -137,4 +137,4 @@ def _number(name: str, value: Any, most: int) -> int:
 
 
 def _refusal(name: str, found: Any) -> ParseError:
-    return ParseError(f"not the output of `dcb -j {name} show`: {str(found)[:200]!r}")
+    return ParseError(f"not the output of `dcb -j {name} show`: {quoted(found)}")

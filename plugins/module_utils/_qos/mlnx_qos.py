@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 
 _DCBX = re.compile(r"DCBX mode:\s*(.+)")
 # "mode" before 2018.
@@ -122,7 +122,7 @@ def _read_text(reading: _Reading, line: str) -> None:
 
 def _once(seen: dict[str, str] | dict[str, list[int]], name: str, line: str) -> None:
     if name in seen:
-        raise ParseError(f"two outputs of mlnx_qos in one, the second has {line[:200]!r}")
+        raise ParseError(f"two outputs of mlnx_qos in one, the second has {quoted(line)}")
 
 
 def _read_dscp(reading: _Reading, line: str) -> None:
@@ -132,7 +132,7 @@ def _read_dscp(reading: _Reading, line: str) -> None:
     listed = match.group(2).rstrip(", ")
     codes = [code.strip() for code in listed.split(",")] if listed else []
     if not all(_CODE.fullmatch(code) and int(code) < 64 for code in codes):
-        raise ParseError(f"not DSCPs of a priority: {line[:200]!r}")
+        raise ParseError(f"not DSCPs of a priority: {quoted(line)}")
     reading.dscp_to_priority = {**(reading.dscp_to_priority or {}), **{int(code): int(match.group(1)) for code in codes}}
 
 
@@ -145,7 +145,7 @@ def _read_sizes(reading: _Reading, line: str) -> None:
         return
     sizes = _SIZES.fullmatch(values)
     if sizes is None or reading.sizes is not None:
-        raise ParseError(f"not the sizes of eight buffers, once: {line[:200]!r}")
+        raise ParseError(f"not the sizes of eight buffers, once: {quoted(line)}")
     reading.sizes = [int(size) for size in sizes.group(1).split(",")[:_PRIORITIES]]
     reading.max_buffer_bytes = int(sizes.group(3)) if sizes.group(2) == "max_buffer_size" else None
 
@@ -156,7 +156,7 @@ def _read_row(reading: _Reading, line: str) -> None:
         return
     cells = match.group(2).split()
     if len(cells) != _PRIORITIES or not all(_CELL[match.group(1)].fullmatch(cell) for cell in cells):
-        raise ParseError(f"not a row of eight priorities: {line[:200]!r}")
+        raise ParseError(f"not a row of eight priorities: {quoted(line)}")
     _once(reading.rows, match.group(1), line)
     reading.rows[match.group(1)] = [int(cell) for cell in cells]
 
@@ -178,18 +178,18 @@ def _read_class(reading: _Reading, line: str) -> None:
     elif priority and reading.classes:
         reading.classes[-1].priorities.append(int(priority.group(1)))
     elif line.startswith(("tc:", "priority:")):
-        raise ParseError(f"not a traffic class: {line[:200]!r}")
+        raise ParseError(f"not a traffic class: {quoted(line)}")
 
 
 def _check_whole(reading: _Reading, last: str) -> None:
     if "enabled" not in reading.rows:
-        raise ParseError(f"no PFC in the output of mlnx_qos, which ends {last[:200]!r}")
+        raise ParseError(f"no PFC in the output of mlnx_qos, which ends {quoted(last)}")
     priorities = sorted(priority for tc in reading.classes for priority in tc.priorities)
     if priorities != list(range(_PRIORITIES)):
-        raise ParseError(f"mlnx_qos names a traffic class for the priorities {priorities}, and ends {last[:200]!r}")
+        raise ParseError(f"mlnx_qos names a traffic class for the priorities {priorities}, and ends {quoted(last)}")
     numbers = [tc.number for tc in reading.classes if tc.number is not None]
     if len(set(numbers)) != len(numbers):
-        raise ParseError(f"mlnx_qos names a traffic class twice, and ends {last[:200]!r}")
+        raise ParseError(f"mlnx_qos names a traffic class twice, and ends {quoted(last)}")
 
 
 def _result(reading: _Reading) -> MlnxQos:

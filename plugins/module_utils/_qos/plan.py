@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import read_netdevs
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciReader
@@ -56,7 +56,7 @@ def parse_plan(text: str) -> QosPlan:
         plan = json.loads(text)
         schema, profile, nics = plan["schema"], plan["profile"], plan["nics"]
     except (ValueError, KeyError, TypeError, RecursionError) as exc:
-        raise ParseError(f"not a plan of RoCE: {text[:200]!r}, expected an object with schema, profile and nics") from exc
+        raise ParseError(f"not a plan of RoCE: {quoted(text)}, expected an object with schema, profile and nics") from exc
     if schema != SCHEMA or not isinstance(profile, dict) or not isinstance(nics, list):
         raise ParseError(f"a plan of RoCE of schema {schema!r}, expected {SCHEMA}: run the QoS stage again")
     return QosPlan(profile, nics)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.dcb import PRIORITIES
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rdma_cm import RdmaCm, parse_mode, parse_tos, rdma_cm_folder
@@ -69,14 +69,14 @@ class Places:
 def parse_number(text: str) -> int:
     """Parse a file with one number. Raises ParseError, as the others do."""
     if _NUMBER.fullmatch(text.strip()) is None:
-        raise ParseError(f"not a number: {text[:200]!r}")
+        raise ParseError(f"not a number: {quoted(text)}")
     return int(text.strip())
 
 
 def parse_trust(text: str) -> str:
     """Parse qos/trust, which OFED had up to 2018: "pcp", "dscp" or "both"."""
     if text.strip() not in ("pcp", "dscp", "both"):
-        raise ParseError(f"not a trust state: {text[:200]!r}, expected 'pcp' or 'dscp'")
+        raise ParseError(f"not a trust state: {quoted(text)}, expected 'pcp' or 'dscp'")
     return text.strip()
 
 
@@ -84,7 +84,7 @@ def parse_traffic_class(text: str) -> int | None:
     """Parse tc/1/traffic_class: "Global tclass=106"; None if it has only rules for single addresses, on separate lines."""
     match = _TCLASS.search(text)
     if match is None and ("Global" in text or "tclass" not in text):
-        raise ParseError(f"not a traffic class: {text[:200]!r}, expected the form 'Global tclass=106'")
+        raise ParseError(f"not a traffic class: {quoted(text)}, expected the form 'Global tclass=106'")
     return int(match.group(1)) if match else None
 
 

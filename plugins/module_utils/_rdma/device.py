@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot, named
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._net.optics import Optic, parse_mlxlink_module
@@ -190,14 +190,14 @@ def _with_mtu(device: Device, name: str, found: Devinfo | None, why: str | None)
 def parse_device_name(text: str) -> str:
     """Parse ibdev: the name of an RDMA device. Raises ParseError."""
     if _DEVICE_NAME.fullmatch(text) is None:
-        raise ParseError(f"not the name of an RDMA device: {text[:200]!r}, expected the form 'mlx5_0'")
+        raise ParseError(f"not the name of an RDMA device: {quoted(text)}, expected the form 'mlx5_0'")
     return text
 
 
 def parse_gid_type(text: str) -> str:
     """Parse gid_attrs/types: "RoCE v2" or "IB/RoCE v1". Raises ParseError."""
     if text not in (ROCE_V2, "IB/RoCE v1"):
-        raise ParseError(f"not a type of GID: {text[:200]!r}, expected {ROCE_V2!r} or 'IB/RoCE v1'")
+        raise ParseError(f"not a type of GID: {quoted(text)}, expected {ROCE_V2!r} or 'IB/RoCE v1'")
     return text
 
 

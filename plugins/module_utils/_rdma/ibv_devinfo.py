@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.sysfs import parse_gid, parse_guid, parse_lid
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ def squeezed_lines(text: str) -> Iterator[str]:
 def parse_number(text: str) -> int:
     """Return a decimal number, or a hexadecimal one of two to eight digits after 0x: an odd number of digits means that it is cut off."""
     if _NUMBER.fullmatch(text) is None:
-        raise ParseError(f"not a number: {text[:200]!r}")
+        raise ParseError(f"not a number: {quoted(text)}")
     return int(text, 0) if text.startswith("0x") else int(text)
 
 
@@ -232,7 +232,7 @@ def parse_ibv_devinfo(text: str) -> dict[str, Devinfo]:
         elif devices:
             devices[next(reversed(devices))].add(line)
     if not devices:
-        raise ParseError(f"not the output of ibv_devinfo: {text[:200]!r}")
+        raise ParseError(f"not the output of ibv_devinfo: {quoted(text)}")
     _check_ends(list(devices.values()))
     return {name: _devinfo(device) for name, device in devices.items()}
 
@@ -301,7 +301,7 @@ def _enum(text: str) -> tuple[str | None, int]:
     """Return the word and the number of "PORT_ACTIVE (4)"; None for "invalid MTU", "invalid widthX" and the like."""
     match = _ENUM.fullmatch(text)
     if match is None:
-        raise ParseError(f"not a value and its number: {text[:200]!r}, expected the form 'PORT_ACTIVE (4)'")
+        raise ParseError(f"not a value and its number: {quoted(text)}, expected the form 'PORT_ACTIVE (4)'")
     return (None if match.group(1).startswith("invalid") else match.group(1)), int(match.group(2))
 
 
@@ -309,7 +309,7 @@ def _parse_quantity(text: str) -> float | None:
     word = _enum(text)[0]
     match = _QUANTITY.fullmatch(word or "0")
     if match is None:
-        raise ParseError(f"not a quantity: {text[:200]!r}, expected the form '4096 (5)', '4X (2)' or '25.0 Gbps (32)'")
+        raise ParseError(f"not a quantity: {quoted(text)}, expected the form '4096 (5)', '4X (2)' or '25.0 Gbps (32)'")
     return float(match.group(1)) if word is not None else None
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base import restore_timer
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner, run_checked
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.restore_timer import arm, disarm, script, write_private
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import MODES, PID_FILE, SOURCE_VALUES
@@ -106,7 +106,7 @@ def parse_addresses(text: str) -> list[tuple[str, ...]]:
                 broadcast = ("brd", each["broadcast"]) if "broadcast" in each else ()
                 found.append((f"{each['local']}/{each['prefixlen']}", *broadcast))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
-        raise ParseError(f"not the JSON of `ip -json address show`: {exc!r} in {text[:200]!r}") from exc
+        raise ParseError(f"not the JSON of `ip -json address show`: {exc!r} in {quoted(text)}") from exc
     return found
 
 
@@ -258,7 +258,7 @@ def parse_sources(text: str) -> dict[str, tuple[str, float]]:
     for line in filter(None, text.splitlines()):
         values = line.split(",")
         if len(values) != SOURCE_VALUES or values[0] not in tuple(MODES) or not values[_LAST_RX].isdecimal():
-            raise ParseError(f"not a source of chronyc: {line[:200]!r}")
+            raise ParseError(f"not a source of chronyc: {quoted(line)}")
         if values[0] != "#":
             found[values[2]] = (values[1], float(values[_LAST_RX]))
     return found

@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 
 CONFIGFS, RDMA_CM = "/sys/kernel/config", "/sys/kernel/config/rdma_cm"
@@ -58,14 +58,14 @@ class Configfs:
 def parse_mode(text: str) -> str:
     """Parse default_roce_mode. Raises ParseError."""
     if text.strip() not in MODES:
-        raise ParseError(f"not a mode of RDMA-CM: {text[:200]!r}, expected one of {', '.join(MODES)}")
+        raise ParseError(f"not a mode of RDMA-CM: {quoted(text)}, expected one of {', '.join(MODES)}")
     return text.strip()
 
 
 def parse_tos(text: str) -> int:
     """Parse default_roce_tos. Raises ParseError."""
     if not re.fullmatch(r"\s*[0-9]{1,3}\s*", text, re.ASCII) or int(text) > MAX_TOS:
-        raise ParseError(f"not a type of service: {text[:200]!r}, expected 0 to 255")
+        raise ParseError(f"not a type of service: {quoted(text)}, expected 0 to 255")
     return int(text)
 
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 
 CLASS = "/sys/class/infiniband"
@@ -150,4 +150,4 @@ def _numbered(text: str, what: str, example: str) -> str | None:
 
 
 def _error(what: str, text: str, example: str) -> ParseError:
-    return ParseError(f"not a {what}: {text[:200]!r}, expected the form {example!r}")
+    return ParseError(f"not a {what}: {quoted(text)}, expected the form {example!r}")

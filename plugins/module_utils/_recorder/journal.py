@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.module_utils._recorder.ring import Moment
 
@@ -44,7 +44,7 @@ def _line(line: str, now: Moment) -> JournalLine:
         wall, mono = (int(found[name]) / _USEC for name in ("__REALTIME_TIMESTAMP", "__MONOTONIC_TIMESTAMP"))
         boot = found["_BOOT_ID"]
     except (ValueError, RecursionError, KeyError, TypeError, OverflowError) as error:
-        raise ParseError(f"not a line of journalctl: {line[:200]!r}, expected JSON with __REALTIME_TIMESTAMP and _BOOT_ID") from error
+        raise ParseError(f"not a line of journalctl: {quoted(line)}, expected JSON with __REALTIME_TIMESTAMP and _BOOT_ID") from error
     at = now.offset + mono if boot == now.boot.replace("-", "") else wall
     source = "kernel" if found.get("_TRANSPORT") == "kernel" else _text(found.get("SYSLOG_IDENTIFIER"))
     return JournalLine(round(at, 3), clean(source, 60), clean(_text(found.get("MESSAGE")), LONGEST_TEXT))

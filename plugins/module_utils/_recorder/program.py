@@ -27,7 +27,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool_ioctl import IoctlPort
 from ansible_collections.rdma.cluster.plugins.module_utils._recorder.events import BOOT, LOST, START, STEP, Event, differences
@@ -61,12 +61,12 @@ def parse_config(text: str) -> tuple[list[str], int]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ParseError(f"not JSON: {text[:200]!r}") from error
+        raise ParseError(f"not JSON: {quoted(text)}") from error
     interfaces = found.get("interfaces", []) if isinstance(found, dict) else None
     size = found.get("size_bytes", RING_BYTES) if isinstance(found, dict) else None
     good = isinstance(interfaces, list) and all(isinstance(name, str) for name in interfaces)
     if not good or not isinstance(size, int) or not LEAST_BYTES <= size <= 2**30:
-        raise ParseError(f"not the settings of a recorder: {text[:200]!r}, expected interfaces and size_bytes of {LEAST_BYTES} or more")
+        raise ParseError(f"not the settings of a recorder: {quoted(text)}, expected interfaces and size_bytes of {LEAST_BYTES} or more")
     return list(interfaces or ()), size
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._recorder.events import Event
 from ansible_collections.rdma.cluster.plugins.module_utils._recorder.snapshot import LONGEST, MOST, Values
 
@@ -142,7 +142,7 @@ def parse_state(text: str) -> dict[str, Values]:
     """Parse the last known values, kind → subject → value. Raises ParseError."""
     found = _object(text)
     if not all(isinstance(values, dict) and len(values) <= MOST and all(map(_is_value, values.items())) for values in found.values()):
-        raise ParseError(f"not the values of a recorder: {text[:200]!r}, expected an object of objects")
+        raise ParseError(f"not the values of a recorder: {quoted(text)}, expected an object of objects")
     return found
 
 
@@ -159,7 +159,7 @@ def parse_event(line: str) -> Event:
         _number(event["after"], line)
     texts = all(isinstance(event.get(name), str) and len(event[name]) <= 2 * LONGEST for name in ("kind", "of"))
     if not texts or not {"was", "now"} <= event.keys():
-        raise ParseError(f"not an event of a recorder: {line[:200]!r}")
+        raise ParseError(f"not an event of a recorder: {quoted(line)}")
     return event
 
 
@@ -167,22 +167,22 @@ def _object(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ParseError(f"not JSON: {text[:200]!r}") from error
+        raise ParseError(f"not JSON: {quoted(text)}") from error
     if not isinstance(found, dict):
-        raise ParseError(f"not an object of JSON: {text[:200]!r}")
+        raise ParseError(f"not an object of JSON: {quoted(text)}")
     return found
 
 
 def _moment(tree: dict[str, Any], text: str) -> Moment:
     at, mono, boot = tree.get("at"), tree.get("mono"), tree.get("boot")
     if not isinstance(boot, str) or len(boot) > _BOOT_LENGTH:
-        raise ParseError(f"no boot in {text[:200]!r}, expected at, mono and boot")
+        raise ParseError(f"no boot in {quoted(text)}, expected at, mono and boot")
     return Moment(_number(at, text), _number(mono, text), boot)
 
 
 def _number(value: Any, text: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e12:
-        raise ParseError(f"{str(value)[:40]!r} is no time, in {text[:200]!r}")
+        raise ParseError(f"{quoted(value)} is no time, in {quoted(text)}")
     return float(value)
 
 

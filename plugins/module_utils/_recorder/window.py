@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._recorder.events import BOOT, LOST, START, Event
 from ansible_collections.rdma.cluster.plugins.module_utils._recorder.journal import read_journal
@@ -31,7 +31,7 @@ def local_seconds(text: str) -> float:
     try:
         return time.mktime(time.strptime(text, LOCAL_TIME))
     except (ValueError, OverflowError) as error:
-        raise ParseError(f"{text[:60]!r} is no time, expected the form 2026-11-23 14:05:00") from error
+        raise ParseError(f"{quoted(text)} is no time, expected the form 2026-11-23 14:05:00") from error
 
 
 def read_window(folder: str, since: float, until: float, now: Moment) -> dict[str, Any]:

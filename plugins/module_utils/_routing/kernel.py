@@ -14,7 +14,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 
 KERNEL = ("ip", "-json", "-4", "route", "show")
 #: The protocol of FRR's bgpd, as /etc/iproute2/rt_protos names it, and its number (Linux, include/uapi/linux/rtnetlink.h: RTPROT_BGP).
@@ -31,12 +31,12 @@ def parse_ip_route_show(text: str) -> dict[str, list[str]]:
     try:
         routes = json.loads(text or "[]")
     except (ValueError, RecursionError) as exc:
-        raise ParseError(f"not the JSON of `{' '.join(KERNEL)}`: {text[:200]!r}: {str(exc)[:200]}") from exc
+        raise ParseError(f"not the JSON of `{' '.join(KERNEL)}`: {quoted(text)}: {str(exc)[:200]}") from exc
     best: dict[str, tuple[int, list[str]]] = {}
     for route in _objects(routes, "the answer"):
         prefix, metric = _prefix(route.get("dst")), route.get("metric", 0)
         if isinstance(metric, bool) or not isinstance(metric, int):
-            raise ParseError(f"metric of {prefix}: expected a number, got {str(metric)[:100]!r}")
+            raise ParseError(f"metric of {prefix}: expected a number, got {quoted(metric)}")
         if prefix not in best or metric < best[prefix][0]:
             best[prefix] = (metric, _paths(prefix, route) if route.get("protocol") in BGP else [])
     return {prefix: paths for prefix, (_metric, paths) in best.items()}
@@ -50,7 +50,7 @@ def _paths(prefix: str, route: Mapping[str, Any]) -> list[str]:
     for hop in hops:
         flags, interface = hop.get("flags", []), hop.get("dev")
         if not isinstance(flags, list) or not isinstance(interface, str):
-            raise ParseError(f"a next hop of {prefix}: expected dev and flags, got {str(hop)[:100]!r}")
+            raise ParseError(f"a next hop of {prefix}: expected dev and flags, got {quoted(hop)}")
         if not UNUSED.intersection(map(str, flags)):
             paths.append(interface)
     return paths
@@ -58,7 +58,7 @@ def _paths(prefix: str, route: Mapping[str, Any]) -> list[str]:
 
 def _objects(value: Any, where: str) -> list[dict[str, Any]]:
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-        raise ParseError(f"{where[:100]}: expected a list of objects, got {str(value)[:100]!r}")
+        raise ParseError(f"{where[:100]}: expected a list of objects, got {quoted(value)}")
     return value
 
 
@@ -66,4 +66,4 @@ def _prefix(value: Any) -> str:
     try:
         return str(ipaddress.IPv4Network("0.0.0.0/0" if value == "default" else str(value)))
     except ValueError as exc:
-        raise ParseError(f"expected an IPv4 prefix, got {str(value)[:100]!r}") from exc
+        raise ParseError(f"expected an IPv4 prefix, got {quoted(value)}") from exc

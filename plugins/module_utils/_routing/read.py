@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import CommandError, ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import live_values
 from ansible_collections.rdma.cluster.plugins.module_utils._routing.kernel import KERNEL, parse_ip_route_show
@@ -142,7 +142,7 @@ def router_state(answer: Mapping[str, Any]) -> RouterState:
     for command in COMMANDS:
         text = texts.get(command)
         if not isinstance(text, str) or len(text) > LONGEST:
-            raise ParseError(f"`{command}`: expected a text of at most {LONGEST} characters, got {str(text)[:40]!r}")
+            raise ParseError(f"`{command}`: expected a text of at most {LONGEST} characters, got {quoted(text)}")
     runs = not any(mark in texts[BFD] for mark in NOT_RUNNING) and texts[BFD].strip() != ""
     return RouterState(
         parse_show_bgp_summary(texts[SUMMARY]),

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 
 T = TypeVar("T")
 ESTABLISHED = "Established"
@@ -162,7 +162,7 @@ def parse_show_version(text: str) -> tuple[int, ...]:
     """Return (8, 4, 4) for "FRRouting 8.4.4 (leaf1) on Linux(6.1).", the first line of `show version`."""
     found = re.match(r"FRRouting ([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})", text.lstrip()[:200])
     if found is None:
-        raise ParseError(f"not `show version` of FRR: {text[:200]!r}, expected 'FRRouting 8.4.4 …'")
+        raise ParseError(f"not `show version` of FRR: {quoted(text)}, expected 'FRRouting 8.4.4 …'")
     return tuple(int(part) for part in found.group(1).split("."))
 
 
@@ -170,7 +170,7 @@ def _any(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as exc:
-        raise ParseError(f"not JSON of vtysh: {text[:200]!r}: {str(exc)[:200]}") from exc
+        raise ParseError(f"not JSON of vtysh: {quoted(text)}: {str(exc)[:200]}") from exc
 
 
 def _json(text: str) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def _table(value: Any, where: str) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise ParseError(f"{where[:100]}: expected an object, got {str(value)[:100]!r}")
+        raise ParseError(f"{where[:100]}: expected an object, got {quoted(value)}")
     return value
 
 
@@ -189,7 +189,7 @@ def _items(value: Any, where: str) -> list[dict[str, Any]]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise ParseError(f"{where[:100]}: expected a list, got {str(value)[:100]!r}")
+        raise ParseError(f"{where[:100]}: expected a list, got {quoted(value)}")
     return [_table(each, where) for each in value]
 
 
@@ -204,14 +204,14 @@ def _lists(data: dict[str, Any], key: str) -> Iterator[tuple[str, list[dict[str,
 def _text(data: dict[str, Any], key: str) -> str | None:
     value = data.get(key)
     if value is not None and not isinstance(value, str):
-        raise ParseError(f"{key}: expected text, got {str(value)[:100]!r}")
+        raise ParseError(f"{key}: expected text, got {quoted(value)}")
     return value
 
 
 def _number(data: dict[str, Any], key: str) -> int | None:
     value = data.get(key)
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**32):
-        raise ParseError(f"{key}: expected a number below 2^32, got {str(value)[:100]!r}")
+        raise ParseError(f"{key}: expected a number below 2^32, got {quoted(value)}")
     return value
 
 
@@ -222,14 +222,14 @@ def _address(data: dict[str, Any], key: str) -> str | None:
     try:
         return str(ipaddress.IPv4Address(value))
     except ValueError as exc:
-        raise ParseError(f"{key}: expected an IPv4 address, got {value[:100]!r}") from exc
+        raise ParseError(f"{key}: expected an IPv4 address, got {quoted(value)}") from exc
 
 
 def _prefix(text: str) -> str:
     try:
         return str(ipaddress.IPv4Network(text))
     except ValueError as exc:
-        raise ParseError(f"expected an IPv4 prefix, got {text[:100]!r}") from exc
+        raise ParseError(f"expected an IPv4 prefix, got {quoted(text)}") from exc
 
 
 def _required(value: T | None, where: str) -> T:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.words import plain_guid
 
 DEFAULT_KEY = 0x7FFF
@@ -171,7 +171,7 @@ def parse_partitions(text: str) -> list[tuple[int, list[PartitionPort]]]:
         key, flags = _parsed_header(header)
         default = flags.get("defmember", "limited")
         if default not in _MEMBERSHIPS:
-            raise ParseError(f"defmember in partitions.conf is {default[:40]!r}, expected one of {', '.join(_MEMBERSHIPS)}")
+            raise ParseError(f"defmember in partitions.conf is {quoted(default)}, expected one of {', '.join(_MEMBERSHIPS)}")
         found.append((key, list(_parsed_ports(body, default))))
     return found
 
@@ -228,7 +228,7 @@ def _statements(text: str) -> Iterator[tuple[str, str]]:
             continue
         header, colon, body = statement.partition(":")
         if not colon:
-            raise ParseError(f"no ':' in a definition of partitions.conf: {statement[:200]!r}")
+            raise ParseError(f"no ':' in a definition of partitions.conf: {quoted(statement)}")
         yield header, body
 
 
@@ -238,7 +238,7 @@ def _parsed_header(text: str) -> tuple[int, dict[str, str]]:
     number = first[1] or first[0]
     key = _as_strtoul(number) if _KEY.fullmatch(number) else 0
     if key > 0xFFFF or key & ~FULL_BIT == 0:
-        raise ParseError(f"no key of a partition in partitions.conf: {text.strip()[:200]!r}")
+        raise ParseError(f"no key of a partition in partitions.conf: {quoted(text.strip())}")
     return key & ~FULL_BIT, dict(flags)
 
 
@@ -254,10 +254,10 @@ def _parsed_ports(text: str, default: str) -> Iterator[PartitionPort]:
             continue
         if name not in _GROUPS and name != _SELF:
             if _GUID.fullmatch(name) is None:
-                raise ParseError(f"no port in partitions.conf: {word[:200]!r}")
+                raise ParseError(f"no port in partitions.conf: {quoted(word)}")
             name = plain_guid(name)
         if (membership or default) not in _MEMBERSHIPS:
-            raise ParseError(f"no membership in partitions.conf: {word[:200]!r}, expected one of {', '.join(_MEMBERSHIPS)}")
+            raise ParseError(f"no membership in partitions.conf: {quoted(word)}, expected one of {', '.join(_MEMBERSHIPS)}")
         yield PartitionPort(name, "limited" if (membership or default) == "limited" else "full")
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner, run_checked
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.words import plain_guid
 from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.conf import parse_conf, restart_reasons
@@ -64,7 +64,7 @@ def parse_service(text: str) -> Service:
     """Parse `systemctl show --property=PROPERTIES UNIT`."""
     shown = dict(line.partition("=")[::2] for line in text.strip().splitlines())
     if "Id" not in shown:
-        raise ParseError(f"systemctl show names no unit in {text[:200]!r}")
+        raise ParseError(f"systemctl show names no unit in {quoted(text)}")
     microseconds = shown.get("ExecMainStartTimestampMonotonic", "0")
     if not microseconds.isdecimal():
         raise ParseError(f"systemctl show: ExecMainStartTimestampMonotonic is {microseconds!r}, expected a number")

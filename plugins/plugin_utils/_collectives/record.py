@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, Finding, stopping
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.result import (
@@ -67,7 +68,7 @@ def _sizes(result: Any) -> list[list[float]]:
 def _amount(value: Any) -> float:
     """Return a figure that is neither negative nor infinite."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < MOST:
-        raise ValueError(f"expected a number from 0, got {str(value)[:80]!r}")
+        raise ValueError(f"expected a number from 0, got {quoted(value)}")
     return float(value)
 
 

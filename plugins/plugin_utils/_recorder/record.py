@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.module_utils._recorder.events import BOOT, LOST, START, STEP
 from ansible_collections.rdma.cluster.plugins.module_utils._recorder.journal import LONGEST_TEXT, MOST_LINES
@@ -126,7 +126,7 @@ def from_stored(tree: Mapping[str, Any]) -> HostRecord:
 def _change(tree: Any, shift: float) -> Change:
     tree = _mapping(tree, "event")
     if tree.get("kind") not in ALL_KINDS:
-        raise ParseError(f"an event has the kind {str(tree.get('kind'))[:60]!r}, expected one of {', '.join(ALL_KINDS)}")
+        raise ParseError(f"an event has the kind {quoted(tree.get('kind'))}, expected one of {', '.join(ALL_KINDS)}")
     earliest = tree.get("earliest")
     pci = tree.get("pci")
     return Change(
@@ -162,7 +162,7 @@ def _scalar(value: Any) -> Value:
         return value
     if isinstance(value, str):
         return clean(value, LONGEST)
-    raise ParseError(f"an event has the value {str(value)[:60]!r}, expected a text, a number or nothing")
+    raise ParseError(f"an event has the value {quoted(value)}, expected a text, a number or nothing")
 
 
 def _mapping(value: Any, name: str) -> Mapping[str, Any]:
@@ -179,7 +179,7 @@ def _items(value: Any, most: int, name: str) -> list[Any]:
 
 def _time(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or abs(value) > 1e11:
-        raise ParseError(f"{name} is {str(value)[:40]!r}, expected seconds since 1970")
+        raise ParseError(f"{name} is {quoted(value)}, expected seconds since 1970")
     return float(value)
 
 

@@ -43,7 +43,7 @@ def read_hostfile(lines: Iterable[str], names: Mapping[str, str]) -> Hostfile:
         line = raw.partition("#")[0].strip()
         if not line:
             continue
-        name = _END.split(line, maxsplit=1)[0]
+        name = _END.split(line)[0]
         if number > MOST_LINES or _HOST.fullmatch(name) is None:
             raise HostfileError(f"line {number} of the hostfile starts with {ascii(name)[:80]}, expected the name of a host")
         host = names.get(name) or names.get(short(name))

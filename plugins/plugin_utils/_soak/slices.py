@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import Result
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import COUNTERS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import planned_meetings
@@ -110,7 +110,7 @@ def _parse(line: str) -> PortSlice | SliceEnd | None:
         end = SliceEnd(**data)
         _check(end.number, end.at, end.lasted_seconds)
     except (TypeError, ValueError) as error:
-        raise ParseError(f"not a line of a soak ({error}): {line[:200]!r}") from error
+        raise ParseError(f"not a line of a soak ({error}): {quoted(line)}") from error
     return end
 
 

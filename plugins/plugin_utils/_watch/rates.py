@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import CABLE_ERRORS, CONGESTION, FLAPS, PCIE, TRANSPORT
 
@@ -83,9 +83,9 @@ def parse_reading(line: str) -> Reading:
     try:
         tree = json.loads(line) if len(line) <= _LONGEST_LINE else None
     except (ValueError, RecursionError) as error:
-        raise ParseError(f"not JSON: {line[:200]!r}") from error
+        raise ParseError(f"not JSON: {quoted(line)}") from error
     if not isinstance(tree, dict) or not isinstance(tree.get("ports"), dict) or len(tree["ports"]) > _MOST_PORTS:
-        raise ParseError(f"not a reading of ports: {line[:200]!r}")
+        raise ParseError(f"not a reading of ports: {quoted(line)}")
     slow: dict[str, Any] = tree["slow"] if isinstance(tree.get("slow"), dict) else {}
     netdevs, qps = slow.get("netdevs"), slow.get("qps")
     return Reading(
@@ -101,22 +101,22 @@ def parse_reading(line: str) -> Reading:
 
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or abs(value) > 1e12:
-        raise ParseError(f"not a time: {str(value)[:60]!r}")
+        raise ParseError(f"not a time: {quoted(value)}")
     return float(value)
 
 
 def _port(tree: Any) -> dict[str, Any]:
     if not isinstance(tree, dict):
-        raise ParseError(f"not a port: {str(tree)[:200]!r}")
+        raise ParseError(f"not a port: {quoted(tree)}")
     texts = {name: clean(str(tree[name]), 64) if tree.get(name) is not None else None for name in ("state", "rate", "netdev")}
     return {**texts, "counters": _counters(tree.get("counters"))}
 
 
 def _counters(tree: Any) -> dict[str, int]:
     if not isinstance(tree, dict) or len(tree) > 4096:
-        raise ParseError(f"not counters: {str(tree)[:200]!r}")
+        raise ParseError(f"not counters: {quoted(tree)}")
     if not all(isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**64 for value in tree.values()):
-        raise ParseError(f"not counters: {str(tree)[:200]!r}")
+        raise ParseError(f"not counters: {quoted(tree)}")
     return {clean(name, 64): value for name, value in tree.items()}
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.plugin_utils._watch.rates import HostRates, PortRates, parse_reading
 
@@ -173,7 +173,7 @@ def _entries(lines: Iterable[str]) -> Iterator[Entry]:
         got = tree.get("got")
         texts = all(isinstance(tree.get(name), str) for name in ("host", "text"))
         if not isinstance(got, (int, float)) or tree.get("kind") not in (LINE, END) or not texts:
-            raise ParseError(f"not an entry of a recording: {line[:200]!r}")
+            raise ParseError(f"not an entry of a recording: {quoted(line)}")
         yield Entry(float(got), tree["host"], tree["kind"], tree["text"])
 
 
@@ -181,7 +181,7 @@ def _object(line: str) -> dict[str, Any]:
     try:
         tree = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise ParseError(f"not JSON: {line[:200]!r}") from error
+        raise ParseError(f"not JSON: {quoted(line)}") from error
     if not isinstance(tree, dict):
-        raise ParseError(f"not an object of JSON: {line[:200]!r}")
+        raise ParseError(f"not an object of JSON: {quoted(line)}")
     return tree

@@ -144,7 +144,7 @@ def _unfit(ptp: PtpIntent, facts: Facts, netdev: str) -> tuple[str, str] | None:
 
 def _grandmaster(finding: Make, host: str, ptp: Ptp) -> Finding:
     states = sorted(set(ptp.ports.values()))
-    if _works(states, is_grandmaster=True):
+    if _works(states, working_states(is_grandmaster=True, is_software=False)):
         return finding(OK, f"grandmaster {ptp.identity} in domain {ptp.domain}", "")
     remedy = f"1. Wait 10 s after a start of ptp4l. 2. On {host}, check `journalctl -u 'rdma-ptp@*'` and the link of its interface."
     return finding(ERROR, f"the port is {', '.join(states)}, not MASTER", remedy)
@@ -155,7 +155,7 @@ def _follower(finding: Make, host: str, ptp: PtpIntent, seen: Ptp) -> Finding | 
     software = ptp["timestamping"] == "software"
     states = sorted(set(seen.ports.values()))
     source = f"host {ptp['grandmaster']}" if ptp["grandmaster"] else "the grandmaster"
-    if not _works(states, is_software=software) or not seen.present:
+    if not _works(states, working_states(is_grandmaster=False, is_software=software)) or not seen.present:
         remedy = (
             f"1. Check {source}: ptp4l must run there in domain {ptp['domain']}, by {ptp['transport']}. "
             f"2. Let the switch forward PTP (UDP ports 319 and 320, or Ethernet type 0x88f7) on the port of {host}. "
@@ -170,9 +170,9 @@ def _follower(finding: Make, host: str, ptp: PtpIntent, seen: Ptp) -> Finding | 
     return None
 
 
-def _works(states: Sequence[str], *, is_grandmaster: bool = False, is_software: bool = False) -> bool:
+def _works(states: Sequence[str], working: Sequence[str]) -> bool:
     """Return whether all ports have one state, in which they do what is planned."""
-    return len(states) == 1 and states[0] in working_states(is_grandmaster=is_grandmaster, is_software=is_software)
+    return len(states) == 1 and states[0] in working
 
 
 def _chrony(finding: Make, host: str, time: Time, seen: Ptp, limit_ns: int) -> Finding:

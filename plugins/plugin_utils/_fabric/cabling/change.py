@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, WARNING
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
@@ -70,7 +70,7 @@ def parse_history(data: Any) -> History:
     """Return the history in a file. Raises ParseError for a damaged one."""
     gone = data.get("gone", {}) if isinstance(data, Mapping) else data
     if not isinstance(gone, Mapping) or not all(isinstance(run, str) for run in gone.values()):
-        raise ParseError(f"not a history of cables: `gone` is {str(gone)[:80]!r}")
+        raise ParseError(f"not a history of cables: `gone` is {quoted(gone)}")
     return {"schema": SCHEMA, "gone": dict(gone)}
 
 

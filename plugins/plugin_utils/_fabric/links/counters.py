@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, WARNING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
@@ -129,13 +129,13 @@ def parse_baseline(data: Any) -> Baseline:
 
 def _count(value: Any) -> int:
     if not isinstance(value, int):
-        raise TypeError(f"a counter is an integer, got {str(value)[:80]!r}")
+        raise TypeError(f"a counter is an integer, got {quoted(value)}")
     return value
 
 
 def _seconds(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise TypeError(f"seconds is a number, got {str(value)[:80]!r}")
+        raise TypeError(f"seconds is a number, got {quoted(value)}")
     return float(value)
 
 

@@ -67,11 +67,12 @@ def test_another_text_is_quoted(text: str) -> None:
         (TEXT.replace('"lqpn":17', '"lqpn":-17'), "-17"),
         (TEXT.replace('"lqpn":17', '"lqpn":17.5'), "17.5"),
         (TEXT.replace('"lqpn":17', '"lqpn":' + "9" * 5000), "999"),
+        (TEXT.replace('"lqpn":17', f'"lqpn":{2**64}'), str(2**64)),
         (TEXT.replace('"ifname":"mlx5_0","port"', '"ifname":5,"port"'), "ifname"),
         (TEXT.replace('"ifname":"mlx5_0","port"', '"port"'), "lqpn"),
         (TEXT.replace('"ib_core"', "5"), "comm"),
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_what_was_cut_off_or_is_of_another_kind_is_quoted(text: str, quoted: str) -> None:
     with pytest.raises(ParseError) as caught:

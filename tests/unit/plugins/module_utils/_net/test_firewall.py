@@ -204,10 +204,32 @@ XML = """<zone><rule family="ipv4">
   </rule><forward/></zone>"""
 
 
-@pytest.mark.parametrize(("text", "opened"), [(XML, ["ens1 192.168.100.0/24 tcp"]), (XML.replace("accept", "drop"), []), ("", [])])
+def icmp(subnet: str, protocol: str) -> str:
+    return f'<rule><source address="{subnet}"/><protocol value="{protocol}"/><accept/></rule>'
+
+
+FOUR, SIX = ("192.168.100.0/24", "icmp"), ("2001:db8:100::/64", "ipv6-icmp")
+
+
+@pytest.mark.parametrize(
+    ("text", "opened"),
+    [
+        (XML, ["ens1 192.168.100.0/24 tcp"]),
+        (XML.replace("accept", "drop"), []),
+        ("", []),
+        (icmp(*FOUR) + icmp(*SIX), ["ens1 192.168.100.0/24 icmp", "ens1 2001:db8:100::/64 icmp"]),
+        (icmp(FOUR[0], SIX[1]) + icmp(SIX[0], FOUR[1]), []),
+    ],
+    ids=["tcp", "dropped", "empty", "icmp", "icmp of the other version"],
+)
 def test_for_facts_firewalld_is_read_from_its_files(tmp_path: Path, text: str, opened: list[str]) -> None:
     for path, content in {
-        "etc/rdma-cluster/firewalld.json": json.dumps({"ens1 192.168.100.0/24 tcp": {"zone": "public", "rule": TCP_RULE}}),
+        "etc/rdma-cluster/firewalld.json": json.dumps(
+            {
+                name: {"zone": "public", "rule": TCP_RULE}
+                for name in ("ens1 192.168.100.0/24 tcp", "ens1 192.168.100.0/24 icmp", "ens1 2001:db8:100::/64 icmp")
+            }
+        ),
         "etc/firewalld/zones/public.xml": text,
     }.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

@@ -40,7 +40,10 @@ def test_link_speed(text: str, gtps: float | None) -> None:
     assert functions.parse_link_speed(text) == gtps
 
 
-@pytest.mark.parametrize(("text", "width"), [("16\n", 16), ("1", 1), ("0\n", None), ("255", None), ("63", None)])
+@pytest.mark.parametrize(
+    ("text", "width"),
+    [("16\n", 16), *((str(lanes), lanes) for lanes in (1, 2, 4, 8, 12, 32)), *((other, None) for other in ("0\n", "5", "63", "255"))],
+)
 def test_link_width(text: str, width: int | None) -> None:
     assert functions.parse_link_width(text) == width
 

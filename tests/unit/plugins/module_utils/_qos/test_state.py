@@ -7,14 +7,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.host_state import add_named
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import Ethtool, Pause
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import read_netdevs
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciReader
-from ansible_collections.rdma.cluster.plugins.module_utils._qos.state import as_tree, read_qos, roce_interfaces
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.state import as_tree, read_all_qos, read_qos, roce_interfaces
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import read_devices
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rdma_cm import RdmaCm
 from tests.unit.builders import dcb_texts
@@ -96,6 +99,17 @@ def test_the_tree_is_as_json_has_it(tmp_path: Path) -> None:
 
     assert json.loads(json.dumps(tree)) == tree
     assert (tree["dscp_to_priority"]["48"], tree["rdma_cm"]) == (6, {"mode": "RoCE v2", "tos": 106})
+
+
+def test_global_pause_is_that_of_the_interface(tmp_path: Path) -> None:
+    sys = SysRoot(str(soft_roce_machine(tmp_path)))
+    netdevs = read_netdevs(sys)
+    devices = read_devices(sys, netdevs, PciReader(sys))
+    known = {name: replace(netdev, ethtool=None) for name, netdev in netdevs.items()}
+    parts: dict[str, Any] = dict.fromkeys(each.name for each in fields(Ethtool))
+    known["eth1"] = replace(netdevs["eth1"], ethtool=Ethtool(**{**parts, "pause": Pause(rx=True, tx=False, autoneg=False)}))
+    seen = read_all_qos(sys, Without(["mlnx_qos", "dcb", "lldptool"], []), known, devices)
+    assert {name: tree["pause"] for name, tree in seen.items()} == {"eth1": {"rx": True, "tx": False}, "eth2": None}
 
 
 def interfaces(root: Path) -> dict[str, tuple[str, str]]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.model import Adapter
+from ansible_collections.rdma.cluster.plugins.plugin_utils._rings import log as log_file
 from ansible_collections.rdma.cluster.plugins.plugin_utils._rings.log import RECEIVE, SEND, Communicator, Nic, RingLog, read_rings
 from tests.unit.builders.ring_texts import RingJob
 
@@ -49,6 +50,13 @@ def test_a_long_ring_without_graph_is_cut() -> None:
     rings = read_rings(job.lines()).communicators[0].rings
     ring = job.ring(1)
     assert rings[1] == dict(zip(ring, [*ring[1:], ring[0]], strict=True))
+
+
+def test_a_log_that_is_too_long_is_cut_where_the_limit_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each line of a ring counts once."""
+    lines = [line for line in RingJob(["gpu1", "gpu2"]).lines() if " Ring " in line]
+    monkeypatch.setattr(log_file, "MOST", len(lines) - 2)
+    assert (len(lines) > 3, read_rings(lines).left_out) == (True, 1)
 
 
 def test_a_short_ring_needs_no_graph() -> None:

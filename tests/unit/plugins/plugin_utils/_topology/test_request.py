@@ -88,6 +88,7 @@ def test_the_models_of_the_request_replace_and_add() -> None:
         ({"switch": {"ports": 64}}, "gbps is missing"),
         ({"switch": {"model": "qm9700", "ports": 32}}, "rdma_plan.switch.ports is a value of the model qm9700"),
         ({"switch": {"model": "sn5600"}}, "sn5600 switches ethernet, and rdma_plan.fabric is infiniband; models for infiniband: qm8700"),
+        ({"fabric": "ethernet"}, "qm9700 switches infiniband, and rdma_plan.fabric is ethernet; models for ethernet: "),
         ({"hosts_later": 30}, "rdma_plan.hosts_later is 30, 2 less than hosts (32): write at least 32"),
         ({"oversubscription": 4}, "rdma_plan.oversubscription is 4; at most 2 is planned for compute rails"),
         ({"nic_gbps": 800}, "a port of qm9700 has 400 Gb/s: 400 too slow for a NIC"),

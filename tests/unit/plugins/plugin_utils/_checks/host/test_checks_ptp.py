@@ -17,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp import SYSTEM_CLOCK, parse_pmc
 from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp_files import PtpRequest, ptp_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.ptp import check_ptp
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.requests import ptp_netdev
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalize
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.ptp import ptp_differs, ptp_settings
@@ -35,6 +36,11 @@ def intent(**ptp: Any) -> Any:
     rail = {"name": "rail0", "nic": {"mac": "52:54:00:00:00:01"}, "address": "192.0.2.1/24"}
     wanted = {"rail": "rail0", "domain": 24, "timestamping": "software", **ptp}
     return normalize({"rdma_rails": [rail], "rdma_host": {"time": {"manage": True, "ptp": wanted}}})
+
+
+@pytest.mark.parametrize(("interfaces", "netdev"), [(None, "eno1"), (["eno1", "ens1"], "eno1"), (["ens1"], None)])
+def test_a_planned_interface_counts_unless_the_host_is_known_not_to_have_it(interfaces: list[str] | None, netdev: str | None) -> None:
+    assert ptp_netdev(intent(rail=None, interface="eno1"), from_dict({"interfaces": None if interfaces is None else dict.fromkeys(interfaces, {})})) == netdev
 
 
 NO_PTP = normalize({"rdma_rails": [{"name": "rail0", "nic": {"mac": "52:54:00:00:00:01"}, "address": "192.0.2.1/24"}]})

@@ -83,3 +83,6 @@ def test_lines_and_nesting_that_no_plan_needs_are_refused() -> None:
         parse_plan("switches: {leaf1: }\nlinks: [" + cable * 4001 + "]")
     with pytest.raises(ParseError, match="more than 64 nested brackets"):
         parse_plan("links: " + "[" * 65)
+    with pytest.raises(ParseError) as raised:
+        parse_plan("links: ]" + "[" * 64)
+    assert "nested brackets" not in str(raised.value)
