@@ -124,6 +124,8 @@ def hca_lists_differ(scene: Scene) -> Answer:
 def device_named(scene: Scene) -> Answer:
     """Whether the line names a device that the host does not have."""
     named = list(dict.fromkeys(device.removesuffix("_dma") for device in scene.field_values("device")))
+    if not named and scene.field_values("none_at_all"):
+        return excluded("the line is about all devices, not a named one")
     if not named:
         return unknown("the line does not name a device")
     if scene.devices is None:

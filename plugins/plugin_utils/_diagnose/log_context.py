@@ -18,6 +18,8 @@ _VARIABLE = re.compile(r"\b(NCCL_[A-Z0-9_]{1,60}) set (?:by environment )?to (.{
 _TESTS_RANK = re.compile(
     r"#\s{1,9}Rank\s{1,9}([0-9]{1,7})\s.{0,60}?\bPid\s{1,9}([0-9]{1,10}) on\s{1,60}(\S{1,253})\s{1,60}device(?:\s{1,9}([0-9]{1,3})\b)?"
 )
+#: "NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/IB [RO]; OOB eth0:…".
+_LAYER = re.compile(r"\[[0-9]{1,3}\]\w{1,63}:[0-9]{1,3}/(RoCE|IB)\b")
 _NETWORK = re.compile(r"Using network (\S.{0,60}?)\s*$")
 _TESTS_END = "# Avg bus bandwidth"
 _MOST = 65_536
@@ -33,7 +35,7 @@ class Context:
 
     nranks: of the largest communicator; versions: version of NCCL → its hosts; second_version_line: the first line with another version;
     variables: variable of NCCL → its values on ranks; network_line: the first line with another network than before;
-    gpu_buffer: whether the test of perftest that the log is at uses GPU memory.
+    gpu_buffer: whether the test of perftest that the log is at uses GPU memory; layers: of the ports that NCCL uses, "IB" and "RoCE".
     """
 
     def __init__(self) -> None:
@@ -44,6 +46,7 @@ class Context:
         self.single_line = 0
         self.network_line = 0
         self.gpu_buffer = False
+        self.layers: set[str] = set()
         self._networks: dict[str, dict[str, None]] = {}
         self._singles: dict[Process, None] = {}
         self._several_at_once: dict[Process, None] = {}
@@ -105,6 +108,8 @@ class Context:
                 self._rank(number, line)
             elif " set " in line:
                 self._variable(line)
+            elif "NET/IB" in line:
+                self.layers.update(_LAYER.findall(line))
         elif "GPU buffer" in line:
             self.gpu_buffer = "dealloc" not in line
         elif " Pid " in line:

@@ -148,7 +148,8 @@ PLUGIN_SIGNATURES: tuple[Signature, ...] = (
         _OFI,
         r"Only EFA provider is supported|"
         r"No eligible providers were found|Unable to find a protocol that worked|Unable to find plugin protocol|Insufficient Libfabric "
-        r"devices found|Could not find any optimal provider|fi_getinfo\S* (?:returned|failed)|Call to fi_getinfo.{0,40}failed|Unable to "
+        r"devices found|Could(?: not|n't) find any optimal provider|"
+        r"No viable endpoint found for TCP|Unexpected group size|fi_getinfo\S* (?:returned|failed)|Call to fi_getinfo.{0,40}failed|Unable to "
         r"find provider|requires at least libfabric version",
         info=True,
     ),
@@ -175,7 +176,11 @@ PLUGIN_SIGNATURES: tuple[Signature, ...] = (
         r"initialize \w+ protocol|CUDA initialization failed",
     ),
     Signature(
-        "ofi.failed", "NET/OFI", _OFI, r"(?i)NCCL WARN .{0,20}NET/OFI .{0,200}(?:fail|error|unable|could not|couldn't|invalid|abort)"
+        "ofi.failed",
+        "NET/OFI",
+        _OFI,
+        r"(?i)NCCL WARN .{0,20}NET/OFI .{0,200}(?:fail|error|unable|could not|couldn't|invalid|abort|"
+        r"exception|incorrect|not (?:supported|available|found|initialized|compiled)|does not support|out of range|is full|no MR keys|unexpected|NULL)",
     ),
     Signature(
         "ofi.transfer",
