@@ -514,7 +514,7 @@ CAUSES: dict[str, Cause] = {
     ),
     # sockets
     "socket.name": Cause(
-        "NCCL_SOCKET_IFNAME matches no interface",
+        "NCCL uses an interface that does not lead to the other hosts, or NCCL_SOCKET_IFNAME matches none",
         socket_interface,
         "Correct NCCL_SOCKET_IFNAME on {host} (rdma_nccl.socket_ifname); `ip -br address` there lists its interfaces.",
     ),

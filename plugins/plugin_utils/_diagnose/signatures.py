@@ -269,7 +269,7 @@ NCCL_SIGNATURES: tuple[Signature, ...] = (
     # what NCCL returns
     Signature("nccl.remote", "remote process exited or there was a network error", "NCCL src/init.cc"),
     Signature("nccl.system", "unhandled system error", "NCCL src/init.cc"),
-    Signature("nccl.system", "unhanled system error", "NCCL src/init.cc, in a line of PyTorch 1.2"),
+    Signature("nccl.system", "unhanled system error", "PyTorch 1.2 ProcessGroupNCCL.cpp"),
     Signature("nccl.cuda", "unhandled cuda error", "NCCL src/init.cc"),
     Signature("nccl.internal", "internal error - please report", "NCCL src/init.cc"),
     Signature("nccl.usage", "invalid usage (run with NCCL_DEBUG=WARN", "NCCL src/init.cc"),

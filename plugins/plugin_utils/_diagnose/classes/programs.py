@@ -35,7 +35,6 @@ EARLY_PROGRAMS: tuple[Signature, ...] = (
     Signature("cm.address", "got error event", f"{_UCX}/uct/ib/rdmacm/rdmacm_cm.c", r"got error event (?P<event>\S{1,60}), event status"),
     Signature("gid.filter", "failed to find a gid which", f"{_UCX}/uct/ib/base/ib_device.c"),
     Signature("ib.pkey_missing", "pkey", f"{_UCX}/uct/ib/base/ib_iface.c", r"(?:unable to find specified|no valid|requested) pkey"),
-    Signature("memory.gin", "Couldn't enable GPUDirect RDMA. Please make sure", f"{_UCX}/uct/ib/base/ib_md.c"),
     Signature(
         "ucx.transport",
         "ucp_device.c",
@@ -49,6 +48,7 @@ EARLY_PROGRAMS: tuple[Signature, ...] = (
         "NVSHMEM src/modules/transport/ibgda/ibgda.cpp",
         r"obj_modify for (?P<state>[A-Z0-9]{3,8}2[A-Z0-9]{3,8})_QP",
     ),
+    Signature("cuda.memory", "CUBLAS_STATUS_ALLOC_FAILED", "cuBLAS"),
     # PSM
     Signature(
         "memory.locked", "hfi_userinit: mmap of", "libpsm2", r"mmap of \w+ at \S+ failed: (?P<error>Resource temporarily unavailable)"
@@ -146,8 +146,9 @@ PROGRAM_CLASSES: tuple[Signature, ...] = (
         "ray.ended",
         "orker",
         _RAY,
-        r"(?:ActorDiedError|WorkerCrashedError|RayActorError)\b|Worker exit type: SYSTEM_ERROR|A worker died or was killed",
+        r"WorkerCrashedError\b|Worker exit type: SYSTEM_ERROR|A worker died or was killed",
     ),
+    Signature("ray.ended", "Actor", _RAY, r"\b(?:ActorDiedError|RayActorError)\b"),
     Signature("process.killed", "killed by signal: Killed", "PyTorch DataLoader"),
     Signature("process.killed", " Killed ", "bash", r"(?:: line \d+: |^)\s*\d+ Killed\s"),
     Signature("shm.loader", "unable to open shared memory object", "PyTorch aten/src/ATen/MapAllocator.cpp"),
@@ -171,7 +172,6 @@ PROGRAM_CLASSES: tuple[Signature, ...] = (
     Signature("cuda.no_device", "No CUDA GPUs are available", "PyTorch"),
     Signature("cuda.no_device", "CUDA driver initialization failed", "PyTorch"),
     Signature("cuda.mismatch", "forward compatibility was attempted on non supported HW", "CUDA"),
-    Signature("cuda.memory", "CUBLAS_STATUS_ALLOC_FAILED", "cuBLAS"),
     Signature("cuda.failed", "CUBLAS_STATUS_", "cuBLAS", r"(?P<error>CUBLAS_STATUS_(?:NOT_INITIALIZED|EXECUTION_FAILED|INTERNAL_ERROR))"),
     # schedulers
     Signature(
