@@ -61,7 +61,7 @@ _NOW: dict[str, tuple[str, ...]] = {
     "ib.no_address": ("socket.name",),
     "ib.open": ("ofi.choice", "ib.node", "ib.container", "memlock", "firmware"),
     "ib.nodes": ("ib.node", "mad.node", "driver.fit"),
-    "ib.query": ("ib.container", "driver.fit", "firmware", "port.down"),
+    "ib.query": ("ib.container", "driver.fit", "verbs.version", "firmware", "port.down"),
     "ib.library": ("ib.container",),
     "ib.layers": ("ib.layers", "hca.list"),
     "ib.fatal": ("port.down", "gpu.lost", "iommu", "firmware"),
@@ -88,7 +88,7 @@ _NOW: dict[str, tuple[str, ...]] = {
     "ib.aborted": _LOST,
     "ib.broken": ("earlier", "firmware", "port.down"),
     "ib.port_down": ("port.down", "ib.sm", "port.planned", "port.flaps", "cable"),
-    "ib.create": (*_LOCKED, *_CONTAINER, "limits.nic", "firmware"),
+    "ib.create": (*_LOCKED, *_CONTAINER, "limits.nic", "firmware", "driver.fit", "verbs.version"),
     "ib.post": ("earlier", "port.down", "firmware"),
     "ib.failover": ("earlier", "port.down", "port.flaps", "debug"),
     "memory.registration": (*_LOCKED, "gpu.path", "gpu.intent", "ib.container"),
@@ -170,7 +170,7 @@ _NOW: dict[str, tuple[str, ...]] = {
     "gpu.nvls": ("gpu.fabric_manager", "fm.restarted", "gpu.nvlink", "gpu.imex"),
     "gpu.imex": ("gpu.imex", "gpu.fabric_manager"),
     "topo.rsmi": ("gpu.container", "gpu.driver"),
-    "topo.order": ("hca.differs", "gpu.container", "topo.stale"),
+    "topo.order": ("gpu.container", "nccl.old", "hca.differs", "topo.stale"),
     "nccl.algorithm": ("nccl.algorithm", "version"),
     "topo.path": ("earlier", "gpu.container", "nccl.old", "hca.differs", "gpu.driver"),
     "gpu.nvml": ("gpu.driver", "gpu.lost", "gpu.container"),
@@ -295,6 +295,10 @@ class _Errors(NamedTuple):
 #: The errors of a call by which the limit of locked memory shows, and those of a NIC that does not answer.
 _OF_LIMIT = _Errors(("Cannot allocate memory", "Resource temporarily unavailable", "Operation not permitted"), ("12", "11", "1"))
 _UNANSWERED = _Errors(("Connection timed out", "Operation canceled", "Input/output error", "Remote I/O error"), ("110", "125", "5", "121"))
+#: Errors of a call that the kernel or the device does not have: its node is there, and no limit is reached.
+_UNSUPPORTED = _Errors(
+    ("Operation not supported", "Protocol not supported", "Inappropriate ioctl", "Function not implemented"), ("95", "93", "25", "38")
+)
 #: Errors of a call on a file in /dev/shm that do not come from its size.
 _NOT_OF_SPACE = ("Permission denied", "Invalid argument", "No such file or directory", "File exists", "Operation not permitted")
 _OF_GPUS = ("gpu.path", "gpu.dmabuf_off", "gpu.intent", "iommu")
@@ -309,6 +313,8 @@ def contradiction(cause: str, errors: Sequence[str]) -> str | None:
     if cause in _SPACE and all(error.startswith(_NOT_OF_SPACE) for error in errors):
         return errors[0]
     if cause in _OF_GPUS and errors[0].startswith(_UNANSWERED.texts):
+        return errors[0]
+    if cause in (*_CONTAINER, "limits.nic", "port.down") and all(map(_UNSUPPORTED.has, errors)):
         return errors[0]
     unanswered = list(filter(_UNANSWERED.has, errors))
     return unanswered[0] if cause in (*_CONTAINER, "limits.nic") and len(unanswered) == len(errors) else None

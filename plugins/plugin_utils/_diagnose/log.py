@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.command import whole_sentences
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.lines import INFO, WARN, origin
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.classes.nccl import FIRST_SIGNATURES, NCCL_CLASSES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.classes.nccl_use import USE_CLASSES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.classes.programs import EARLY_PROGRAMS, PROGRAM_CLASSES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.classes.ucx import UCX_CLASSES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_context import Context
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_line import LONGEST_LINE, LocatedLine, fields, plain, read
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.meanings import MEANINGS
@@ -44,6 +46,8 @@ SIGNATURES: tuple[Signature, ...] = (
     *KERNEL_SIGNATURES,
     *PERFTEST_SIGNATURES,
     *NCCL_CLASSES,
+    *USE_CLASSES,
+    *UCX_CLASSES,
     *CALL_SIGNATURES,
     *PROGRAM_CLASSES,
     *EXCEPTION_SIGNATURES,

@@ -110,6 +110,31 @@ NCCL: tuple[tuple[str, bool, str], ...] = (
 )
 
 PROGRAMS: tuple[tuple[str, str], ...] = (
+    ("p2p.failed", "node1:1:2 [0] transport/p2p.cu:60 NCCL WARN rank 0 failed to get CUDA IPC handle to device 1 : 11 invalid argument"),
+    ("net.none", "node1:1:2 [0] net.cu:60 NCCL WARN Error : Network returned 0 device"),
+    ("shm.cuda", "node1:1:2 [0] include/shm.h:60 NCCL WARN failed to register host buffer 0x7f21 : invalid argument"),
+    ("topo.order", "node1:1:2 [0] misc/rings.cu:319 NCCL WARN Could not create rings, falling back on simple ring"),
+    ("memory.gdrcopy", f"{_UCX.format('gdr_copy_md.c:90')}gdr_pin_buffer failed. length :65536 ret:22"),
+    ("p2p.failed", f"{_UCX.format('cuda_ipc_cache.c:160')}cuIpcOpenMemHandle() failed: invalid argument"),
+    ("cuda.failed", f"{_UCX.format('cuda_copy_md.c:300')}cuMemGetAddressRange(0x7f21) error: invalid argument"),
+    ("ucx.transport", f"{_UCX.format('gdaki.c:300')}failed to allocate AMO buffer"),
+    (
+        "verbs.abi",
+        f"{_UCX.format('ib_mlx5_hw.c:60')}Failed to get mlx5 cq information. Please make sure the installed libmlx5 version matches",
+    ),
+    ("host.processes", f"{_UCX.format('ib_md.c:60')}pthread_create() failed: Resource temporarily unavailable"),
+    ("ucx.closed", f"{_UCX.format('tcp_ep.c:1000')}tcp_ep 0x5: send(fd=40) failed: Broken pipe"),
+    ("host.memory", f"{_UCX.format('address.c:1733')}failed to allocate address list"),
+    ("host.memory", "[node1:711629] pml_ucx.c:431  Error: ucp_ep_create(proc=509) failed: Out of memory"),
+    ("host.memory", "out of dynamic memory in yylex()"),
+    ("ib.query", f"{_UCX.format('ib_verbs.h:84')}ibv_exp_query_device(mlx5_0) returned 38: Inappropriate ioctl for device"),
+    ("ib.query", f"{_UCX.format('ib_md.c:700')}DEVX requested but not supported by mlx5_0"),
+    ("ib.create", f"{_UCX.format('ib_mlx5dv_md.c:900')}mlx5dv_devx_create_event_channel() failed: Protocol not supported"),
+    ("ib.create", f"{_UCX.format('ib_exp_md.c:90')}ibv_exp_alloc_mkey_list_memory(list_size=8) failed: Invalid argument"),
+    ("ib.create", f"{_UCX.format('dc_mlx5.c:900')}failed to create DC target: Invalid argument"),
+    ("store.wait", "RuntimeError: [3] is setting up NCCL communicator by key '1', but store->get('1') got error: Socket Timeout"),
+    ("store.lost", "RuntimeError: [3] is setting up NCCL communicator by key '1', but store->get('1') got error: Connection reset by peer"),
+    ("mooncake.handshake", "E0417 19:46:42.567027   481 master_client.cpp:192] Failed to mount segment due to rpc error"),
     ("nccl.system", "RuntimeError: NCCL error in: /pytorch/torch/lib/c10d/ProcessGroupNCCL.cpp:272, unhanled system error"),
     (
         "socket.local",

@@ -14,7 +14,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature i
 _MARK = "NCCL WARN "
 
 
-def _warning(name: str, source: str, *texts: str) -> Signature:
+def warning(name: str, source: str, *texts: str) -> Signature:
     """The warnings of a class. texts: patterns of how they begin, after the name of a function or device at most."""
     return Signature(name, _MARK, f"NCCL src/{source}", r"NCCL WARN (?:.{0,60}?[ :])??(?:" + "|".join(texts) + ")")
 
@@ -32,6 +32,9 @@ FIRST_SIGNATURES: tuple[Signature, ...] = (
         "peer access is not supported",
         "CUDA",
         r"^(?!.*(?:transport/shm|misc/shmutils)\.cc:\d+ ).*?(?P<error>peer access is not supported between)",
+    ),
+    Signature(
+        "p2p.failed", "CUDA IPC handle", "NCCL src/transport/p2p.cu", r"failed to (?:get|open) CUDA IPC handle (?:to|:) (?P<error>.{1,80})"
     ),
     Signature("cuda.ending", "driver shutting down", "CUDA"),
     Signature("cuda.ending", "context is destroyed", "CUDA", r"(?:CUDA|Cuda).{0,80}context is destroyed"),
@@ -51,14 +54,14 @@ NCCL_CLASSES: tuple[Signature, ...] = (
         "NCCL src/transport/net_ib.cc",
         r"NET/IB : (?P<device>[A-Za-z]\w{0,63}):\d+ Got async error event: (?P<event>.{1,60})",
     ),
-    _warning("ib.layers", "transport/net_ib", r"Can't (?:connect|merge) net devices with different link_layer"),
-    _warning(
+    warning("ib.layers", "transport/net_ib", r"Can't (?:connect|merge) net devices with different link_layer"),
+    warning(
         "ib.failover",
         "transport/net_ib/p2p_resiliency.cc",
         r"(?:Got CQE with error|Device \d+ marked as failed|The error is fatal|Could not find a (?:replacement QP|functional device)"
         r"|Maximum number of probing attempts|Cannot replace QP)",
     ),
-    _warning(
+    warning(
         "net.merge",
         "graph/topo.cc",
         r"TOPO/NET : (?:Can't|Could not|Couldn't|Only matched|Tried)",
@@ -88,17 +91,22 @@ NCCL_CLASSES: tuple[Signature, ...] = (
         "NCCL src/misc/socket.cc",
         r"connect returned (?P<error>No route to host|Network is unreachable|Connection timed out), exceeded",
     ),
-    _warning(
+    warning(
         "nccl.address",
         "bootstrap.cc, misc/socket.cc",
         r"Invalid NCCL_COMM_ID",
         r"Net : (?:No valid|string is null|unsupported IP family|error encountered when getting address info : (?P<unresolved>.{1,60}))",
     ),
-    _warning("socket.no_interface", "bootstrap.cc", r"no device found matching NCCL_OOB_NET_IFNAME"),
-    _warning("nccl.algorithm", "enqueue.cc", r"No algorithm/protocol available"),
-    _warning("verbs.abi", "misc/ibvsymbols.cc", r"dlvsym failed on (?:ibv|mlx5dv)_"),
-    _warning("shm.failed", "os/linux.cc", r"(?:Error: )?(?:Could not map|failed to create shared memory file) /dev/shm"),
-    _warning(
+    warning("socket.no_interface", "bootstrap.cc", r"no device found matching NCCL_OOB_NET_IFNAME"),
+    warning("nccl.algorithm", "enqueue.cc", r"No algorithm/protocol available"),
+    warning("verbs.abi", "misc/ibvsymbols.cc", r"dlvsym failed on (?:ibv|mlx5dv)_"),
+    warning(
+        "shm.failed",
+        "os/linux.cc",
+        r"(?:Error: )?(?:Could not map|failed to create shared memory file) /dev/shm",
+        r"(?:shm_open failed|failure in mmap|Unable to allocate shared memory)",
+    ),
+    warning(
         "socket.failed",
         "misc/socket.cc",
         r"(?:\w*[sS]ocket\w*: )?(?:Accept failed|Socket creation failed)",
@@ -109,9 +117,12 @@ NCCL_CLASSES: tuple[Signature, ...] = (
         r"Failed to allocate memory for adapter addresses",
     ),
     # ranks and transports
-    _warning("nccl.transport", "transport.cc", r"No transport found", r"(?:Rank|\[)\s?\d+\]? (?:Error )?(?:has )?no transport for"),
-    _warning("net.counts", "init.cc", r"Detected mixed local CollNet device counts"),
-    _warning(
+    warning("net.none", "net.cu", r"Error : Network returned 0 device"),
+    warning("shm.cuda", "include/shm.h", r"failed to (?:register host buffer|get device pointer for local shmem)"),
+    warning("nccl.transport", "transport.cc", r"No transport found", r"(?:Rank|\[)\s?\d+\]? (?:Error )?(?:has )?no transport for"),
+    warning("topo.order", "misc/rings.cu", r"Could not create rings, falling back"),
+    warning("net.counts", "init.cc", r"Detected mixed local CollNet device counts"),
+    warning(
         "nccl.hosts",
         "init.cc",
         r"Failed to determine (?:intra|local|node)",
@@ -119,7 +130,7 @@ NCCL_CLASSES: tuple[Signature, ...] = (
         r"localHostHash = ",
     ),
     # topology
-    _warning(
+    warning(
         "topo.broken",
         "graph/xml.cc",
         r"Attribute \S+ of node \S+ not found",
@@ -128,7 +139,7 @@ NCCL_CLASSES: tuple[Signature, ...] = (
         r"KV Convert to (?:str|int) :",
         r"Could not open MSCCL XML",
     ),
-    _warning(
+    warning(
         "topo.path",
         "graph/topo.cc",
         r"Could not find (?:gpu rank|net id|rev link|NIC for rank|local GPU|any local path|real path)",
@@ -140,161 +151,5 @@ NCCL_CLASSES: tuple[Signature, ...] = (
         r"Error : (?:could not find CPU|ring \d+ does|ran out of room|too many Topo|tried to create too many)",
         r"Set CPU affinity : unable",
         r"(?:ARSMI_lib|rocm_smi_lib): \S+ device index not found",
-    ),
-    # versions
-    Signature(
-        "nccl.library",
-        "pplication was compiled with",
-        "NCCL src/dev_runtime.cc",
-        r"(?:compiled with NCCL version \S+, but is running|compiled with too old version of NCCL)",
-    ),
-    _warning(
-        "cuda.old_driver",
-        "enqueue.cc, misc/cudawrap.cc",
-        r"The installed CUDA driver is older",
-        r"One-sided RMA requires CUDA driver",
-        r"NCCL does not support this CUDA version",
-        r"(?:CUMEM|CUMEM Host is) not supported prior",
-        r"CUDA some PFN functions not found",
-        r"ROCr Driver version found is",
-    ),
-    _warning("cuda.symbol", "misc/cudawrap.cc", r"Failed to find (?:CUDA|ROCm runtime) library", r"Failed to load ROCr missing symbol"),
-    Signature(
-        "nccl.kernels",
-        "axSharedMem",
-        "NCCL src/enqueue.cc",
-        r"(?:ncclMaxSharedMem|dynamic smem) \d+ exceeds device/fn maxSharedMem",
-        info=True,
-    ),
-    # GPUs
-    _warning("gpu.imex", "mnnvl.cc", r"MNNVL \(cliqueSize \d+\) is available but not", r"MNNVL is not supported on this system"),
-    _warning("gpu.nvml", "misc/nvmlwrap.cc", r"nvmlDeviceGetCount\(\) reported more devices", r"NVML failure ", r"ROCm SMI init failure"),
-    _warning(
-        "gpu.symmetric",
-        "dev_runtime.cc",
-        r"Communicator does not support symmetric memory",
-        r"(?:Multicast support|Multimem pointer) requested",
-        r"(?:VA represented by|Segment \d+ has unsupported location)",
-        r"Error: no symmetric kernel available",
-        r"Window registration of addresses that span",
-    ),
-    _warning(
-        "gin.unavailable",
-        "gin/gin_host.cc",
-        r"GIN (?:not supported|is disabled|strong signals|VA signals|Proxy|plugin|Error|only|requires)",
-        r"(?:GIN|RMA)-capable device type mismatch",
-        r"No (?:GIN|RMA)-capable devices found",
-        r"No network devices that support GDAKI",
-        r"User requested GIN",
-        r"(?:RMA|One sided RMA:? ?\w*).{0,20} (?:is )?not supported",
-        r"DOCA (?:failure|Error)",
-        r"gin GDAKI: ",
-        r"(?:Elastic|Invalid) GIN",
-        r"(?:RMA|Rma|Gin) (?:v13|proxy|Proxy|CE|connect)\b",
-        r"(?:No shared contexts are available|Requested number of exclusive GIN)",
-    ),
-    _warning(
-        "memory.gdrcopy",
-        "misc/gdrwrap.cc",
-        r"GDRCOPY (?:failure|lib wrapper)",
-        r"gdr_\w+ not available",
-        r"Failed to open libgdrapi",
-        r"(?:dlsym|ncclOsDlsym) failed on gdr_",
-        r"GIN requires GDRCopy",
-    ),
-    # memory
-    _warning("nccl.cuda", "include/alloc.h", r"Failed to CUDA (?:malloc|calloc|host alloc)"),
-    _warning(
-        "host.memory", "include/alloc.h", r"Failed to malloc \d+ bytes", r"Unrecoverable error detected: malloc", r"Allocation failed"
-    ),
-    # settings
-    _warning(
-        "nccl.forced",
-        "init.cc, transport",
-        r"OOO RQ is force enabled",
-        r"NCCL_NVLS_ENABLE has been set to",
-        r"CC On, Multi-GPU CC Off",
-        r"Resiliency (?:requires|is enabled)",
-        r"MSCCL",
-        r"(?:Memory|MemManager: )?\w* ?[sS]uspend not supported",
-    ),
-    _warning(
-        "nccl.setting",
-        "init.cc, graph/tuning.cc",
-        r".{0,80}(?:is being ignored|, ignoring|cap it to|set it to|set both to|[sS]etting (?:it )?to|[lL]imiting (?:value )?to|"
-        r"defaulting to|falling back to graphStreamOrdering|Unsetting POLICY|using point-to-point network instead|using \S+ instead|"
-        r"disabling CollNet|Disabling clique|so disabling|set by environment is ignored|Continue without profiler|not dumping|Skipping "
-        r"nvlink|, disabling\.|using default)",
-        r"(?:Invalid|Unrecognized) (?:element|prefix) token",
-        r"NET/IB: Ip address",
-        r"CollNet does not support LL",
-        r"PARAM: ",
-        r'Missing "amd_iommu=on"',
-    ),
-    # the program
-    _warning(
-        "nccl.call",
-        "enqueue.cc, group.cc, init.cc",
-        r"(?:Invalid|Invalig) (?:config|arguments?|handle|NCCL_COMM_BLOCKING|intra-node|device|regBufType|key size)",
-        r"invalid (?:device count|pointer)",
-        r"improper usage of ncclCommInitRank",
-        r"Attempt to use communicator before",
-        r"comm \S+ has already been destroyed",
-        r"communicator was revoked",
-        r"ncclGroupEnd: not in a group call",
-        r"(?:Blocking and nonblocking|Either none or all|Illegal to have some) communicators",
-        r"Error : mixing different streams",
-        r"Streams given to a communicator",
-        r"Data type supplied to user-created",
-        r"ncclRedOpDestroy",
-        r"(?:reduction|Reduction) operation \d+ unknown",
-        r"Trying to (?:recv|send) (?:to|from) self",
-        r"nccl(?:CommGrow|PutSignal|WaitSignal|Signal|CommSplit|Config_t|SimInfo_t|DevrWorldToLsaRank)",
-        r"FP8 reduction support begins",
-        r"(?:Context|Signal index|Flags) \d+ is invalid",
-        r"Cannot (?:create device communicator|get communicator properties|create worldGinBarrier)",
-        r"window (?:address|has a NULL)",
-        r"MemManager: (?:Already|Not in)",
-        r"rank \d+ exceeds ndev",
-        r"(?:Split shares resources|Comm config netName|Window address must be|ncclCommGetUniqueId should not)",
-        r"(?:Too many (?:aggregated|async) operations|Trying to launch too many)",
-        r"NCCL cannot (?:be captured|use)",
-        r"Stream is not being captured",
-    ),
-    # what follows from an earlier failure
-    _warning(
-        "nccl.internal",
-        "proxy.cc, bootstrap.cc, transport",
-        r"communicator encountered a fatal error",
-        r"(?:hostStreamPlanCallback\(\)|ncclAsyncJobComplete|commReclaim|commDestroySync|ncclProxyStop|asyncJobLaunch)",
-        r"Failure in host setup",
-        r"Error waiting for pthread_join",
-        r"Thread (?:creation|join) failed",
-        r"ncclSocket\w+: (?:pass NULL|wrong socket state|socket state|unexpected|invalid|file descriptor)",
-        r"(?:send|recv)ProxyConnect: re(?:q|sp)Size",
-        r"(?:Active list|Free list|List) loop",
-        r"Proxy (?:append|response)",
-        r"(?:Attempting to dequeue|Could not find pool|Couldn't find opId|Storing response|Mismatched response)",
-        r"Failed to (?:set|create) CUDA (?:context|device) on device",
-        r"\[Proxy (?:Progress|service)\]",
-        r"\[Rem Allocator\]",
-        r"ncclProxy(?:Connect|Client\w*)",
-        r"Unexpected connections are not empty",
-        r"NET/IB: (?:ncclIbI(?:send|recv)\(\)|sendReq|could not find mr|wc->opcode)",
-        r"(?:lib wrapper|GDRCOPY lib wrapper) not initialized",
-        r"MemManager: ",
-        r"rank \d+ (?:failed to (?:NET|NVLS|IPC)|deregister|invalid IPC)",
-        r"fatal error - RAS thread",
-        r"(?:NET/IB: )?(?:\S{1,40}: )?(?:Receiver|Sender) expected a '",
-        r"(?:NET/IB: )?(?:\S{1,40}: )?(?:Unknown completion|Invalid (?:request index|wr_id)|Unrecognized request)",
-        r"(?:NET/IB: )?(?:\S{1,40}: )?Unsupported (?:completion|type)",
-        r"(?:NET/IB: )?(?:\S{1,40}: )?Attempting to (?:free|initiate|repost)",
-        r"Sendrecv (?:plan|schedule) not aligned",
-        r"(?:P2p schedule creation has bugs|Internal error : )",
-        r"(?:Unable to post incomplete|Element \d+ of pool|Inactive op has|P2p operation is neither)",
-        r"Listencomm in unknown state",
-        r"Unknown (?:pattern|collnet|device code|netDevs)",
-        r"(?:Output object|Object|Intrusive address map)\b.{0,30} (?:is NULL|returned null)",
-        r"trying to access the number of devices",
     ),
 )

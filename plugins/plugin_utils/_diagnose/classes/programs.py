@@ -106,6 +106,10 @@ PROGRAM_CLASSES: tuple[Signature, ...] = (
     Signature("nccl.library", "Unable to load NCCL library", "XLA xla/service/gpu"),
     # rendezvous
     Signature(
+        "store.wait", "got error: ", "PyTorch ProcessGroupNCCL.cpp", r"store->get\('.{1,40}'\) got error: (?:Socket Timeout|wait timeout)"
+    ),
+    Signature("store.lost", "got error: ", "PyTorch ProcessGroupNCCL.cpp", r"store->get\('.{1,40}'\) got error: "),
+    Signature(
         "torch.desync",
         "reached monitoredBarrier, but received errors",
         "PyTorch ProcessGroupGloo.cpp",
@@ -132,6 +136,12 @@ PROGRAM_CLASSES: tuple[Signature, ...] = (
     Signature("torch.timeout", "One or more tensors were submitted to be reduced", "Horovod horovod/common/stall_inspector.cc"),
     Signature("torch.remote", "Horovod has been shut down", "Horovod"),
     Signature("store.clients", "Barrier timed out", "JAX xla/tsl/distributed_runtime/coordination"),
+    Signature(
+        "mooncake.handshake",
+        "rpc ",
+        "Mooncake mooncake-store/src",
+        r"coro_rpc_client\.hpp:\d+\] read rpc \w+ failed|client\.cpp:\d+\] .{0,60}due to rpc error",
+    ),
     # what ends because a process ended
     Signature("engine.ended", "ngine", _VLLM, r"EngineDeadError|Engine core initialization failed|EngineCore failed to start"),
     Signature("engine.ended", "initialization failed due to an exception in a background process", _VLLM),
