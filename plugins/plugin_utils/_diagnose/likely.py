@@ -226,7 +226,7 @@ _NOW: dict[str, tuple[str, ...]] = {
     "mpi.pml": ("ucx.choice", "mpi.build"),
     "mpi.tcp": ("socket.address", "socket.firewall", "mpi.interface"),
     "mpi.signal": ("earlier", "oom.host", "program"),
-    "ucx.transport": ("ucx.gpu", "port.down", "hca.none", "device.name", *_CONTAINER, *_LOCKED, "ucx.choice"),
+    "ucx.transport": ("ucx.gpu", "ucx.choice", "hca.none", "port.down", "device.name", *_CONTAINER, *_LOCKED),
     "tests.timeout": _HANG,
     "host.memory": ("oom.host",),
     "host.files": ("files",),
@@ -318,6 +318,27 @@ def contradiction(cause: str, errors: Sequence[str]) -> str | None:
         return errors[0]
     unanswered = list(filter(_UNANSWERED.has, errors))
     return unanswered[0] if cause in (*_CONTAINER, "limits.nic") and len(unanswered) == len(errors) else None
+
+
+#: Ends of source files of NCCL → the causes that come first if a failed call of NCCL is there, and no line names the reason.
+_BY_TRACE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+    (("misc/socket.cc", "include/socket.h", "bootstrap.cc", "net_socket.cc"), ("socket.name", "socket.container", *_SOCKETS[1:])),
+    (("misc/shmutils.cc", "include/shm.h", "transport/shm.cc"), (*_SPACE, "shm.apart", "cumem.host")),
+    (("misc/ibvwrap.cc", "transport/net_ib.cc", "transport/net_ib/connect.cc"), ("memlock", "gid.index", "ib.container", "port.down")),
+    (("transport/nvls.cc",), ("gpu.fabric_manager", "fm.restarted")),
+    (("transport/p2p.cc",), ("gpu.visible", "gpu.no_p2p", "shm.apart")),
+)
+_TRACED = frozenset({"nccl.system", "nccl.internal", "nccl.cuda"})
+
+
+def likely(kind: str, trace: str) -> tuple[str, ...]:
+    """The causes of a kind of line, the most likely first. trace: the source file of NCCL's first failed call, "" if it is not known."""
+    causes = LIKELY.get(kind, ())
+    if kind not in _TRACED or not trace:
+        return causes
+    first = next((names for files, names in _BY_TRACE if trace.endswith(files)), ())
+    rest = [name for name in _NOW[kind] if name not in (*first, "earlier")]
+    return _with_past(("earlier", *first, *rest)) if first else causes
 
 
 def _with_past(causes: tuple[str, ...]) -> tuple[str, ...]:

@@ -101,6 +101,8 @@ _HELP_HOST = re.compile(r"(?:Local host|Hostname|Host): +(?P<host>[A-Za-z0-9][A-
 _HELP_LINES = 24
 #: NCCL searches for each version of a plugin, the newest first. Only a plugin of which no version is loaded is too old.
 _NO_PLUGIN, _PLUGIN = "Failed to find ncclNetPlugin_v", re.compile(r"(?:Loaded|Successfully loaded external) net(?:work)? plugin")
+#: Remarks that explain no failure if NCCL went on with its sockets.
+_WITHOUT_RDMA = ("ib.no_device", "ib.library")
 #: The maximum number of lines of a kind whose fields are read.
 _MOST_READ = 1000
 #: The lines on channels in NCCL's log, which are not failures. Nearly all lines of a large job's log are of this kind.
@@ -335,7 +337,9 @@ def first_cause(occurrences: Iterable[Occurrence]) -> str | None:
     if not failed:
         return None
     first = _earliest(failed)
+    idle = _WITHOUT_RDMA if any(each.name == "net.socket" for each in there) else ()
     before = [each for each in there if each.kind == REMARK and first.name in MEANINGS[each.name].explains and each.line < first.line]
+    before = [each for each in before if each.name not in idle]
     return (before[0] if before else first).name
 
 

@@ -151,6 +151,10 @@ PROGRAMS: tuple[tuple[str, str], ...] = (
         "cm.address",
         f"{_UCX.format('rdmacm_cm.c:500')}ep 0x5 got error event RDMA_CM_EVENT_UNREACHABLE, event status No route to host (-113)",
     ),
+    (
+        "ucx.transport",
+        f"{_UCX.format('ucp_context.c:1080')}UCX_SOCKADDR_CM_ENABLE is set to yes but none of the available components supports X",
+    ),
     ("gid.filter", f"{_UCX.format('ib_device.c:900')}failed to find a gid which matches the following subnet list: 10.1.0.0/16"),
     ("ib.pkey_missing", f"{_UCX.format('ib_iface.c:800')}unable to find specified pkey 0x8001 on mlx5_0:1"),
     ("ucx.transport", f"{_UCX.format('ucp_device.c:410')}failed to create handle: No such element"),

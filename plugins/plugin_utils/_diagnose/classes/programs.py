@@ -33,6 +33,7 @@ EARLY_PROGRAMS: tuple[Signature, ...] = (
     Signature("memory.refused", "failed to register region", f"{_UCX}/ucs/memory/rcache.c", r"UCX +(?:WARN|ERROR)"),
     Signature("memory.refused", "Failed to allocate memory pool", f"{_UCX}/ucs/datastruct/mpool.c", _UCX_LINE + "Input/output error"),
     Signature("cm.address", "got error event", f"{_UCX}/uct/ib/rdmacm/rdmacm_cm.c", r"got error event (?P<event>\S{1,60}), event status"),
+    Signature("ucx.transport", "but none of the available components support", f"{_UCX}/ucp/core/ucp_context.c"),
     Signature("gid.filter", "failed to find a gid which", f"{_UCX}/uct/ib/base/ib_device.c"),
     Signature("ib.pkey_missing", "pkey", f"{_UCX}/uct/ib/base/ib_iface.c", r"(?:unable to find specified|no valid|requested) pkey"),
     Signature(

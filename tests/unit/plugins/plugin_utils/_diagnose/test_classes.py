@@ -99,3 +99,27 @@ def test_a_rank_that_follows_another_one_is_not_the_first_cause() -> None:
         "RuntimeError: Engine core initialization failed. See root cause above.\n"
     )
     assert read_job_log(text.splitlines(keepends=True)).cause == "cuda.memory"
+
+
+@pytest.mark.parametrize(
+    ("trace", "names"),
+    [
+        ("misc/socket.cc:568 -> 2", ["socket.name", "socket.container"]),
+        ("bootstrap.cc:280 -> 2", ["socket.name", "socket.container"]),
+        ("misc/shmutils.cc:90 -> 2", ["shm.container", "shm.full"]),
+        ("transport/net_ib.cc:579 -> 2", ["memlock", "gid.index"]),
+        ("init.cc:1388 -> 2", ["debug", "memlock"]),
+        ("Ring 00 : 1 -> 2 via P2P/IPC", ["debug", "memlock"]),
+    ],
+)
+def test_the_place_of_the_first_failed_call_orders_the_causes(trace: str, names: list[str]) -> None:
+    text = f"node1:1:2 [0] NCCL INFO {trace}\nnode1:1:2 [0] NCCL INFO init.cc:1641 -> 2\nRuntimeError: NCCL error: unhandled system error\n"
+    assert [name for name in causes(text) if name != "earlier"][:2] == names
+
+
+def test_a_job_that_goes_on_by_sockets_does_not_fail_for_lack_of_rdma() -> None:
+    info = "node1:1:2 [0] NCCL INFO {}\n"
+    library, network = info.format("Failed to open libibverbs.so[.1]"), info.format("Using network Socket")
+    failed = "RuntimeError: NCCL error: unhandled system error\n"
+    assert read_job_log([library, failed]).cause == "ib.library"
+    assert read_job_log([library, network, failed]).cause == "nccl.system"
