@@ -16,7 +16,7 @@ CLASS_MEANINGS: dict[str, Meaning] = {
     "nccl.kernels": Meaning(REMARK, "NCCL's kernels need more shared memory than the GPU has"),
     "nccl.address": Meaning(ERROR, "the address of the first rank is invalid or does not resolve"),
     "nccl.transport": Meaning(ERROR, "NCCL finds no transport between two ranks"),
-    "nccl.hosts": Meaning(ERROR, "NCCL cannot tell which ranks are on one host"),
+    "nccl.hosts": Meaning(ERROR, "NCCL cannot find which ranks are on one host"),
     "nccl.setting": Meaning(REMARK, "NCCL ignores or changes a setting"),
     "nccl.forced": Meaning(ERROR, "a setting of NCCL requests what the hosts do not support"),
     "net.merge": Meaning(ERROR, "NICs cannot be merged into one device"),
