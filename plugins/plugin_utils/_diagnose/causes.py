@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes_gpu import (
     fabric_manager,
@@ -48,6 +47,13 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes_netw
     subnets_differ,
     wrong_address,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.classes.causes import (
+    CLASS_CAUSES,
+    loopback_fallback,
+    mixed_networks,
+    plugin_version,
+    refused,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_context import Context
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.past import (
     counters_rose,
@@ -58,6 +64,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.past import
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import (
     Answer,
+    Cause,
     Scene,
     Test,
     confirmed,
@@ -140,11 +147,11 @@ def _named_ranks(scene: Scene) -> Answer | None:
     context = scene.log.context
     absent = _ranks_of(text for each in scene.log.occurrences for text in each.fields.get("absent", ()))
     if absent:
-        return confirmed(f"PyTorch names rank {listed([str(rank) for rank in absent])}{_on(context, absent)}")
+        return confirmed(f"PyTorch names rank {listed([str(rank) for rank in absent])}{_hosts_of(context, absent)}")
     behind = _behind(scene)
     if behind:
         last = listed([str(number) for number in dict.fromkeys(behind.values())])
-        words = f"rank {listed([str(rank) for rank in behind])}{_on(context, behind)} had not begun this collective"
+        words = f"rank {listed([str(rank) for rank in behind])}{_hosts_of(context, behind)} had not begun this collective"
         return confirmed(f"{words}: the last one was number {last}, and the process still ran")
     return None
 
@@ -169,10 +176,10 @@ def silent_ranks(scene: Scene) -> Answer:
         return excluded(f"all {count} ranks report it")
     if len(silent) > max(8, count // 8):
         return unknown(f"{len(ranks)} of {count} ranks report it")
-    return confirmed(f"rank {listed([str(rank) for rank in silent])} of {count} did not report it{_on(context, silent)}")
+    return confirmed(f"rank {listed([str(rank) for rank in silent])} of {count} did not report it{_hosts_of(context, silent)}")
 
 
-def _on(context: Context, ranks: Iterable[int]) -> str:
+def _hosts_of(context: Context, ranks: Iterable[int]) -> str:
     places = list(dict.fromkeys(host for rank in ranks for host in [context.host_of(rank)] if host))
     return f", on {listed(places)}" if places else ""
 
@@ -188,23 +195,35 @@ def versions_differ(scene: Scene) -> Answer:
 
 
 def networks_differ(scene: Scene) -> Answer:
+    mixed = mixed_networks(scene)
+    if mixed is not None:
+        return mixed
     networks = [f"{name} on {listed(hosts)}" for name, hosts in scene.log.context.networks().items()]
     return confirmed("; ".join(networks)) if len(networks) > 1 else unknown("the log does not name the networks of several hosts")
 
 
-class Cause(NamedTuple):
-    """A possible cause. says: the cause in words; test: whether it holds; remedy: command and host; of_log: only the log shows it."""
+def gloo_loopback(scene: Scene) -> Answer:
+    """Whether Gloo uses an address that no other host reaches."""
+    return loopback_fallback(scene) or wrong_address(scene)
 
-    says: str
-    test: Test
-    remedy: str
-    of_log: bool = False
+
+def _on(layer: str, test: Test) -> Test:
+    """A test that holds only on ports of a layer: "RoCE" or "IB". NCCL names the layer of each port that it uses."""
+
+    def on_layer(scene: Scene) -> Answer:
+        layers = scene.log.context.layers
+        if layers and layer not in layers:
+            return excluded(f"NCCL uses only {'InfiniBand' if layer == 'RoCE' else 'RoCE'} ports, according to the log")
+        return test(scene)
+
+    return on_layer
 
 
 _CONTAINER = not_checkable("the facts describe the host, not a job's container")
 _QOS = ("qos.trust", "qos.dscp", "qos.pfc", "qos.ets", "qos.ecn", "qos.traffic_class", "qos.overwritten")
 
 CAUSES: dict[str, Cause] = {
+    **CLASS_CAUSES,
     "earlier": Cause("another error came before it", earlier_error, "Fix the error that came first.", of_log=True),
     # the recorder and the journals: see past.py
     "past.port": Cause(
@@ -290,13 +309,15 @@ CAUSES: dict[str, Cause] = {
         _CONTAINER,
         "1. Start the container on {host} with `--device /dev/infiniband`. 2. Add rdma-core to its image: `ldconfig -p | grep ibverbs`.",
     ),
-    "ib.pkey": Cause("partitions separate the hosts", judged("link", "link.pkey", "link.partitions"), "Run the link stage for {host}."),
+    "ib.pkey": Cause(
+        "partitions separate the hosts", _on("IB", judged("link", "link.pkey", "link.partitions")), "Run the link stage for {host}."
+    ),
     "ib.layers": Cause(
         "RoCE and InfiniBand ports are mixed", judged("link", "link.layer"), "Use only ports of one kind in NCCL_IB_HCA on {host}."
     ),
     "ib.sm": Cause(
         "the subnet manager did not configure the port",
-        judged("link", "link.sm"),
+        _on("IB", judged("link", "link.sm")),
         "1. Run `sminfo` on {host}. 2. Start a subnet manager, or run the link stage.",
     ),
     "device.kind": Cause(
@@ -386,7 +407,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "gloo.loopback": Cause(
         "a host's own name leads to an address that no other host reaches, and Gloo uses it",
-        wrong_address,
+        gloo_loopback,
         "1. On {host}, run `getent hosts $(hostname)`: it must be an address that other hosts reach. 2. Set GLOO_SOCKET_IFNAME to the "
         "management interface, or correct /etc/hosts.",
     ),
@@ -461,16 +482,16 @@ CAUSES: dict[str, Cause] = {
     # addresses
     "gid.differs": Cause(
         "the hosts use different GID indexes",
-        gid_indexes_differ,
+        _on("RoCE", gid_indexes_differ),
         "1. Compare `show_gids` and NCCL_IB_GID_INDEX on all hosts of the job. 2. Unset it (NCCL 2.21 or newer finds it), or run the nccl "
         "stage for them.",
     ),
     "gid.index": Cause(
         "the GID index does not belong to a RoCE v2 address",
-        gid_index,
+        _on("RoCE", gid_index),
         "Unset NCCL_IB_GID_INDEX on {host} (NCCL 2.21 or newer finds it), or set the index of RoCE v2 on IPv4 from `show_gids`.",
     ),
-    "gid.none": Cause("a RoCE port has no IP address", no_ip_gid, "Run the network stage for {host}."),
+    "gid.none": Cause("a RoCE port has no IP address", _on("RoCE", no_ip_gid), "Run the network stage for {host}."),
     "gid.planned": Cause("a rail lacks its planned GID", judged("network", "network.gid"), "Run the network stage for {host}."),
     "gid.subnet": Cause(
         "the two ends are in different subnets",
@@ -485,7 +506,7 @@ CAUSES: dict[str, Cause] = {
         "a rail lacks its planned MTU", judged("network", "network.mtu", "network.rdma_mtu"), "Run the network stage for {host}."
     ),
     "arp": Cause("several rails answer for each other's addresses", judged("host", "host.sysctl"), "Run the host stage for {host}."),
-    "qos": Cause("RoCE is not lossless", judged("qos", *_QOS), "Run the qos stage for {host}."),
+    "qos": Cause("RoCE is not lossless", _on("RoCE", judged("qos", *_QOS)), "Run the qos stage for {host}."),
     "loss": Cause(
         "the fabric loses packets or is down between them",
         not_checkable("switches were not read"),
@@ -493,7 +514,7 @@ CAUSES: dict[str, Cause] = {
     ),
     # sockets
     "socket.name": Cause(
-        "NCCL_SOCKET_IFNAME matches no interface",
+        "NCCL uses an interface that does not lead to the other hosts, or NCCL_SOCKET_IFNAME matches none",
         socket_interface,
         "Correct NCCL_SOCKET_IFNAME on {host} (rdma_nccl.socket_ifname); `ip -br address` there lists its interfaces.",
     ),
@@ -535,7 +556,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "test.server": Cause(
         "the other end was not started, has ended, or listens elsewhere",
-        not_checkable("the processes of a test have ended"),
+        refused,
         "1. Start the test without an address on the server first. 2. On the client, use the server's address and the same `-p` port. "
         "3. Check it with `nc -vz PEER 18515` on {host}.",
     ),
@@ -572,7 +593,7 @@ CAUSES: dict[str, Cause] = {
     # versions and programs
     "plugin.version": Cause(
         "the plugin is of another version than NCCL needs",
-        not_checkable("the facts do not contain a job's libraries"),
+        plugin_version,
         "1. On {host} and in the image, find the plugin: `ldconfig -p | grep nccl-net`. 2. Install HPC-X or aws-ofi-nccl of the release of "
         "the job's NCCL. 3. For a test without it, set NCCL_NET_PLUGIN=none.",
     ),

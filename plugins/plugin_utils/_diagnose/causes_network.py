@@ -30,6 +30,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import F
 
 #: Addresses that no other host can reach.
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
+#: Names of interfaces that lead to no other host: of Docker, libvirt and loopback.
+_INNER = re.compile(r"(?:docker\d|virbr\d|lo$)")
 #: Link-local addresses, and those of Docker's bridge, which a site may use for rails.
 _LOCAL = ("169.254.0.0/16", "172.17.0.0/16")
 
@@ -124,6 +126,8 @@ def hca_lists_differ(scene: Scene) -> Answer:
 def device_named(scene: Scene) -> Answer:
     """Whether the line names a device that the host does not have."""
     named = list(dict.fromkeys(device.removesuffix("_dma") for device in scene.field_values("device")))
+    if not named and scene.field_values("none_at_all"):
+        return excluded("the line is about all devices, not a named one")
     if not named:
         return unknown("the line does not name a device")
     if scene.devices is None:
@@ -241,8 +245,26 @@ def _mtu_words(by_mtu: Mapping[int, Sequence[str]]) -> str:
     return "; ".join(f"{mtu} bytes at {listed(ports, 3)}" for mtu, ports in sorted(by_mtu.items()))
 
 
+def _inner_interfaces(scene: Scene) -> Answer | None:
+    """Whether NCCL uses interfaces, according to the log, by which hosts do not reach each other; None if it does not show that."""
+    used = scene.log.context.bootstraps
+    shared = {address for address in (each for _name, each in used.values()) if sum(each == address for _name, each in used.values()) > 1}
+    inner = [
+        f"{name} ({address}) on {host}"
+        for host, (name, address) in used.items()
+        if _INNER.match(name) or address in shared or (_ip(address) and _within(address, _LOOPBACK))
+    ]
+    if not inner:
+        return None
+    words = f"NCCL uses {listed(inner, 4)}, according to the log"
+    return confirmed(words) if len(used) > 1 else unknown(f"{words}; other hosts may not reach it")
+
+
 def socket_interface(scene: Scene) -> Answer:
-    """Whether NCCL_SOCKET_IFNAME matches no interface of the host that is up and has an address."""
+    """Whether NCCL_SOCKET_IFNAME matches no interface of the host that is up and has an address, or NCCL uses one within the host."""
+    inner = _inner_interfaces(scene)
+    if inner is not None:
+        return inner
     there = scene.facts.interfaces
     if not there:
         return unknown("interfaces other than NICs, such as bonds and bridges, were not read")

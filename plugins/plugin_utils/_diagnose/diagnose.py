@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes import CAUSES
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.likely import LIKELY, contradiction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.likely import contradiction, likely
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import JobLog, Occurrence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.past import JobTime
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import (
@@ -194,7 +194,7 @@ def _of_job(log: JobLog, fleet: Fleet) -> dict[str, Known]:
 
 def _finding(occurrence: Occurrence, log: JobLog, fleet: Fleet, job: Mapping[str, Known]) -> Finding:
     hosts = _concerned(occurrence, log, fleet)
-    names = [name for name in LIKELY.get(occurrence.name, ()) if fleet.records or not name.startswith(PAST)]
+    names = [name for name in likely(occurrence.name, log.context.trace) if fleet.records or not name.startswith(PAST)]
     causes = [_checked(name, hosts, Scene(Known(""), occurrence, log, {}, job, fleet.records)) for name in names]
     return Finding(occurrence, occurrence.name == log.cause, sorted(causes, key=_rank))
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.classes.kinds import CLASS_LIKELY
+
 _LOST = ("earlier", "ended")
 _REACH = (
     "earlier",
     "port.down",
-    "port.planned",
-    "ib.sm",
     "gid.index",
+    "ib.sm",
     "gid.subnet",
     "mtu",
+    "port.planned",
     "mtu.planned",
     "gid.planned",
     "port.flaps",
@@ -54,11 +56,12 @@ _GPU = ("gpu.lost", "gpu.broken", "program")
 _PAST, _PAST_NETWORK = ("past.host", "past.journal"), ("past.port", "past.gid", "past.counters")
 _NETWORK = frozenset({"port.down", "port.flaps", "loss", "gid.index", "gid.none", "hang.rank", "socket.address", "earlier", "ended"})
 _NOW: dict[str, tuple[str, ...]] = {
+    **CLASS_LIKELY,
     "ib.no_device": _ALLOWED,
     "ib.no_address": ("socket.name",),
-    "ib.open": ("ib.node", "ib.container", "memlock", "firmware"),
+    "ib.open": ("ofi.choice", "ib.node", "ib.container", "memlock", "firmware"),
     "ib.nodes": ("ib.node", "mad.node", "driver.fit"),
-    "ib.query": ("ib.container", "driver.fit", "firmware", "port.down"),
+    "ib.query": ("ib.container", "driver.fit", "verbs.version", "firmware", "port.down"),
     "ib.library": ("ib.container",),
     "ib.layers": ("ib.layers", "hca.list"),
     "ib.fatal": ("port.down", "gpu.lost", "iommu", "firmware"),
@@ -84,14 +87,14 @@ _NOW: dict[str, tuple[str, ...]] = {
     "ib.bad_response": ("earlier", "version", "firmware"),
     "ib.aborted": _LOST,
     "ib.broken": ("earlier", "firmware", "port.down"),
-    "ib.port_down": ("port.down", "port.planned", "ib.sm", "port.flaps", "cable"),
-    "ib.create": (*_LOCKED, *_CONTAINER, "limits.nic", "firmware"),
+    "ib.port_down": ("port.down", "ib.sm", "port.planned", "port.flaps", "cable"),
+    "ib.create": (*_LOCKED, *_CONTAINER, "limits.nic", "firmware", "driver.fit", "verbs.version"),
     "ib.post": ("earlier", "port.down", "firmware"),
     "ib.failover": ("earlier", "port.down", "port.flaps", "debug"),
     "memory.registration": (*_LOCKED, "gpu.path", "gpu.intent", "ib.container"),
     "memory.gdrcopy": ("gdrcopy", "gpu.driver"),
     "qp.connect": (*_CONNECT, "ib.container", "loss"),
-    "qp.gid_missing": ("gid.index", "gid.none", "gid.differs", "gid.planned", "device.name"),
+    "qp.gid_missing": ("gid.index", "gid.none", "gid.differs", "gid.planned", "device.name", "ib.container"),
     "qp.retrying": ("gid.subnet", "port.down", "loss"),
     "qp.timeout": ("gid.subnet", "port.down", "gid.index", "gid.differs", "arp", "ib.pkey", "hca.differs", "loss"),
     "qp.invalid": (*_CONNECT, "ib.container"),
@@ -105,10 +108,10 @@ _NOW: dict[str, tuple[str, ...]] = {
     "net.counts": ("hca.differs", "port.down", "hca.list", "ib.container"),
     "net.differs": ("net.differs",),
     "net.socket": ("ib.net", *_ALLOWED),
-    "socket.stranger": ("version", "socket.job", "store.alone"),
-    "socket.local": ("shm.apart",),
+    "socket.stranger": ("version", "socket.job", "store.alone", "net.differs"),
+    "socket.local": ("cma.ptrace", "shm.apart"),
     "cm.address": ("gid.none", "gid.subnet", "port.down", "gid.planned", "test.server", "socket.firewall", "loss"),
-    "test.no_device": ("device.name", "hca.none", *_CONTAINER),
+    "test.no_device": ("device.name", "hca.none", "ib.container", "verbs.package", "ib.node"),
     "test.connect": ("test.server", "socket.address", "socket.firewall"),
     "test.differs": ("test.version",),
     "test.mtu": ("mtu", "mtu.planned"),
@@ -118,14 +121,14 @@ _NOW: dict[str, tuple[str, ...]] = {
     "ofi.none": ("ofi.efa", *_CONTAINER, "hca.none", "plugin.version", "device.name"),
     "ofi.provider": ("ofi.address", "hca.none", *_CONTAINER, "device.name", "ofi.efa", "plugin.version"),
     "ofi.peer": ("earlier", "ofi.group", "ofi.zone"),
-    "ofi.open": ("plugin.version", *_CONTAINER, *_LOCKED, "limits.nic"),
+    "ofi.open": ("plugin.version", "ofi.choice", "ofi.cxi", *_CONTAINER, *_LOCKED, "limits.nic"),
     "ofi.memory": ("gpu.path", "gpu.intent", *_LOCKED, "ib.container"),
-    "ofi.transfer": ("earlier", "ofi.group", "hang.rank", "port.down"),
+    "ofi.transfer": ("earlier", "ofi.group", "plugin.version", "hang.rank", "port.down"),
     "ofi.failed": ("earlier", "plugin.version", "debug"),
     "nvshmem.device": ("device.kind", "ib.container"),
     "nvshmem.peermem": ("gpu.path", "gpu.intent"),
     "nvshmem.transport": ("earlier", "nvshmem.ibgda", "hca.none", *_CONTAINER, "port.down"),
-    "nvshmem.ibgda": ("nvshmem.ibgda", "ib.container", *_LOCKED),
+    "nvshmem.ibgda": ("nvshmem.ibgda", "nvshmem.setting", "ib.container", *_LOCKED),
     "nvshmem.failed": ("earlier", "debug.nvshmem", "version"),
     "deepep.timeout": ("earlier", "hang.rank", "nvshmem.ibgda", "port.down", "loss", "version"),
     "mooncake.handshake": ("earlier", "ended", "socket.firewall", "program"),
@@ -149,7 +152,7 @@ _NOW: dict[str, tuple[str, ...]] = {
     "sharp.unavailable": ("sharp",),
     "sharp.failed": ("earlier", "sharp", "port.down"),
     "socket.no_interface": ("socket.name", "socket.container"),
-    "socket.refused": _SOCKETS,
+    "socket.refused": (*_SOCKETS, "store.stale"),
     "socket.unreachable": _SOCKETS,
     "version.differs": ("version",),
     "gpu.shared": ("gpu.visible",),
@@ -163,20 +166,20 @@ _NOW: dict[str, tuple[str, ...]] = {
     "topo.version": ("topo.stale",),
     "topo.broken": ("topo.stale",),
     "p2p.refused": ("acs", "iommu"),
-    "p2p.failed": ("acs", "iommu", "gpu.visible", "shm.apart", "gpu.container"),
+    "p2p.failed": ("gpu.visible", "gpu.no_p2p", "shm.apart", "gpu.container", "acs", "iommu"),
     "gpu.nvls": ("gpu.fabric_manager", "fm.restarted", "gpu.nvlink", "gpu.imex"),
     "gpu.imex": ("gpu.imex", "gpu.fabric_manager"),
     "topo.rsmi": ("gpu.container", "gpu.driver"),
-    "topo.order": ("hca.differs", "gpu.container", "topo.stale"),
+    "topo.order": ("gpu.container", "nccl.old", "hca.differs", "topo.stale"),
     "nccl.algorithm": ("nccl.algorithm", "version"),
-    "topo.path": ("earlier", "hca.differs", "gpu.container", "gpu.driver"),
+    "topo.path": ("earlier", "gpu.container", "nccl.old", "hca.differs", "gpu.driver"),
     "gpu.nvml": ("gpu.driver", "gpu.lost", "gpu.container"),
     "nccl.truncated": ("earlier", "hang.program", "version", "socket.job"),
-    "nccl.ranks": ("store.alone", "socket.job", "version"),
+    "nccl.ranks": ("launch.ranks", "store.alone", "socket.job", "version"),
     "nccl.call": ("program", "version"),
     "nccl.proxy": ("earlier", "debug", *_LOCKED, "shm.full"),
     "nccl.system": ("earlier", "debug", "memlock", "socket.name", "shm.full"),
-    "nccl.cuda": ("earlier", "gpu.driver", "gpu.fabric_manager", "gpu.lost", "debug"),
+    "nccl.cuda": ("earlier", "gpu.driver", "gpu.fabric_manager", "gpu.lost", "nccl.old", "debug"),
     "nccl.internal": ("earlier", "version", "debug"),
     "nccl.usage": ("earlier", "gpu.visible", "version", "debug"),
     "nccl.argument": ("earlier", "program", "debug"),
@@ -189,20 +192,20 @@ _NOW: dict[str, tuple[str, ...]] = {
     "cuda.ecc": ("gpu.broken",),
     "cuda.nvlink": _NVLINK,
     "cuda.unsupported": ("gpu.virtual", "gpu.driver", "gpu.container"),
-    "cuda.busy": ("gpu.load", "gpu.visible", "gpu.mode"),
+    "cuda.busy": ("gpu.load", "gpu.mode", "gpu.visible"),
     "cuda.symbol": ("gpu.driver",),
     "cuda.memory": ("gpu.load", "gpu.batch"),
     "cuda.access": ("program", "gpu.broken"),
     "cuda.launch": _GPU,
-    "cuda.failed": ("earlier", "gpu.fabric_manager", "gpu.driver", *_GPU, "gpu.container"),
+    "cuda.failed": ("earlier", "gpu.fabric_manager", "gpu.driver", *_GPU, "gpu.container", "nccl.old"),
     "torch.timeout": _HANG,
     "torch.watchdog": _HANG,
     "torch.stuck": _HANG,
     "torch.desync": _HANG,
     "torch.mismatch": ("earlier", "hang.program", "version"),
     "torch.init": ("earlier", "socket.name", "hang.rank", "hang.slow"),
-    "store.clients": ("store.alone", "socket.firewall", "hang.slow"),
-    "store.connect": ("earlier", "socket.address", "socket.firewall", "store.alone"),
+    "store.clients": ("store.alone", "socket.firewall", "dns", "hang.slow"),
+    "store.connect": ("earlier", "socket.address", "socket.firewall", "store.alone", "dns"),
     "store.retrying": ("socket.address", "store.alone"),
     "store.port": ("port.taken",),
     "store.wait": ("earlier", "hang.slow"),
@@ -223,7 +226,7 @@ _NOW: dict[str, tuple[str, ...]] = {
     "mpi.pml": ("ucx.choice", "mpi.build"),
     "mpi.tcp": ("socket.address", "socket.firewall", "mpi.interface"),
     "mpi.signal": ("earlier", "oom.host", "program"),
-    "ucx.transport": ("port.down", "hca.none", "device.name", *_CONTAINER, *_LOCKED, "ucx.choice"),
+    "ucx.transport": ("ucx.gpu", "ucx.choice", "hca.none", "port.down", "device.name", *_CONTAINER, *_LOCKED),
     "tests.timeout": _HANG,
     "host.memory": ("oom.host",),
     "host.files": ("files",),
@@ -292,6 +295,10 @@ class _Errors(NamedTuple):
 #: The errors of a call by which the limit of locked memory shows, and those of a NIC that does not answer.
 _OF_LIMIT = _Errors(("Cannot allocate memory", "Resource temporarily unavailable", "Operation not permitted"), ("12", "11", "1"))
 _UNANSWERED = _Errors(("Connection timed out", "Operation canceled", "Input/output error", "Remote I/O error"), ("110", "125", "5", "121"))
+#: Errors of a call that the kernel or the device does not have: its node is there, and no limit is reached.
+_UNSUPPORTED = _Errors(
+    ("Operation not supported", "Protocol not supported", "Inappropriate ioctl", "Function not implemented"), ("95", "93", "25", "38")
+)
 #: Errors of a call on a file in /dev/shm that do not come from its size.
 _NOT_OF_SPACE = ("Permission denied", "Invalid argument", "No such file or directory", "File exists", "Operation not permitted")
 _OF_GPUS = ("gpu.path", "gpu.dmabuf_off", "gpu.intent", "iommu")
@@ -307,8 +314,31 @@ def contradiction(cause: str, errors: Sequence[str]) -> str | None:
         return errors[0]
     if cause in _OF_GPUS and errors[0].startswith(_UNANSWERED.texts):
         return errors[0]
+    if cause in (*_CONTAINER, "limits.nic", "port.down") and all(map(_UNSUPPORTED.has, errors)):
+        return errors[0]
     unanswered = list(filter(_UNANSWERED.has, errors))
     return unanswered[0] if cause in (*_CONTAINER, "limits.nic") and len(unanswered) == len(errors) else None
+
+
+#: Ends of source files of NCCL → the causes that come first if a failed call of NCCL is there, and no line names the reason.
+_BY_TRACE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+    (("misc/socket.cc", "include/socket.h", "bootstrap.cc", "net_socket.cc"), ("socket.name", "socket.container", *_SOCKETS[1:])),
+    (("misc/shmutils.cc", "include/shm.h", "transport/shm.cc"), (*_SPACE, "shm.apart", "cumem.host")),
+    (("misc/ibvwrap.cc", "transport/net_ib.cc", "transport/net_ib/connect.cc"), ("memlock", "gid.index", "ib.container", "port.down")),
+    (("transport/nvls.cc",), ("gpu.fabric_manager", "fm.restarted")),
+    (("transport/p2p.cc",), ("gpu.visible", "gpu.no_p2p", "shm.apart")),
+)
+_TRACED = frozenset({"nccl.system", "nccl.internal", "nccl.cuda"})
+
+
+def likely(kind: str, trace: str) -> tuple[str, ...]:
+    """The causes of a kind of line, the most likely first. trace: the source file of NCCL's first failed call, "" if it is not known."""
+    causes = LIKELY.get(kind, ())
+    if kind not in _TRACED or not trace:
+        return causes
+    first = next((names for files, names in _BY_TRACE if trace.endswith(files)), ())
+    rest = [name for name in _NOW[kind] if name not in (*first, "earlier")]
+    return _with_past(("earlier", *first, *rest)) if first else causes
 
 
 def _with_past(causes: tuple[str, ...]) -> tuple[str, ...]:

@@ -15,6 +15,10 @@ from dataclasses import dataclass, field
 
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.command import whole_sentences
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.lines import INFO, WARN, origin
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.classes.nccl import FIRST_SIGNATURES, NCCL_CLASSES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.classes.nccl_use import USE_CLASSES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.classes.programs import EARLY_PROGRAMS, PROGRAM_CLASSES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.classes.ucx import UCX_CLASSES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_context import Context
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_line import LONGEST_LINE, LocatedLine, fields, plain, read
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.meanings import MEANINGS
@@ -32,14 +36,20 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_
 
 #: The first match of a line counts.
 SIGNATURES: tuple[Signature, ...] = (
+    *FIRST_SIGNATURES,
     *CUDA_SIGNATURES,
+    *EARLY_PROGRAMS,
     *PLUGIN_SIGNATURES,
     *NCCL_SIGNATURES,
     *JOB_SIGNATURES,
     *MPI_SIGNATURES,
     *KERNEL_SIGNATURES,
     *PERFTEST_SIGNATURES,
+    *NCCL_CLASSES,
+    *USE_CLASSES,
+    *UCX_CLASSES,
     *CALL_SIGNATURES,
+    *PROGRAM_CLASSES,
     *EXCEPTION_SIGNATURES,
 )
 #: The maximum number of stored hosts and ranks for each kind of line, and of values for each field.
@@ -82,6 +92,8 @@ _OTHER = re.compile(
 _EXPECTED = re.compile(r"\b(?:DEBUG|TRACE|DIAG)\b|UCX +INFO|<(?:info|debug)>")
 #: The marks before a warning or error of NCCL in a line: NCCL's own level, and PyTorch's exceptions that quote NCCL.
 _UNKNOWN_MARKS = (WARN, "DistBackendError: ", "NCCL error: ")
+#: The words before a warning of NCCL in a line of XLA, and of PyTorch at the end of the line before it.
+_QUOTES, _LAST_ERROR = "log entry (may be unrelated)", "Last error:"
 #: The parts that vary between warnings of one kind: addresses, numbers, and names of files in shared memory.
 _VARYING = re.compile(r"nccl-\w{4,}|0x[0-9a-fA-F]+|[0-9a-fA-F]*(?::[0-9a-fA-F]*){2,}|[0-9]+(?:\.[0-9]+)*")
 #: The lines below a text of Open MPI's help that name its host, and how many lines of the help are read.
@@ -89,6 +101,8 @@ _HELP_HOST = re.compile(r"(?:Local host|Hostname|Host): +(?P<host>[A-Za-z0-9][A-
 _HELP_LINES = 24
 #: NCCL searches for each version of a plugin, the newest first. Only a plugin of which no version is loaded is too old.
 _NO_PLUGIN, _PLUGIN = "Failed to find ncclNetPlugin_v", re.compile(r"(?:Loaded|Successfully loaded external) net(?:work)? plugin")
+#: Remarks that explain no failure if NCCL went on with its sockets.
+_WITHOUT_RDMA = ("ib.no_device", "ib.library")
 #: The maximum number of lines of a kind whose fields are read.
 _MOST_READ = 1000
 #: The lines on channels in NCCL's log, which are not failures. Nearly all lines of a large job's log are of this kind.
@@ -171,6 +185,7 @@ class _Reader:
         self.no_plugin: tuple[int, LocatedLine] | None = None
         self.has_plugin = False
         self._help: tuple[_Kept, int] | None = None
+        self._quoted = 0
 
     def line(self, line: str) -> None:
         self.lines += 1
@@ -182,7 +197,13 @@ class _Reader:
         line = line[:LONGEST_LINE]
         if info and " Using network " in line:
             self.context.network(self.lines, line)
+        if _QUOTES in line and not info:
+            self._quote(line.partition(_QUOTES)[2].lstrip(" '"))
         found = find_signature(line, info=info)
+        if found is None and 0 < self._quoted == self.lines - 1:
+            found = find_signature(f"{WARN}{line}", info=False)
+        if line.rstrip().endswith(_LAST_ERROR):
+            self._quoted = self.lines
         if found is None:
             self.context.line(self.lines, line, info=info)
             if info:
@@ -191,6 +212,12 @@ class _Reader:
                 self._unknown(line)
         else:
             self._add(line, *found)
+
+    def _quote(self, text: str) -> None:
+        """Read a warning of NCCL that another program quotes within its own line."""
+        found = find_signature(f"{WARN}{text}", info=False)
+        if found is not None:
+            self._add(text, *found)
 
     def _plugin(self, line: str) -> None:
         """Read whether NCCL finds a version of a network plugin that it can use."""
@@ -310,7 +337,9 @@ def first_cause(occurrences: Iterable[Occurrence]) -> str | None:
     if not failed:
         return None
     first = _earliest(failed)
+    idle = _WITHOUT_RDMA if any(each.name == "net.socket" for each in there) else ()
     before = [each for each in there if each.kind == REMARK and first.name in MEANINGS[each.name].explains and each.line < first.line]
+    before = [each for each in before if each.name not in idle]
     return (before[0] if before else first).name
 
 

@@ -18,6 +18,12 @@ _VARIABLE = re.compile(r"\b(NCCL_[A-Z0-9_]{1,60}) set (?:by environment )?to (.{
 _TESTS_RANK = re.compile(
     r"#\s{1,9}Rank\s{1,9}([0-9]{1,7})\s.{0,60}?\bPid\s{1,9}([0-9]{1,10}) on\s{1,60}(\S{1,253})\s{1,60}device(?:\s{1,9}([0-9]{1,3})\b)?"
 )
+#: "misc/socket.cc:568 -> 2": the places that a failed call passes, from the innermost; 3 to 7 and 1, 2 are results of NCCL.
+_TRACE = re.compile(r"NCCL INFO ([\w./-]{1,200}\.(?:cc|cu|h)):[0-9]{1,5} -> [1-7]\b")
+#: "Bootstrap : Using eth0:10.0.0.1<0>", with "[0]" before the name up to NCCL 2.7.
+_BOOTSTRAP = re.compile(r"Bootstrap ?: Using (?:\[0\])?([\w.@-]{1,32}):([0-9a-fA-F.:]{3,45})(?:%\w+)?<")
+#: "NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/IB [RO]; OOB eth0:…".
+_LAYER = re.compile(r"\[[0-9]{1,3}\]\w{1,63}:[0-9]{1,3}/(RoCE|IB)\b")
 _NETWORK = re.compile(r"Using network (\S.{0,60}?)\s*$")
 _TESTS_END = "# Avg bus bandwidth"
 _MOST = 65_536
@@ -33,7 +39,9 @@ class Context:
 
     nranks: of the largest communicator; versions: version of NCCL → its hosts; second_version_line: the first line with another version;
     variables: variable of NCCL → its values on ranks; network_line: the first line with another network than before;
-    gpu_buffer: whether the test of perftest that the log is at uses GPU memory.
+    gpu_buffer: whether the test of perftest that the log is at uses GPU memory; layers: of the ports that NCCL uses, "IB" and "RoCE";
+    bootstraps: host → the interface of its first connections and the address; trace: the source file of
+    NCCL where its first failed call is, "" if the log does not show it.
     """
 
     def __init__(self) -> None:
@@ -44,6 +52,9 @@ class Context:
         self.single_line = 0
         self.network_line = 0
         self.gpu_buffer = False
+        self.layers: set[str] = set()
+        self.trace = ""
+        self.bootstraps: dict[str, tuple[str, str]] = {}
         self._networks: dict[str, dict[str, None]] = {}
         self._singles: dict[Process, None] = {}
         self._several_at_once: dict[Process, None] = {}
@@ -101,16 +112,25 @@ class Context:
         if "NCCL version " in line:
             self._version(number, line)
         elif info:
-            if " nranks " in line:
-                self._rank(number, line)
-            elif " set " in line:
-                self._variable(line)
+            self._info(number, line)
         elif "GPU buffer" in line:
             self.gpu_buffer = "dealloc" not in line
         elif " Pid " in line:
             self._tests_rank(number, line)
         elif _TESTS_END in line:
             self._firsts.clear()
+
+    def _info(self, number: int, line: str) -> None:
+        if " nranks " in line:
+            self._rank(number, line)
+        elif " set " in line:
+            self._variable(line)
+        elif " -> " in line:
+            self._traced(line)
+        elif "Bootstrap" in line:
+            self._bootstrap(line)
+        elif "NET/IB" in line:
+            self.layers.update(_LAYER.findall(line))
 
     def _version(self, number: int, line: str) -> None:
         found = _VERSION.search(line)
@@ -136,6 +156,16 @@ class Context:
         if nranks == 1 and len(self._singles) < _MOST:
             self._singles[(located.host, located.pid)] = None
             self.single_line = self.single_line or number
+
+    def _traced(self, line: str) -> None:
+        found = _TRACE.search(line) if not self.trace else None
+        if found is not None:
+            self.trace = found[1]
+
+    def _bootstrap(self, line: str) -> None:
+        found, host = _BOOTSTRAP.search(line), read(line).host
+        if found is not None and host is not None and len(self.bootstraps) < _MOST:
+            self.bootstraps.setdefault(host, (found[1], found[2]))
 
     def _place(self, rank: int, host: str | None, nranks: int) -> None:
         if host is not None and nranks > self._places.get(rank, ("", 0))[1] and len(self._places) < _MOST:

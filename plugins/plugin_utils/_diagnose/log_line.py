@@ -19,6 +19,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.lines impor
 #: The maximum number of characters that are read from a line.
 LONGEST_LINE = 4096
 _LONGEST_TEXT = 300
+#: The lines of NCCL 2.0 to 2.2, without its name: "node1:12:34 [0] misc/ibvwrap.cu:60 WARN Failed …", "node1:12:34 [0] INFO NET : …".
+_BARE = re.compile(r"(\S:[0-9]{1,10}:[0-9]{1,10} \[[0-9]{1,5}\] (?:[\w./-]{1,100}:[0-9]{1,6} )?)(?=(?:WARN|INFO) )")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
 #: Of Open MPI: orterun's job and rank; prterun puts its own name before them.
 _TAG = re.compile(r"\[(?:[^\]\s]{1,200}@)?[0-9]{1,9},([0-9]{1,9})\]<std(?:out|err|diag)>:")
@@ -73,8 +75,10 @@ class LocatedLine:
 
 
 def plain(line: str) -> str:
-    """A line without colors, other sequences of a terminal, and the carriage return of a Windows line end."""
+    """A line without colors, other sequences of a terminal, and the carriage return of a Windows line end, with NCCL's name."""
     line = _ESCAPES.sub("", line) if "\x1b" in line else line
+    if (" WARN " in line or " INFO " in line) and "NCCL" not in line:
+        line = _BARE.sub(r"\1NCCL ", line, count=1)
     return f"{line[:-2]}\n" if line.endswith("\r\n") else line
 
 

@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.classes.kinds import CLASS_MEANINGS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import CONSEQUENCE, ERROR, REMARK, SYMPTOM, UNKNOWN, Meaning
 
 MEANINGS: dict[str, Meaning] = {
+    **CLASS_MEANINGS,
     "cuda.old_driver": Meaning(ERROR, "the NVIDIA driver is older than the job's CUDA needs"),
     "cuda.mismatch": Meaning(ERROR, "the loaded NVIDIA driver and its installed libraries have different versions"),
     "cuda.not_ready": Meaning(ERROR, "the GPUs behind NVSwitches are not set up"),

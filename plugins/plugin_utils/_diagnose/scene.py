@@ -84,6 +84,15 @@ def addresses(facts: RunFacts) -> dict[str, list[str]]:
 Test = Callable[[Scene], Answer]
 
 
+class Cause(NamedTuple):
+    """A possible cause. says: the cause in words; test: whether it holds; remedy: command and host; of_log: only the log shows it."""
+
+    says: str
+    test: Test
+    remedy: str
+    of_log: bool = False
+
+
 def confirmed(seen: str) -> Answer:
     return Answer(CONFIRMED, seen)
 

@@ -232,7 +232,8 @@ NCCL_SIGNATURES: tuple[Signature, ...] = (
         "socket.stranger",
         "socketFinalize",
         _SOCKET,
-        r"NCCL WARN .{0,20}socketFinalize(?:Accept|Connect).{0,100}: wrong (?:magic|type|socket type)",
+        r"NCCL WARN .{0,20}socketFinalize(?:Accept|Connect).{0,100}: wrong (?:magic|(?:socket )?type)(?: (?P<one_kind>\d+) != "
+        r"(?P<other_kind>\d+))?",
     ),
     Signature("socket.stranger", "socket magic mismatch", _SOCKET),
     Signature(
@@ -268,6 +269,7 @@ NCCL_SIGNATURES: tuple[Signature, ...] = (
     # what NCCL returns
     Signature("nccl.remote", "remote process exited or there was a network error", "NCCL src/init.cc"),
     Signature("nccl.system", "unhandled system error", "NCCL src/init.cc"),
+    Signature("nccl.system", "unhanled system error", "PyTorch 1.2 ProcessGroupNCCL.cpp"),
     Signature("nccl.cuda", "unhandled cuda error", "NCCL src/init.cc"),
     Signature("nccl.internal", "internal error - please report", "NCCL src/init.cc"),
     Signature("nccl.usage", "invalid usage (run with NCCL_DEBUG=WARN", "NCCL src/init.cc"),

@@ -136,7 +136,6 @@ LIBRARY_SIGNATURES: tuple[Signature, ...] = (
         r"Unable to (?:create (?:send|recv) CQ|create (?:SRQ|UD QP|RC QP|AH)|alloc PD) .{0,20}on (?P<device>\w{1,63})(?::"
         r" (?P<error>.{1,60}))?",
     ),
-    Signature("ib.open", "PSM3 can't open nic unit", "libfabric prov/psm3"),
 )
 
 PLUGIN_SIGNATURES: tuple[Signature, ...] = (
@@ -148,8 +147,9 @@ PLUGIN_SIGNATURES: tuple[Signature, ...] = (
         _OFI,
         r"Only EFA provider is supported|"
         r"No eligible providers were found|Unable to find a protocol that worked|Unable to find plugin protocol|Insufficient Libfabric "
-        r"devices found|Could not find any optimal provider|fi_getinfo\S* (?:returned|failed)|Call to fi_getinfo.{0,40}failed|Unable to "
-        r"find provider|requires at least libfabric version",
+        r"devices found|Could(?: not|n't) find any optimal provider|"
+        r"No viable endpoint found for TCP|Unexpected group size|fi_getinfo\S* (?:returned|failed)|Call to fi_getinfo.{0,40}failed|Unable "
+        r"to find provider|requires at least libfabric version",
         info=True,
     ),
     Signature("gdr.disabled", "NET/OFI", _OFI, r"GDR (?:disabled|not supported)|[dD]isabling GDR", info=True),
@@ -175,7 +175,12 @@ PLUGIN_SIGNATURES: tuple[Signature, ...] = (
         r"initialize \w+ protocol|CUDA initialization failed",
     ),
     Signature(
-        "ofi.failed", "NET/OFI", _OFI, r"(?i)NCCL WARN .{0,20}NET/OFI .{0,200}(?:fail|error|unable|could not|couldn't|invalid|abort)"
+        "ofi.failed",
+        "NET/OFI",
+        _OFI,
+        r"(?i)NCCL WARN .{0,20}NET/OFI .{0,200}(?:fail|error|unable|could not|couldn't|invalid|abort|"
+        r"exception|incorrect|not (?:supported|available|found|initialized|compiled)|does not support|out of range|is full|"
+        r"no MR keys|unexpected|NULL)",
     ),
     Signature(
         "ofi.transfer",

@@ -27,7 +27,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import 
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.meanings import MEANINGS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import UNKNOWN
-from tests.unit.builders import library_lines
+from tests.unit.builders import class_lines, library_lines
 from tests.unit.builders.garbled import garbled
 from tests.unit.builders.job_lines import CAPTURED, DERIVED
 from tests.unit.builders.library_lines import CALLS, GPUS, HEALTHY, LIBRARIES, PREFIXES, RENDEZVOUS, SETUP, TOOLS
@@ -37,7 +37,13 @@ H200 = Path(__file__).parents[3] / "fixtures" / "h200"
 H100 = H200.parent / "h100"
 PROGRAMS = (*PERFTEST, *OPEN_MPI, *UCX, *NCCL, *KERNEL)
 BESIDE = (*LIBRARIES, *library_lines.UCX, *TOOLS, *GPUS, *RENDEZVOUS, *CALLS, *SETUP)
-ALL = (*CAPTURED, *DERIVED, *PLUGINS, *((name, False, line) for name, line in (*PROGRAMS, *BESIDE)))
+ALL = (
+    *CAPTURED,
+    *DERIVED,
+    *PLUGINS,
+    *class_lines.NCCL,
+    *((name, False, line) for name, line in (*PROGRAMS, *BESIDE, *class_lines.PROGRAMS)),
+)
 WARN = "[2026-11-20 09:{}:41] {}:100:200 [0] misc/ibvwrap.cc:278 NCCL WARN {}\n"
 LOCKED = "Call to ibv_reg_mr failed with error Cannot allocate memory"
 CLOSED = "socketProgress: Connection closed by remote peer node2<4000>"
@@ -73,6 +79,19 @@ def test_colors_within_a_line_hide_nothing() -> None:
     line = WARN.format(30, "node2", LOCKED).replace("NCCL WARN ", "\x1b[1;31mNCCL\x1b[0m \x1b[31mWARN\x1b[0m ")
     occurrence = read_job_log([line]).occurrences[0]
     assert (occurrence.name, occurrence.hosts) == ("memory.locked", ("node2",))
+
+
+@pytest.mark.parametrize(("kinds", "text"), class_lines.QUOTED, ids=["PyTorch", "XLA", "PyTorch, empty"])
+def test_a_warning_that_another_program_quotes(kinds: tuple[str, ...], text: str) -> None:
+    assert tuple(name for _kind, name in names(text)) == kinds
+
+
+def test_the_lines_of_nccl_2_0_lack_its_name() -> None:
+    line = "node1:100:200 [0] {} Call to ibv_reg_mr failed with error Cannot allocate memory\n"
+    occurrence = read_job_log([line.format("misc/ibvwrap.cu:60 WARN")]).occurrences[0]
+    assert (occurrence.name, occurrence.hosts) == ("memory.locked", ("node1",))
+    assert read_job_log([line.format("INFO")]).occurrences == ()
+    assert names("node1:100:200 [0] misc/new.cu:60 WARN something new\n") == [("unknown", UNKNOWN_WARNING)]
 
 
 def test_each_signature_has_a_line() -> None:

@@ -1,0 +1,173 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Texts of NCCL by class: versions, GPUs, memory, settings, calls of the program, and what follows from an earlier failure."""
+
+from __future__ import annotations
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.classes.nccl import warning
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import Signature
+
+USE_CLASSES: tuple[Signature, ...] = (
+    # versions
+    Signature(
+        "nccl.library",
+        "pplication was compiled with",
+        "NCCL src/dev_runtime.cc",
+        r"(?:compiled with NCCL version \S+, but is running|compiled with too old version of NCCL)",
+    ),
+    warning(
+        "cuda.old_driver",
+        "enqueue.cc, misc/cudawrap.cc",
+        r"The installed CUDA driver is older",
+        r"One-sided RMA requires CUDA driver",
+        r"NCCL does not support this CUDA version",
+        r"(?:CUMEM|CUMEM Host is) not supported prior",
+        r"CUDA some PFN functions not found",
+        r"ROCr Driver version found is",
+    ),
+    warning("cuda.symbol", "misc/cudawrap.cc", r"Failed to find (?:CUDA|ROCm runtime) library", r"Failed to load ROCr missing symbol"),
+    Signature(
+        "nccl.kernels",
+        "axSharedMem",
+        "NCCL src/enqueue.cc",
+        r"(?:ncclMaxSharedMem|dynamic smem) \d+ exceeds device/fn maxSharedMem",
+        info=True,
+    ),
+    # GPUs
+    warning("gpu.imex", "mnnvl.cc", r"MNNVL \(cliqueSize \d+\) is available but not", r"MNNVL is not supported on this system"),
+    warning("gpu.nvml", "misc/nvmlwrap.cc", r"nvmlDeviceGetCount\(\) reported more devices", r"NVML failure ", r"ROCm SMI init failure"),
+    warning(
+        "gpu.symmetric",
+        "dev_runtime.cc",
+        r"Communicator does not support symmetric memory",
+        r"(?:Multicast support|Multimem pointer) requested",
+        r"(?:VA represented by|Segment \d+ has unsupported location)",
+        r"Error: no symmetric kernel available",
+        r"Window registration of addresses that span",
+    ),
+    warning(
+        "gin.unavailable",
+        "gin/gin_host.cc",
+        r"GIN (?:not supported|is disabled|strong signals|VA signals|Proxy|plugin|Error|only|requires)",
+        r"(?:GIN|RMA)-capable device type mismatch",
+        r"No (?:GIN|RMA)-capable devices found",
+        r"No network devices that support GDAKI",
+        r"User requested GIN",
+        r"(?:RMA|One sided RMA:? ?\w*).{0,20} (?:is )?not supported",
+        r"DOCA (?:failure|Error)",
+        r"gin GDAKI: ",
+        r"(?:Elastic|Invalid) GIN",
+        r"(?:RMA|Rma|Gin) (?:v13|proxy|Proxy|CE|connect)\b",
+        r"(?:No shared contexts are available|Requested number of exclusive GIN)",
+    ),
+    warning(
+        "memory.gdrcopy",
+        "misc/gdrwrap.cc",
+        r"GDRCOPY (?:failure|lib wrapper)",
+        r"gdr_\w+ not available",
+        r"Failed to open libgdrapi",
+        r"(?:dlsym|ncclOsDlsym) failed on gdr_",
+        r"GIN requires GDRCopy",
+    ),
+    # memory
+    warning("nccl.cuda", "include/alloc.h", r"Failed to CUDA (?:malloc|calloc|host alloc)", r"\[Rem Allocator\]"),
+    warning(
+        "host.memory",
+        "include/alloc.h",
+        r"Failed to malloc \d+ bytes",
+        r"malloc of \d+ bytes failed",
+        r"Unrecoverable error detected: malloc",
+        r"Allocation failed(?: at|$)",
+    ),
+    # settings
+    warning(
+        "nccl.forced",
+        "init.cc, transport",
+        r"OOO RQ is force enabled",
+        r"NCCL_NVLS_ENABLE has been set to",
+        r"CC On, Multi-GPU CC Off",
+        r"Resiliency (?:requires|is enabled)",
+        r"MSCCL",
+        r"(?:Memory|MemManager: )?\w* ?[sS]uspend not supported",
+    ),
+    warning(
+        "nccl.setting",
+        "init.cc, graph/tuning.cc",
+        r".{0,80}(?:is being ignored|, ignoring|cap it to|set it to|set both to|[sS]etting (?:it )?to|[lL]imiting (?:value )?to|"
+        r"defaulting to|falling back to graphStreamOrdering|Unsetting POLICY|using point-to-point network instead|using \S+ instead|"
+        r"disabling CollNet|Disabling clique|so disabling|set by environment is ignored|Continue without profiler|not dumping|Skipping "
+        r"nvlink|, disabling\.|using default)",
+        r"(?:Invalid|Unrecognized) (?:element|prefix) token",
+        r"NET/IB: Ip address",
+        r"CollNet does not support LL",
+        r"PARAM: ",
+        r'Missing "amd_iommu=on"',
+    ),
+    # the program
+    warning(
+        "nccl.call",
+        "enqueue.cc, group.cc, init.cc",
+        r"(?:Invalid|Invalig) (?:config|arguments?|handle|NCCL_COMM_BLOCKING|intra-node|device|regBufType|key size)",
+        r"invalid (?:device count|pointer)",
+        r"improper usage of ncclCommInitRank",
+        r"Attempt to use communicator before",
+        r"comm \S+ has already been destroyed",
+        r"communicator was revoked",
+        r"ncclGroupEnd: not in a group call",
+        r"(?:Blocking and nonblocking|Either none or all|Illegal to have some) communicators",
+        r"Error : mixing different streams",
+        r"Streams given to a communicator",
+        r"Data type supplied to user-created",
+        r"ncclRedOpDestroy",
+        r"(?:reduction|Reduction) operation \d+ unknown",
+        r"Trying to (?:recv|send) (?:to|from) self",
+        r"nccl(?:CommGrow|PutSignal|WaitSignal|Signal|CommSplit|Config_t|SimInfo_t|DevrWorldToLsaRank)",
+        r"FP8 reduction support begins",
+        r"(?:Context|Signal index|Flags) \d+ is invalid",
+        r"Cannot (?:create device communicator|get communicator properties|create worldGinBarrier)",
+        r"window (?:address|has a NULL)",
+        r"MemManager: (?:Already|Not in)",
+        r"rank \d+ exceeds ndev",
+        r"(?:Split shares resources|Comm config netName|Window address must be|ncclCommGetUniqueId should not)",
+        r"(?:Too many (?:aggregated|async) operations|Trying to launch too many)",
+        r"NCCL cannot (?:be captured|use)",
+        r"Stream is not being captured",
+    ),
+    # what follows from an earlier failure
+    warning(
+        "nccl.internal",
+        "proxy.cc, bootstrap.cc, transport",
+        r"communicator encountered a fatal error",
+        r"(?:hostStreamPlanCallback\(\)|ncclAsyncJobComplete|commReclaim|commDestroySync|ncclProxyStop|asyncJobLaunch)",
+        r"Failure in host setup",
+        r"Error waiting for pthread_join",
+        r"Thread (?:creation|join) failed",
+        r"ncclSocket\w+: (?:pass NULL|wrong socket state|socket state|unexpected|invalid|file descriptor)",
+        r"(?:send|recv)ProxyConnect: re(?:q|sp)Size",
+        r"(?:Active list|Free list|List) loop",
+        r"Proxy (?:append|response)",
+        r"(?:Attempting to dequeue|Could not find pool|Couldn't find opId|Storing response|Mismatched response)",
+        r"Failed to (?:set|create) CUDA (?:context|device) on device",
+        r"\[Proxy (?:Progress|service)\]",
+        r"ncclProxy(?:Connect|Client\w*)",
+        r"Unexpected connections are not empty",
+        r"NET/IB: (?:ncclIbI(?:send|recv)\(\)|sendReq|could not find mr|wc->opcode)",
+        r"(?:lib wrapper|GDRCOPY lib wrapper) not initialized",
+        r"MemManager: ",
+        r"rank \d+ (?:failed to (?:NET|NVLS|IPC)|deregister|invalid IPC)",
+        r"fatal error - RAS thread",
+        r"(?:NET/IB: )?(?:\S{1,40}: )?(?:Receiver|Sender) expected a '",
+        r"(?:NET/IB: )?(?:\S{1,40}: )?(?:Unknown completion|Invalid (?:request index|wr_id)|Unrecognized request)",
+        r"(?:NET/IB: )?(?:\S{1,40}: )?Unsupported (?:completion|type)",
+        r"(?:NET/IB: )?(?:\S{1,40}: )?Attempting to (?:free|initiate|repost)",
+        r"Sendrecv (?:plan|schedule) not aligned",
+        r"(?:P2p schedule creation has bugs|Internal error : )",
+        r"(?:Unable to post incomplete|Element \d+ of pool|Inactive op has|P2p operation is neither)",
+        r"Listencomm in unknown state",
+        r"Unknown (?:pattern|collnet|device code|netDevs)",
+        r"(?:Output object|Object|Intrusive address map)\b.{0,30} (?:is NULL|returned null)",
+        r"trying to access the number of devices",
+    ),
+)
