@@ -130,7 +130,7 @@ def clock_status() -> int | None:
     """Return the status bits of this system's clock, or None if it cannot be queried (no such call, or forbidden in a container)."""
     timex = Timex()
     try:
-        result: int = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(timex))
+        result: int = ctypes.CDLL(None).adjtimex(ctypes.byref(timex))
     except (OSError, AttributeError):
         return None
     return timex.status if result >= 0 else None

@@ -52,9 +52,10 @@ def test_a_long_ring_without_graph_is_cut() -> None:
     assert rings[1] == dict(zip(ring, [*ring[1:], ring[0]], strict=True))
 
 
-def test_a_log_that_is_too_long_is_cut_where_the_limit_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each line of a ring counts once."""
-    lines = [line for line in RingJob(["gpu1", "gpu2"]).lines() if " Ring " in line]
+@pytest.mark.parametrize("words", [" Ring ", " via NET/"])
+def test_a_log_that_is_too_long_is_cut_where_the_limit_is(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    """Each line of a ring counts once, and so does each connection."""
+    lines = [line for line in RingJob(["gpu1", "gpu2"]).lines() if words in line]
     monkeypatch.setattr(log_file, "MOST", len(lines) - 2)
     assert (len(lines) > 3, read_rings(lines).left_out) == (True, 1)
 
