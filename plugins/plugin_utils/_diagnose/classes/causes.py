@@ -97,8 +97,8 @@ CLASS_CAUSES: dict[str, Cause] = {
         "two versions of NCCL are installed, and the older one is loaded",
         not_checkable("the facts do not contain a job's libraries"),
         "1. On {host} and in the image, run `pip list | grep nccl`, `ldconfig -p | grep libnccl` and `echo $LD_LIBRARY_PATH $LD_PRELOAD`. "
-        "2. Uninstall the packages for the other CUDA, such as nvidia-nccl-cu11. 3. Keep one NCCL, at least of the version that the program was "
-        "built with.",
+        "2. Uninstall the packages for the other CUDA, such as nvidia-nccl-cu11. 3. Keep one NCCL, at least of the version that the "
+        "program was built with.",
     ),
     "nccl.old": Cause(
         "this NCCL is too old for the GPU or its driver",
