@@ -98,23 +98,25 @@ def _own(module: ModuleType) -> Iterable[str]:
     return dict.fromkeys([*shown, *(word for text in shown for word in re.findall(r"[A-Za-z_][\w.-]*|[^\w\s]", text))])
 
 
-def read_endless_lines(name: str, parser: Parser) -> None:
-    """Fails if a line without an end takes a second, or anything but ParseError escapes."""
+def read_endless_lines(name: str, parser: Parser) -> bool:
+    """True; fails if a line without an end takes a second, or anything but ParseError escapes."""
     random = Random(name)
     units = [*UNITS, *parser.own, " ".join(parser.own[:40]) + " ", ",".join(parser.own[:40]) or ","]
     for unit in _some(random, units, FEW_LONG):
-        _read(parser, unit * (LONG // len(unit) + 1))
+        assert _read(parser, unit * (LONG // len(unit) + 1))
     pairs = [(head, unit) for head in ("", *parser.own) for unit in units]
     for head, unit in _some(random, pairs, FEW_SHORT, most=400):
-        _read(parser, head + unit * (SHORT // len(unit) + 1) + random.choice(("", "\n", head, '"', "]")))
+        assert _read(parser, head + unit * (SHORT // len(unit) + 1) + random.choice(("", "\n", head, '"', "]")))
+    return True
 
 
-def read_endless_values(name: str, parser: Parser) -> None:
+def read_endless_values(name: str, parser: Parser) -> bool:
     """The same of numbers and nesting."""
     for text in ("[" * _NESTED, '{"a":' * _NESTED, "(" * _NESTED, _DIGITS, f"[{_DIGITS}]", f"{_DIGITS}.0", f"-{_DIGITS}\n", f"1e{_DIGITS}"):
-        _read(parser, text)
+        assert _read(parser, text)
     for text in _some(Random(name), list(_values(parser)), FEW_DEEP):
-        _read(parser, text)
+        assert _read(parser, text)
+    return True
 
 
 def _values(parser: Parser) -> Iterator[str]:
@@ -132,6 +134,6 @@ def _some(random: Random, texts: list[Any], few: int, most: int = 10**6) -> list
     return random.sample(texts, min(len(texts), most if EVERYTHING else few))
 
 
-def _read(parser: Parser, text: str) -> None:
+def _read(parser: Parser, text: str) -> bool:
     with no_time(SECONDS):
-        read_or_refused(parser.read, text)
+        return read_or_refused(parser.read, text)

@@ -47,16 +47,16 @@ def test_a_parser_that_does_it_is_caught(function: Callable[[str], object], erro
 
 @pytest.mark.parametrize("name", PARSERS)
 def test_a_line_without_an_end_takes_no_time(name: str) -> None:
-    read_endless_lines(name, PARSERS[name])
+    assert read_endless_lines(name, PARSERS[name])
     for head in HEADS:
         for unit in KNOWN:
             with no_time(1.0):
-                read_or_refused(PARSERS[name].read, head + unit * (LONG // 64 // len(unit)) + "\n")
+                assert read_or_refused(PARSERS[name].read, head + unit * (LONG // 64 // len(unit)) + "\n")
 
 
 @pytest.mark.parametrize("name", PARSERS)
 def test_depth_and_endless_numbers_are_refused(name: str) -> None:
-    read_endless_values(name, PARSERS[name])
+    assert read_endless_values(name, PARSERS[name])
 
 
 @pytest.mark.parametrize(
@@ -70,4 +70,4 @@ def test_depth_and_endless_numbers_are_refused(name: str) -> None:
 def test_many_long_lines_take_little_time(name: str, line: str) -> None:
     """What is quadratic in a line, though that is cut, is slow where a text has many of them."""
     with no_time(1.0):
-        read_or_refused(PARSERS[name].read, f"{line}\n" * 100)
+        assert read_or_refused(PARSERS[name].read, f"{line}\n" * 100)

@@ -20,9 +20,9 @@ def test_there_are_parsers() -> None:
 
 @pytest.mark.parametrize("name", PARSERS)
 def test_a_line_without_an_end_takes_no_time(name: str) -> None:
-    read_endless_lines(name, PARSERS[name])
+    assert read_endless_lines(name, PARSERS[name])
 
 
 @pytest.mark.parametrize("name", PARSERS)
 def test_depth_and_endless_numbers_are_refused(name: str) -> None:
-    read_endless_values(name, PARSERS[name])
+    assert read_endless_values(name, PARSERS[name])

@@ -589,8 +589,8 @@ VARIABLES = st.fixed_dictionaries(
 )
 
 
-def only_intent_errors(variables: dict[str, Any]) -> None:
-    """Either an intent, whose text JSON has, or problems in one line each."""
+def only_intent_errors(variables: dict[str, Any]) -> bool:
+    """True: either an intent, whose text JSON has, or problems in one line each."""
     found: list[IntentProblem] = []
     try:
         intent = normalize(variables)
@@ -598,20 +598,21 @@ def only_intent_errors(variables: dict[str, Any]) -> None:
         found = error.problems
     else:
         assert json.loads(json.dumps(intent, allow_nan=False))["rails"]
-        return
+        return True
     assert found
     assert all(str(problem).isprintable() for problem in found), found
     assert all(re.fullmatch(r"intent\.[a-z]+", problem.check) for problem in found)
+    return True
 
 
 @given(VARIABLES)
 def test_nothing_but_an_intent_error_on_what_is_nearly_right(variables: dict[str, Any]) -> None:
-    only_intent_errors({**GOOD, **variables})
+    assert only_intent_errors({**GOOD, **variables})
 
 
 @given(st.dictionaries(st.sampled_from([*SECTIONS, *RUN]) | st.text(max_size=10).map("rdma_{}".format), ANYTHING, max_size=6))
 def test_nothing_but_an_intent_error_on_anything(variables: dict[str, Any]) -> None:
-    only_intent_errors(variables)
+    assert only_intent_errors(variables)
 
 
 SECRETS = [
