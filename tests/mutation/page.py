@@ -27,7 +27,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Fresh:
-    """A sample whose survivors nobody had seen when the tests were written."""
+    """A sample that was drawn after all tests were written."""
 
     seed: int
     rows: Sequence[Row]

@@ -124,7 +124,7 @@ class _Transfer:
         self._wire.send({"kind": "ready"})
         handle = self._hear("handle").get("handle")
         if not isinstance(handle, str) or len(handle) != 2 * HANDLE_BYTES or not set(handle) <= set("0123456789abcdef"):
-            raise EndedError(f"{self._partner} sent a handle that is none: {quoted(handle)}")
+            raise EndedError(f"{self._partner} sent a handle of another form: {quoted(handle)}")
         before = read_counters(SysRoot(), "sent")
         process.tell(handle)
         process.hear("sent")

@@ -49,10 +49,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes_netw
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.classes.causes import (
     CLASS_CAUSES,
-    loopback_fallback,
     mixed_networks,
     plugin_version,
     refused,
+    said,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_context import Context
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.past import (
@@ -204,7 +204,7 @@ def networks_differ(scene: Scene) -> Answer:
 
 def gloo_loopback(scene: Scene) -> Answer:
     """Whether Gloo uses an address that no other host reaches."""
-    return loopback_fallback(scene) or wrong_address(scene)
+    return said(scene, "gloo.fallback") or wrong_address(scene)
 
 
 def _on(layer: str, test: Test) -> Test:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -248,11 +249,11 @@ def _mtu_words(by_mtu: Mapping[int, Sequence[str]]) -> str:
 def _inner_interfaces(scene: Scene) -> Answer | None:
     """Whether NCCL uses interfaces, according to the log, by which hosts do not reach each other; None if it does not show that."""
     used = scene.log.context.bootstraps
-    shared = {address for address in (each for _name, each in used.values()) if sum(each == address for _name, each in used.values()) > 1}
+    uses = Counter(address for _name, address in used.values())
     inner = [
         f"{name} ({address}) on {host}"
         for host, (name, address) in used.items()
-        if _INNER.match(name) or address in shared or (_ip(address) and _within(address, _LOOPBACK))
+        if _INNER.match(name) or uses[address] > 1 or (_ip(address) and _within(address, _LOOPBACK))
     ]
     if not inner:
         return None

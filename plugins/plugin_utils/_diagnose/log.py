@@ -338,8 +338,8 @@ def first_cause(occurrences: Iterable[Occurrence]) -> str | None:
         return None
     first = _earliest(failed)
     idle = _WITHOUT_RDMA if any(each.name == "net.socket" for each in there) else ()
-    before = [each for each in there if each.kind == REMARK and first.name in MEANINGS[each.name].explains and each.line < first.line]
-    before = [each for each in before if each.name not in idle]
+    remarks = [each for each in there if each.kind == REMARK and each.name not in idle]
+    before = [each for each in remarks if first.name in MEANINGS[each.name].explains and each.line < first.line]
     return (before[0] if before else first).name
 
 

@@ -73,17 +73,14 @@ def plugin_version(scene: Scene) -> Answer:
     return unknown("the facts do not contain a job's libraries")
 
 
-def _kernels_too_large(scene: Scene) -> Answer:
-    line = next((each for each in scene.log.occurrences if each.name == "nccl.kernels"), None)
-    if line is not None:
-        return confirmed(f"line {line.line}: {line.says}")
-    return unknown("the log does not contain the limits of the GPU")
-
-
-def loopback_fallback(scene: Scene) -> Answer | None:
-    """Whether PyTorch said that Gloo uses the loopback address; None if it did not."""
-    line = next((each for each in scene.log.occurrences if each.name == "gloo.fallback"), None)
+def said(scene: Scene, kind: str) -> Answer | None:
+    """Confirmed by the line of a kind; None if the log has none."""
+    line = next((each for each in scene.log.occurrences if each.name == kind), None)
     return confirmed(f"line {line.line}: {line.says}") if line is not None else None
+
+
+def _kernels_too_large(scene: Scene) -> Answer:
+    return said(scene, "nccl.kernels") or unknown("the log does not contain the limits of the GPU")
 
 
 CLASS_CAUSES: dict[str, Cause] = {
