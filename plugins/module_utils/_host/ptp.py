@@ -23,6 +23,7 @@ from pathlib import PurePosixPath
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError, quoted
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import PtpIntent
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import read_processes
 from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp_files import CONFIG
@@ -42,6 +43,8 @@ PORT_STATES = (
 FEEDS = ("ntpshm", "refclock_sock")
 MASTER, SLAVE, UNCALIBRATED = "MASTER", "SLAVE", "UNCALIBRATED"
 SYSTEM_CLOCK = "the system clock"
+#: The largest offset in ns without `max_offset_ns`: the jitter of time stamps by a NIC, and by the kernel.
+OFFSET_NS = {"hardware": 1000, "software": 100_000}
 PTP4L, PHC2SYS, CHRONYD = "ptp4l", "phc2sys", "chronyd"
 #: The kernel's name of a program (comm, at most 15 characters) → its own name: those that may adjust a clock.
 PROGRAMS = {
@@ -122,6 +125,11 @@ def working_states(*, is_grandmaster: bool, is_software: bool) -> tuple[str, ...
     if is_grandmaster:
         return (MASTER,)
     return (SLAVE, UNCALIBRATED) if is_software else (SLAVE,)
+
+
+def largest_offset_ns(planned: PtpIntent) -> int:
+    """Return how far a clock may be from the grandmaster's, in ns."""
+    return planned["max_offset_ns"] or OFFSET_NS[planned["timestamping"]]
 
 
 def parse_pmc(text: str) -> Ptp:

@@ -12,7 +12,14 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import fi
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import RUNS
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
-from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp import CHRONYD, PTP4L, Ptp4lOptions, ask_command, working_states
+from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp import (
+    CHRONYD,
+    PTP4L,
+    Ptp4lOptions,
+    ask_command,
+    largest_offset_ns,
+    working_states,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp_files import REFID, TEMPLATE, PtpRequest, ptp_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.requests import ptp_netdev
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import CHRONY_UNITS
@@ -62,12 +69,13 @@ def ptp_settings(name: str, intent: Intent, facts: Facts) -> dict[str, Any]:
     """Return what the role needs: "files", the "unit", and "stale" units of other interfaces.
 
     "named": udev names the NIC's clock; "restarts": chrony must be restarted; "follows": chrony follows PTP; "refused": the programs of
-    others in the way. "asks": the command that asks ptp4l for its state; "working": the states that its port may have.
+    others in the way. "asks": the command that asks ptp4l for its state; "working": the states that its port may have; "offset_ns": how
+    far the clock may be from the grandmaster's.
     """
-    request = ptp_request(name, intent, facts)
-    if request is None:
+    ptp, request = intent["host"]["time"]["ptp"], ptp_request(name, intent, facts)
+    if ptp is None or request is None:
         nothing = {"files": [], "unit": "", "stale": [], "named": False, "restarts": False, "follows": False, "refused": ""}
-        return {**nothing, "asks": [], "working": []}
+        return {**nothing, "asks": [], "working": [], "offset_ns": 0}
     files = [{"path": each.path, "content": each.content} for each in ptp_files(request)]
     return {
         "files": files,
@@ -79,6 +87,7 @@ def ptp_settings(name: str, intent: Intent, facts: Facts) -> dict[str, Any]:
         "refused": _obstacles(facts),
         "asks": list(ask_command(Ptp4lOptions(values={"domainNumber": str(request.domain)}))),
         "working": list(working_states(is_grandmaster=request.is_grandmaster, is_software=not request.is_hardware)),
+        "offset_ns": largest_offset_ns(ptp),
     }
 
 

@@ -18,6 +18,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp import (
     SYSTEM_CLOCK,
     Ptp,
     conflicts,
+    largest_offset_ns,
     working_states,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._host.ptp_files import REFID
@@ -47,8 +48,6 @@ declare(
 )
 
 STAGE, CHECK, SUBJECT = "host", "host.ptp", "PTP"
-#: The largest offset in ns without `max_offset_ns`: the jitter of time stamps by a NIC, and by the kernel.
-OFFSET_NS = {"hardware": 1000, "software": 100_000}
 #: Marks of `chronyc sources`: selected, or combined with the selected one.
 USED = ("*", "+")
 
@@ -91,7 +90,7 @@ Make = Callable[[str, str, str], Finding]
 def _planned(host: str, intent: Intent, ptp: PtpIntent, facts: Facts, time: Time) -> Finding:
     """The finding of a host with planned PTP: the first thing that is wrong."""
     netdev, is_grandmaster = ptp_netdev(intent, facts), ptp["grandmaster"] == host
-    limit_ns = ptp["max_offset_ns"] or OFFSET_NS[ptp["timestamping"]]
+    limit_ns = largest_offset_ns(ptp)
     expected = f"grandmaster of domain {ptp['domain']}" if is_grandmaster else f"in domain {ptp['domain']}, off by {limit_ns} ns at most"
 
     def finding(status: str, observed: str, remedy: str) -> Finding:

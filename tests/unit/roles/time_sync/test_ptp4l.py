@@ -33,6 +33,16 @@ RETRIES = 3
 FOLLOWS = (FIXTURES / "chrony/4.3-ptp.csv").read_text(encoding="ascii")
 
 
+OFFSET_NS = 1000
+#: slave.txt with another offset.
+FAR = {"far": 82_125_567, "behind": -OFFSET_NS - 1}
+
+
+def answer(name: str) -> str:
+    real = (FIXTURES / f"ptp/3.1.1-{'slave' if name in FAR else name}.txt").read_text(encoding="ascii")
+    return re.sub(r"(master_offset +)\S+", rf"\g<1>{FAR[name]}", real) if name in FAR else real
+
+
 def waits() -> dict[str, Any]:
     """The block as it is in the role, with less patience."""
     tasks = yaml.safe_load((COLLECTION / "roles/time_sync/tasks/ptp4l.yml").read_text(encoding="utf-8"))
@@ -62,8 +72,11 @@ class Case:
 
 
 CASES = {
-    "late": Case(("listening", "slave"), False, {"pmc": 2, "chronyc": 2}),
-    "early": Case(("slave",), False, {"pmc": 1, "chronyc": 2}),
+    # pmc is asked for the port, and then for the offset.
+    "late": Case(("listening", "slave"), False, {"pmc": 3, "chronyc": 2}),
+    "early": Case(("slave",), False, {"pmc": 2, "chronyc": 2}),
+    "far": Case(("slave", "far", "behind", "slave"), False, {"pmc": 4, "chronyc": 2}),
+    "too-far": Case(("slave", "behind"), False, {"pmc": 1 + RETRIES + 1, "chronyc": 2}, works=False),
     # A grandmaster is no source of its own chrony.
     "grandmaster": Case(("listening", "gm"), True, {"pmc": 2}),
     "lost": Case(("lost",), False, {"pmc": RETRIES + 1}, works=False),
@@ -79,10 +92,10 @@ def play(folder: Path, *options: str) -> tuple[dict[str, str], dict[str, dict[st
     hosts = {}
     for name, case in CASES.items():
         (folder / name).mkdir()
-        stand_in(folder / name, asks, [(FIXTURES / f"ptp/3.1.1-{each}.txt").read_text(encoding="ascii") for each in case.answers])
+        stand_in(folder / name, asks, [answer(each) for each in case.answers])
         stand_in(folder / name, ("chronyc", "-N", "-c", "sources"), ["", FOLLOWS])
         working = list(working_states(is_grandmaster=case.is_grandmaster, is_software=True))
-        ptp = {"asks": list(asks), "working": working, "follows": not case.is_grandmaster}
+        ptp = {"asks": list(asks), "working": working, "follows": not case.is_grandmaster, "offset_ns": OFFSET_NS}
         hosts[name] = {"rdma_host_plan": {"settings": {"ptp": ptp}}, "path": f"{folder / name}:{os.environ['PATH']}"}
     (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": hosts}}), encoding="utf-8")
     tasks = [waits(), {"name": "Go on", "ansible.builtin.debug": {"msg": "the role went on"}}]
@@ -99,7 +112,7 @@ def play(folder: Path, *options: str) -> tuple[dict[str, str], dict[str, dict[st
     return recap, {name: {each: int(path.read_text()) for each, path in paths.items() if path.exists()} for name, paths in calls.items()}
 
 
-def test_the_role_waits_for_the_port_and_leaves_the_rest_to_the_gate(tmp_path: Path) -> None:
+def test_the_role_waits_for_port_and_clock_and_leaves_the_rest_to_the_gate(tmp_path: Path) -> None:
     recap, calls = play(tmp_path)
     assert calls == {name: case.calls for name, case in CASES.items()}
     rescued = {name for name, line in recap.items() if "rescued=1" in line}
