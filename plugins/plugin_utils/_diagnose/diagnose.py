@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes import CAUSES
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.likely import contradiction, likely
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes.table import CAUSES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.kinds.errors import contradiction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.kinds.order import likely
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import JobLog, Occurrence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.past import JobTime
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import (

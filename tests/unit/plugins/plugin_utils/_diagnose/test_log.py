@@ -15,18 +15,17 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.kinds.meanings import MEANINGS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import (
     MOST_PLACES,
     MOST_UNKNOWN,
     MOST_VALUES,
-    SIGNATURES,
     UNKNOWN_LINE,
     UNKNOWN_WARNING,
-    find_signature,
     read_job_log,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.meanings import MEANINGS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import UNKNOWN
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.every import SIGNATURES, find_signature
 from tests.unit.builders import class_lines, library_lines
 from tests.unit.builders.garbled import garbled
 from tests.unit.builders.job_lines import CAPTURED, DERIVED

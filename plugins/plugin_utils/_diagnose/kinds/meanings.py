@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.classes.kinds import CLASS_MEANINGS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.kinds.classes import CLASS_MEANINGS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import CONSEQUENCE, ERROR, REMARK, SYMPTOM, UNKNOWN, Meaning
 
 MEANINGS: dict[str, Meaning] = {
