@@ -115,4 +115,33 @@ JOBS: dict[str, Cause] = {
         not_checkable("it is the scheduler's limit"),
         "1. Check the last lines of each rank for a hang. 2. If there is none, raise the time limit.",
     ),
+    "launch.env": Cause(
+        "the program was not started by torchrun or srun, or the launcher does not pass its variables to all hosts",
+        not_checkable("the environment of ranks was not read"),
+        "1. Start the program by `torchrun --nnodes N --nproc-per-node GPUS --rdzv-backend c10d --rdzv-endpoint HOST:29500`. 2. With srun "
+        "or mpirun, export MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE and LOCAL_RANK for each rank.",
+    ),
+    "torch.build": Cause(
+        "PyTorch was built without this backend or library",
+        not_checkable("the facts do not contain how it was built"),
+        "1. In the image, run `python -c 'import torch; print(torch.__config__.show())'`. 2. Install PyTorch for CUDA or ROCm, "
+        "not the one for CPUs. 3. Without libuv, set USE_LIBUV=0.",
+    ),
+    "session": Cause(
+        "the terminal or SSH connection of the launcher was closed",
+        not_checkable("logins are not in this log"),
+        "Start the job by Slurm or in tmux, or with `nohup setsid`.",
+    ),
+    "store.address": Cause(
+        "MASTER_ADDR is not an address of the host of rank 0, or its port needs root",
+        not_checkable("the environment of ranks was not read"),
+        "1. On the host of rank 0, run `getent hosts $MASTER_ADDR` and `ip -br address`. 2. Set MASTER_ADDR to one of these addresses, and "
+        "MASTER_PORT to 1024 or more.",
+    ),
+    "store.backlog": Cause(
+        "net.core.somaxconn is smaller than the number of ranks",
+        not_checkable("the kernel parameters of containers were not read"),
+        "On the host of rank 0, set `net.core.somaxconn` to at least the number of ranks: `sysctl -w net.core.somaxconn=65535`; in a "
+        "container with the option `--sysctl`.",
+    ),
 }

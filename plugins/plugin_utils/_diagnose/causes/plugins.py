@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.evidence.host import is_set, names_file
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.evidence.words import plugin_version, versions_differ
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.evidence.words import versions_differ
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import Cause, not_checkable
 
 PLUGINS: dict[str, Cause] = {
@@ -33,10 +33,11 @@ PLUGINS: dict[str, Cause] = {
         "Run it again with NVSHMEM_DEBUG=INFO and NVSHMEM_DEBUG_SUBSYS=INIT,TRANSPORT on {host}.",
     ),
     "plugin.version": Cause(
-        "the plugin is of another version than NCCL needs",
-        plugin_version,
-        "1. On {host} and in the image, find the plugin: `ldconfig -p | grep nccl-net`. 2. Install HPC-X or aws-ofi-nccl of the release of "
-        "the job's NCCL. 3. For a test without it, set NCCL_NET_PLUGIN=none.",
+        "the plugin, or libfabric below it, is of another version than the program needs",
+        not_checkable("the facts do not contain a job's libraries"),
+        "1. On {host} and in the image, run `ldconfig -p | grep -E 'nccl-net|libfabric'` and `fi_info --version`. 2. For NCCL, install "
+        "HPC-X or aws-ofi-nccl of the release of the job's NCCL; for a test without it, set NCCL_NET_PLUGIN=none. 3. For MPI, use the "
+        "libfabric of the NIC's vendor.",
     ),
     "ofi.efa": Cause(
         "EFA is not installed or not attached to the instance",

@@ -68,14 +68,6 @@ def of_fields(*names: str, why: str) -> Test:
     return test
 
 
-def plugin_version(scene: Scene) -> Answer:
-    """Whether a plugin of NCCL can be the cause at all: MPI and PSM use none."""
-    source = scene.occurrence.source
-    if source.startswith(("MPICH", "Open MPI", "libpsm2")):
-        return excluded("MPI wrote the line, which uses no plugin of NCCL")
-    return unknown("the facts do not contain a job's libraries")
-
-
 def said(scene: Scene, kind: str) -> Answer | None:
     """Confirmed by the line of a kind; None if the log has none."""
     line = next((each for each in scene.log.occurrences if each.name == kind), None)

@@ -2,11 +2,14 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The order of the likely causes: what hosts recorded comes first, then what the trace of NCCL shows."""
+"""The order of the likely causes: what hosts recorded comes first, then what the words of the line or NCCL's trace show."""
 
 from __future__ import annotations
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.kinds.likely import NOW, SOCKETS, SPACE
+import re
+from collections.abc import Mapping
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.kinds.likely import LOCKED, NOW, SOCKETS, SPACE
 
 #: Causes that show only in the past, and the kinds of lines that a network's failure can cause: those with one of these causes.
 _PAST, _PAST_NETWORK = ("past.host", "past.journal"), ("past.port", "past.gid", "past.counters")
@@ -20,16 +23,64 @@ _BY_TRACE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("transport/p2p.cc",), ("gpu.visible", "gpu.no_p2p", "shm.apart")),
 )
 _TRACED = frozenset({"nccl.system", "nccl.internal", "nccl.cuda"})
+_QUEUES = frozenset({"qp.connect", "qp.invalid", "qp.refused"})
+_CALLS = frozenset({"ib.create", "ib.query", "ib.open"})
+_CUDA = frozenset({"cuda.failed"})
+_STORE = frozenset({"store.connect", "store.retrying"})
+_SHM = frozenset({"shm.failed"})
+_OFI = frozenset({"ofi.open", "ofi.failed", "ofi.provider"})
+#: Kinds of lines, words of the line, and the causes that come first if the line has them.
+_BY_WORDS: tuple[tuple[frozenset[str], re.Pattern[str], tuple[str, ...]], ...] = tuple(
+    (kinds, re.compile(words), causes)
+    for kinds, words, causes in (
+        # A queue of DC or UD has no address of the other end, and no queue has one at INIT: the driver or the firmware refuses it.
+        (_QUEUES, r"\bD(?:CI|CT)\b|\bUD QP\b|\b(?:to|2|,) ?INIT\b", ("driver.fit", "firmware", "verbs.version")),
+        (_QUEUES, r"\b(?:to|2|,) ?RTS\b", ("firmware", "driver.fit")),
+        (_CALLS, r"(?i)cannot allocate memory|errno:? 12\b", (*LOCKED, "limits.nic")),
+        (_CALLS, r"(?i)remote i/o error|input/output error|timed out|errno:? (?:121|5|110)\b", ("firmware", "driver.fit")),
+        (_CALLS, r"(?i)not supported|inappropriate ioctl|function not implemented|invalid argument", ("driver.fit", "verbs.version")),
+        (_CALLS, r"(?i)no space left|temporarily unavailable|resource busy", ("limits.nic", "firmware")),
+        (_CALLS, r"(?i)permission denied|not permitted|no such (?:device|file)", ("ib.container", "ib.node")),
+        (
+            _CUDA,
+            r"(?i)initialization error|not initialized|unsupported display|unknown error|no kernel|system driver",
+            ("gpu.driver", "gpu.container"),
+        ),
+        (_CUDA, r"(?i)initialization error|not initialized|unsupported display|unknown error", ("gpu.driver", "gpu.container")),
+        (_CUDA, r"(?i)invalid argument|named symbol|invalid device function|not supported", ("nccl.old", "gpu.driver")),
+        (_CUDA, r"(?i)illegal instruction|misaligned|resource handle|launch|assert|EXECUTION_FAILED", ("program", "gpu.broken")),
+        (_CUDA, r"HSA_STATUS_ERROR_OUT_OF_RESOURCES", ("gpu.batch", "gpu.driver")),
+        (_OFI, r"(?i)\bcxi\b", ("ofi.cxi", "ofi.choice")),
+        (_OFI, r"MPICH|Open MPI|libfabric:", ("ofi.choice", "ofi.cxi", "plugin.version")),
+        (_SHM, r"to 0 bytes|size 0\b", ("cumem.host", "shm.apart")),
+        (_STORE, r"(?i)gai error|not known|host not found|name resolution|nodename", ("dns", "socket.address")),
+        (_STORE, r"(?i)errno: 111|connection refused|reset by peer|got 0 bytes", ("store.alone", "socket.address")),
+        (_STORE, r"(?i)errno: (?:110|113|101)|no route|unreachable|connection timed out", ("socket.firewall", "socket.address")),
+        (_STORE, r"\bGCS\b", ("ended", "socket.firewall")),
+    )
+)
+#: Lines whose words also count for those of another kind: the attempts before a failed connection.
+BESIDE: Mapping[str, tuple[str, ...]] = {"store.connect": ("store.retrying",)}
 
 
-def likely(kind: str, trace: str) -> tuple[str, ...]:
-    """The causes of a kind of line, the most likely first. trace: the source file of NCCL's first failed call, "" if it is not known."""
-    causes = LIKELY.get(kind, ())
-    if kind not in _TRACED or not trace:
-        return causes
-    first = next((names for files, names in _BY_TRACE if trace.endswith(files)), ())
+def likely(kind: str, trace: str, words: str = "") -> tuple[str, ...]:
+    """The causes of a kind of line, the most likely first.
+
+    trace: the source file of NCCL's first failed call, "" if it is not known; words: the program and the texts of the line and of those of BESIDE.
+    """
+    first = _first(kind, trace, words)
+    if not first:
+        return LIKELY.get(kind, ())
+    before = ("earlier",) if "earlier" in NOW[kind] or kind in _TRACED else ()
     rest = [name for name in NOW[kind] if name not in (*first, "earlier")]
-    return _with_past(("earlier", *first, *rest)) if first else causes
+    return _with_past((*before, *first, *rest))
+
+
+def _first(kind: str, trace: str, words: str) -> tuple[str, ...]:
+    """The causes that the trace or the words put before the others."""
+    if kind in _TRACED and trace:
+        return next((causes for files, causes in _BY_TRACE if trace.endswith(files)), ())
+    return next((causes for kinds, pattern, causes in _BY_WORDS if kind in kinds and pattern.search(words)), ())
 
 
 def _with_past(causes: tuple[str, ...]) -> tuple[str, ...]:

@@ -22,6 +22,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.plugin import PLUGIN_SIGNATURES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.programs import EARLY_PROGRAMS, PROGRAM_CLASSES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.torch import TORCH_SIGNATURES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.torch_rendezvous import RENDEZVOUS_CLASSES, TORCH_FIRST
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.torch_use import TORCH_USE, USE_FIRST
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.ucx import UCX_CLASSES
 
 #: The first match of a line counts.
@@ -29,10 +31,14 @@ SIGNATURES: tuple[Signature, ...] = (
     *FIRST_SIGNATURES,
     *CUDA_SIGNATURES,
     *EARLY_PROGRAMS,
+    *USE_FIRST,
+    *TORCH_FIRST,
     *PLUGIN_SIGNATURES,
     *NCCL_SIGNATURES,
     *CUDA_CALLS,
     *TORCH_SIGNATURES,
+    *RENDEZVOUS_CLASSES,
+    *TORCH_USE,
     *JOB_SIGNATURES,
     *MPI_SIGNATURES,
     *KERNEL_SIGNATURES,
