@@ -35,10 +35,15 @@ _OTHER = re.compile(
     r"|[Tt]imed out (?:waiting|connecting|after)|\btimeout, "
     r"|\b(?:mlx[45]_\w+|infiniband|bnxt_\w+|irdma|efa|hfi1|pcieport|nvidia\S*) .{0,200}(?:[Ff]ail|[Ee]rror|[Aa]bort|time(?:d )?out)"
 )
+#: The level, time, thread and place of glog and absl; the prefix of a launcher may come before them.
+_GLOG = re.compile(r"(?:^|[\s:\]])[EF][0-9]{4} [0-9:]{8}\.[0-9]+ +[0-9]+ \S+:[0-9]+\] ")
+_LONGEST_PREFIX = 200
 #: The marks of a level at which programs log failures that they expect.
 _EXPECTED = re.compile(r"\b(?:DEBUG|TRACE|DIAG)\b|UCX +INFO|<(?:info|debug)>")
 
 
 def has_error(line: str) -> bool:
     """Whether a line of any program reports an error that the program does not expect."""
+    if _GLOG.search(line, 0, _LONGEST_PREFIX):
+        return True
     return any(part in line for part in _QUICK_MARKS) and bool(_OTHER.search(line)) and not _EXPECTED.search(line)

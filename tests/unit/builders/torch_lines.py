@@ -10,7 +10,7 @@ HARMLESS: lines of the same programs that are no failures.
 from __future__ import annotations
 
 LINES: tuple[tuple[str, str], ...] = (
-    ("torch.mismatch", "RuntimeError: Received data size doesn't match expected size. Is there a distributed collective mismatch in your code?"),
+    ("torch.mismatch", "Received data size doesn't match expected size. Is there a distributed collective mismatch in your code?"),
     ("store.retrying", "[W1127 10:00:00.123456789 socket.cpp:697] [c10d] The client socket has failed to connect to [node1]:29500 (errno"),
     ("store.retrying", "[W socket.cpp:601] [c10d] The client socket has failed to connect to any network address of (node1, 29500). Will"),
     ("store.retrying", "[W1127 10:00:00.1 TCPStore.cpp:343] [c10d] TCP client failed to connect/validate to host 10.0.0.1:29500 - retryi"),

@@ -148,4 +148,30 @@ PROGRAMS: dict[str, Cause] = {
         "1. On {host}, run `show_gids` and read /sys/class/infiniband/*/ports/*/pkeys. 2. Unset UCX_IB_ROCE_SUBNET_LIST, UCX_IB_PKEY and "
         "UCX_IB_GID_INDEX.",
     ),
+    "slurm.preempted": Cause(
+        "a job of higher priority took the hosts",
+        not_checkable("the settings of Slurm were not read"),
+        "1. Run `scontrol show job` and `sacctmgr show qos format=name,preempt`. 2. Write checkpoints, and let Slurm requeue the job.",
+    ),
+    "slurm.cancelled": Cause(
+        "a user, an administrator or a script cancelled it",
+        not_checkable("who cancels a job is only in Slurm's own log"),
+        "Run `sacct -j JOB --format=jobid,state,exitcode,end`, and search for the job in the log of slurmctld.",
+    ),
+    "container.image": Cause(
+        "the image is missing or cannot be unpacked, or the container's runtime does not find the driver",
+        not_checkable("images and runtimes were not read"),
+        "1. On {host}, start the image by hand: `enroot start` or `docker run --gpus all IMAGE nvidia-smi`. 2. Check the space below "
+        "/var/lib and /tmp, and `nvidia-container-cli info`.",
+    ),
+    "mpi.root": Cause(
+        "the job runs as root, as containers often do",
+        not_checkable("users of containers were not read"),
+        "Start it as another user, or with `mpirun --allow-run-as-root`.",
+    ),
+    "mooncake.metadata": Cause(
+        "the metadata server does not run, or its URL is wrong",
+        not_checkable("the processes of the job have ended"),
+        "1. On {host}, run `curl -v` with the URL of the metadata server, or `etcdctl endpoint health`. 2. Unset http_proxy for it.",
+    ),
 }

@@ -49,6 +49,7 @@ _BY_WORDS: tuple[tuple[frozenset[str], re.Pattern[str], tuple[str, ...]], ...] =
         (_CUDA, r"(?i)initialization error|not initialized|unsupported display|unknown error", ("gpu.driver", "gpu.container")),
         (_CUDA, r"(?i)invalid argument|named symbol|invalid device function|not supported", ("nccl.old", "gpu.driver")),
         (_CUDA, r"(?i)illegal instruction|misaligned|resource handle|launch|assert|EXECUTION_FAILED", ("program", "gpu.broken")),
+        (_CALLS, r"Invalid active_(?:speed|width)", ("driver.fit", "verbs.version")),
         (_CUDA, r"HSA_STATUS_ERROR_OUT_OF_RESOURCES", ("gpu.batch", "gpu.driver")),
         (_OFI, r"(?i)\bcxi\b", ("ofi.cxi", "ofi.choice")),
         (_OFI, r"MPICH|Open MPI|libfabric:", ("ofi.choice", "ofi.cxi", "plugin.version")),
@@ -66,7 +67,8 @@ BESIDE: Mapping[str, tuple[str, ...]] = {"store.connect": ("store.retrying",)}
 def likely(kind: str, trace: str, words: str = "") -> tuple[str, ...]:
     """The causes of a kind of line, the most likely first.
 
-    trace: the source file of NCCL's first failed call, "" if it is not known; words: the program and the texts of the line and of those of BESIDE.
+    trace: the source file of NCCL's first failed call, "" if it is not known; words: the program, the text of the line, and those of
+    BESIDE.
     """
     first = _first(kind, trace, words)
     if not first:

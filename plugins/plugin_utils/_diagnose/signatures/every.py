@@ -21,9 +21,11 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.perftest import CALL_SIGNATURES, PERFTEST_SIGNATURES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.plugin import PLUGIN_SIGNATURES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.programs import EARLY_PROGRAMS, PROGRAM_CLASSES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.tools import TOOLS, TOOLS_FIRST
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.torch import TORCH_SIGNATURES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.torch_rendezvous import RENDEZVOUS_CLASSES, TORCH_FIRST
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.torch_use import TORCH_USE, USE_FIRST
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.transfer import TRANSFER_CLASSES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.ucx import UCX_CLASSES
 
 #: The first match of a line counts.
@@ -31,6 +33,7 @@ SIGNATURES: tuple[Signature, ...] = (
     *FIRST_SIGNATURES,
     *CUDA_SIGNATURES,
     *EARLY_PROGRAMS,
+    *TOOLS_FIRST,
     *USE_FIRST,
     *TORCH_FIRST,
     *PLUGIN_SIGNATURES,
@@ -48,6 +51,8 @@ SIGNATURES: tuple[Signature, ...] = (
     *UCX_CLASSES,
     *CALL_SIGNATURES,
     *PROGRAM_CLASSES,
+    *TRANSFER_CLASSES,
+    *TOOLS,
     *EXCEPTION_SIGNATURES,
 )
 _OF_ANY = Finder(SIGNATURES)

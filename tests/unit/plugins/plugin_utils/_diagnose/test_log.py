@@ -26,7 +26,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import 
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import UNKNOWN
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.every import SIGNATURES, find_signature
-from tests.unit.builders import class_lines, library_lines, torch_lines
+from tests.unit.builders import class_lines, library_lines, tool_lines, torch_lines
 from tests.unit.builders.garbled import garbled
 from tests.unit.builders.job_lines import CAPTURED, DERIVED
 from tests.unit.builders.library_lines import CALLS, GPUS, HEALTHY, LIBRARIES, PREFIXES, RENDEZVOUS, SETUP, TOOLS
@@ -41,7 +41,7 @@ ALL = (
     *DERIVED,
     *PLUGINS,
     *class_lines.NCCL,
-    *((name, False, line) for name, line in (*PROGRAMS, *BESIDE, *class_lines.PROGRAMS, *torch_lines.LINES)),
+    *((name, False, line) for name, line in (*PROGRAMS, *BESIDE, *class_lines.PROGRAMS, *torch_lines.LINES, *tool_lines.LINES)),
 )
 WARN = "[2026-11-20 09:{}:41] {}:100:200 [0] misc/ibvwrap.cc:278 NCCL WARN {}\n"
 LOCKED = "Call to ibv_reg_mr failed with error Cannot allocate memory"
@@ -69,7 +69,7 @@ def test_each_line_is_of_its_kind(name: str, info: bool, line: str) -> None:
     assert found is not None
 
 
-@pytest.mark.parametrize("line", [*HEALTHY, *torch_lines.HARMLESS])
+@pytest.mark.parametrize("line", [*HEALTHY, *torch_lines.HARMLESS, *tool_lines.HARMLESS])
 def test_a_healthy_line_of_these_programs(line: str) -> None:
     assert read_job_log([f"{line}\n"]).occurrences == ()
 
