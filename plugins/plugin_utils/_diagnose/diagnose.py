@@ -202,10 +202,11 @@ def _finding(occurrence: Occurrence, log: JobLog, fleet: Fleet, job: Mapping[str
 
 
 def _words(occurrence: Occurrence, log: JobLog) -> str:
-    """The words by which the causes of a line are ordered: its program, its first line, lines beside it, the errors of its calls."""
+    """The words by which the causes of a line are ordered: its program, its first line, lines beside it, errors and hints."""
     texts = [each.first.text for each in log.occurrences if each.name in BESIDE.get(occurrence.name, ())]
     errors = [*occurrence.fields.get("error", ()), *(f"errno: {number}" for number in occurrence.fields.get("errno", ()))]
-    return "; ".join([occurrence.source, occurrence.first.text, *texts, *errors])
+    hints = occurrence.fields.get("hint", ())
+    return "; ".join([occurrence.source, occurrence.first.text, *texts, *errors, *hints])
 
 
 def _rank(cause: Checked) -> tuple[int, bool]:

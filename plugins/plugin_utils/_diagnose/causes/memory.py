@@ -49,6 +49,12 @@ MEMORY: dict[str, Cause] = {
     "shm.full": Cause(
         "the host's /dev/shm is full", shared_memory, "Run `df -h /dev/shm; ls -l /dev/shm` on {host}, and remove files of earlier jobs."
     ),
+    "shm.segments": Cause(
+        "the limit of System V shared memory is reached: kernel.shmmni or kernel.shmall",
+        not_checkable("the segments of the host were not read"),
+        "1. On {host}, run `ipcs -lm; ipcs -m | wc -l`, and remove segments of earlier jobs: `ipcrm -m ID`. 2. Raise kernel.shmmni and "
+        "kernel.shmall, or set UCX_TLS=^sysv.",
+    ),
     "shm.ipc": Cause("logind removes it while the job runs", ipc_removed, "Run the host stage for {host} (rdma_host.keep_ipc)."),
     "shm.apart": Cause(
         "ranks of a host are in containers without a common /dev/shm",

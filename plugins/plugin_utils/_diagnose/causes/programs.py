@@ -159,10 +159,20 @@ PROGRAMS: dict[str, Cause] = {
         "Run `sacct -j JOB --format=jobid,state,exitcode,end`, and search for the job in the log of slurmctld.",
     ),
     "container.image": Cause(
-        "the image is missing or cannot be unpacked, or the container's runtime does not find the driver",
-        not_checkable("images and runtimes were not read"),
-        "1. On {host}, start the image by hand: `enroot start` or `docker run --gpus all IMAGE nvidia-smi`. 2. Check the space below "
-        "/var/lib and /tmp, and `nvidia-container-cli info`.",
+        "the image is missing, cannot be unpacked, or lacks the program that is started",
+        not_checkable("images were not read"),
+        "1. On {host}, import and start the image by hand: `enroot start` or `docker run`. 2. Check the space below /var/lib and /tmp.",
+    ),
+    "container.runtime": Cause(
+        "the runtime of containers does not fit the driver, or may not read the container's files",
+        not_checkable("the runtimes of containers were not read"),
+        "1. On {host}, run `nvidia-container-cli --load-kmods info` as the user of the job. 2. Compare the versions of libnvidia-container "
+        "and enroot with those of a host that works.",
+    ),
+    "mooncake.build": Cause(
+        "Mooncake was built without this metadata plugin",
+        not_checkable("the facts do not contain how it was built"),
+        "Use an HTTP or P2P metadata server, or build Mooncake with -DUSE_ETCD=ON.",
     ),
     "mpi.root": Cause(
         "the job runs as root, as containers often do",

@@ -151,7 +151,7 @@ NOW: dict[str, tuple[str, ...]] = {
     "gpu.shared": ("gpu.visible",),
     "shm.space": SPACE,
     "shm.loader": SPACE,
-    "shm.failed": (*SPACE, "shm.ipc"),
+    "shm.failed": (*SPACE, "shm.ipc", "shm.segments"),
     "shm.gone": ("earlier", "shm.ipc", "shm.apart", "cumem.host"),
     "shm.cuda": ("cumem.host", "gpu.driver", "gpu.container", *SPACE),
     "topo.file": ("topo.variable",),

@@ -27,6 +27,8 @@ _QUEUES = frozenset({"qp.connect", "qp.invalid", "qp.refused"})
 _CALLS = frozenset({"ib.create", "ib.query", "ib.open"})
 _CUDA = frozenset({"cuda.failed"})
 _STORE = frozenset({"store.connect", "store.retrying"})
+_DMABUF, _PEER = frozenset({"memory.dmabuf"}), frozenset({"p2p.failed"})
+_STARTS, _METADATA, _TRANSFER = frozenset({"container.start"}), frozenset({"mooncake.metadata"}), frozenset({"ofi.transfer"})
 _SHM = frozenset({"shm.failed"})
 _OFI = frozenset({"ofi.open", "ofi.failed", "ofi.provider"})
 #: Kinds of lines, words of the line, and the causes that come first if the line has them.
@@ -46,6 +48,11 @@ _BY_WORDS: tuple[tuple[frozenset[str], re.Pattern[str], tuple[str, ...]], ...] =
             r"(?i)initialization error|not initialized|unsupported display|unknown error|no kernel|system driver",
             ("gpu.driver", "gpu.container"),
         ),
+        (_DMABUF, r"(?i)not supported", ("driver.fit", "nccl.old")),
+        (_PEER, r"(?i)not supported between|can't enable access", ("gpu.no_p2p", "gpu.visible")),
+        (_STARTS, r"nvidia-container|98-nvidia|OCI runtime", ("container.runtime", "gpu.driver")),
+        (_METADATA, r"(?i)unable to find metadata storage plugin", ("mooncake.build",)),
+        (_TRANSFER, r"(?i)\bcancell?ed\b", ("slurm.cancelled", "ended")),
         (_CUDA, r"(?i)initialization error|not initialized|unsupported display|unknown error", ("gpu.driver", "gpu.container")),
         (_CUDA, r"(?i)invalid argument|named symbol|invalid device function|not supported", ("nccl.old", "gpu.driver")),
         (_CUDA, r"(?i)illegal instruction|misaligned|resource handle|launch|assert|EXECUTION_FAILED", ("program", "gpu.broken")),
@@ -53,6 +60,7 @@ _BY_WORDS: tuple[tuple[frozenset[str], re.Pattern[str], tuple[str, ...]], ...] =
         (_CUDA, r"HSA_STATUS_ERROR_OUT_OF_RESOURCES", ("gpu.batch", "gpu.driver")),
         (_OFI, r"(?i)\bcxi\b", ("ofi.cxi", "ofi.choice")),
         (_OFI, r"MPICH|Open MPI|libfabric:", ("ofi.choice", "ofi.cxi", "plugin.version")),
+        (_SHM, r"shmget\(|mm_sysv", ("shm.segments",)),
         (_SHM, r"to 0 bytes|size 0\b", ("cumem.host", "shm.apart")),
         (_STORE, r"(?i)gai error|not known|host not found|name resolution|nodename", ("dns", "socket.address")),
         (_STORE, r"(?i)errno: 111|connection refused|reset by peer|got 0 bytes", ("store.alone", "socket.address")),

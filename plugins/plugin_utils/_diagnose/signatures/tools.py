@@ -51,7 +51,7 @@ TOOLS: tuple[Signature, ...] = (
     Signature("test.missing", "execve(): ", _SLURM, r"execve\(\): (?P<file>\S{1,200}): (?P<error>No such file|Permission denied)"),
     Signature("container.start", "pyxis: ", _CONTAINER, r"pyxis: (?:child \d+ failed|failed to|couldn't|container start failed)"),
     Signature("container.start", "OCI runtime ", _CONTAINER, r"OCI runtime \w+ failed"),
-    Signature("container.start", "nvidia-container-cli: ", _CONTAINER, r"nvidia-container-cli: .{0,60}error"),
+    Signature("container.start", "nvidia-container-cli: ", _CONTAINER, r"(?P<hint>nvidia-container-cli): .{0,60}error"),
     Signature("container.start", "Error response from daemon: ", _CONTAINER),
     Signature("kube.network", "Failed to create pod sandbox", "Kubernetes", r"(?i)sriov|multus|rdma|macvlan|ipam"),
     # CUDA
@@ -59,12 +59,14 @@ TOOLS: tuple[Signature, ...] = (
     Signature("cuda.failed", "CUDNN_STATUS_", "cuDNN", r"(?P<error>CUDNN_STATUS_(?:NOT_INITIALIZED|EXECUTION_FAILED|INTERNAL_ERROR)\w*)"),
     Signature("cuda.failed", "CUDA failure ", _CUDA, r"CUDA failure \d+: (?P<error>.{1,60}?)(?: ;|$)"),
     Signature("cuda.failed", "CUDA runtime error in ", _CUDA, r"CUDA runtime error in .{1,200}?: (?P<error>.{1,100})"),
+    Signature("p2p.failed", "Can't enable access between nodes", "TensorRT-LLM"),
     Signature("cuda.no_device", "No HIP GPUs are available", "PyTorch"),
     # drivers
     Signature("kernel.pcie", "power state from D3", _KERNEL, r"(?:[Uu]nable to|can't) change power state from D3"),
     Signature("kernel.timeout", "bnxt_en ", _KERNEL, r"bnxt_en \S+.{0,40}Error \(timeout: \d+\)"),
     Signature("kernel.queue", "ailed to modify HW QP", _KERNEL),
     # memory and processes
+    Signature("memory.locked", "RLIMIT_MEMLOCK too small", "DAPL, Intel MPI"),
     Signature("host.memory", "emory cgroup out of memory", "Linux mm/oom_kill.c"),
     Signature("host.memory", "DefaultCPUAllocator: ", "PyTorch c10/core/impl/alloc_cpu.cpp", r"can't allocate memory|not enough memory"),
     Signature("host.memory", "[Errno 12] Cannot allocate memory", "Python"),

@@ -19,6 +19,7 @@ TRANSFER_CLASSES: tuple[Signature, ...] = (
     # Mooncake
     Signature("test.no_device", "No matched device found: ", f"{_MOONCAKE}/src/transport/rdma_transport/rdma_context.cpp"),
     Signature("ib.port_down", " port not active", f"{_MOONCAKE}/src/transport/rdma_transport", r"Device (?P<device>\w{1,63}) port not"),
+    Signature("mooncake.metadata", "Unable to find metadata storage plugin", f"{_MOONCAKE}/src/transfer_metadata_plugin.cpp"),
     Signature("mooncake.metadata", ".cpp:", _MOONCAKE, _ERROR_IN.format(r"transfer_metadata\w*|\w*metadata_plugin")),
     Signature("mooncake.handshake", ".cpp:", _MOONCAKE, _ERROR_IN.format("(?:rdma|efa|cxi)_endpoint")),
     Signature(

@@ -139,6 +139,20 @@ TIMED_OUT = "torch.distributed.DistNetworkError: The client socket has timed out
         (STORE.format("113 - No route to host") + TIMED_OUT, ["socket.firewall", "socket.address"]),
         (TIMED_OUT, ["socket.address", "socket.firewall"]),
         (FI_DOMAIN, ["ofi.choice", "ofi.cxi"]),
+        (f"{IB}Call to ibv_reg_dmabuf_mr failed with error Operation not supported\n", ["driver.fit", "nccl.old"]),
+        ("RuntimeError: CUDART error: peer access is not supported between these two devices\n", ["gpu.no_p2p", "gpu.visible"]),
+        ("slurmstepd: error: pyxis: container start failed with error code: 1\n", ["container.image", "container.runtime"]),
+        (
+            "slurmstepd: error: pyxis: container start failed with error code: 1\n"
+            "slurmstepd: error: pyxis:   nvidia-container-cli: container error: file lookup failed: permission denied\n",
+            ["container.runtime", "gpu.driver"],
+        ),
+        ("Unable to find metadata storage plugin etcd with conn string: etcd://10.0.0.1:2379\n", ["mooncake.build", "mooncake.metadata"]),
+        ("OFI poll failed (ofi_events.c:1077:MPIDI_OFI_handle_cq_error:Input/output error - CANCELED)\n", ["slurm.cancelled", "ended"]),
+        (
+            UCX.format("shmget(size=1 flags=0x7b0) failed: No space left, please check shared memory limits"),
+            ["shm.segments", "shm.container"],
+        ),
         (f"{SOCKET}Error: failed to extend /dev/shm/nccl-aB to 0 bytes, error: Invalid argument (22)\n", ["cumem.host", "shm.apart"]),
         (f"{SOCKET}Error: failed to extend /dev/shm/nccl-aB to 64 bytes, error: Not a directory (20)\n", ["shm.container", "shm.full"]),
     ],
