@@ -11,7 +11,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature i
 _PERFTEST, _CM, _OMPI, _SLURM = "perftest src", "rdma-core librdmacm", "Open MPI", "Slurm"
 _CONTAINER, _KERNEL, _CUDA = "pyxis, enroot, Docker, containerd", "Linux drivers", "CUDA in a program"
 #: A text that is the whole line, after the prefix of a launcher or shell.
-_WHOLE = r"(?:^|[:>)\]|Z-] ?|\b[FP] ){0}(?: \(core dumped\))?\s*$|: line \d+: +\d+ {0}\b"
+_WHOLE = r"(?:^|[:>)\]|Z] ?|\b[FP] | - ){0}(?: \(core dumped\))?\s*$|: line \d+: +\d+ {0}\b"
 
 #: They come before texts that have a part of theirs.
 TOOLS_FIRST: tuple[Signature, ...] = (

@@ -99,6 +99,19 @@ def test_each_signature_has_a_line() -> None:
     assert [signature for signature in SIGNATURES if id(signature) not in seen] == []
 
 
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        ("E1201 10:01:12.112233  4711 new_part.cpp:77] Peer is of another kind", 1),
+        ("[1,3]<stderr>:F1201 10:01:12.112233  4711 new_part.cpp:77] Peer is of another kind", 1),
+        ("I1201 10:01:12.112233  4711 new_part.cpp:77] Peer is of another kind", 0),
+        ("the code E1201 of 10:01:12 is in new_part.cpp:77] of the book", 0),
+    ],
+)
+def test_a_line_at_level_error_is_listed_whatever_its_words_are(line: str, count: int) -> None:
+    assert [each.name for each in read_job_log([f"{line}\n"]).occurrences] == [UNKNOWN_LINE] * count
+
+
 def test_each_kind_has_a_meaning() -> None:
     assert {signature.name for signature in SIGNATURES} | {"mpi.absent", "net.differs", UNKNOWN_WARNING, UNKNOWN_LINE} == set(MEANINGS)
     assert {meaning.kind for meaning in MEANINGS.values()} == {"error", "symptom", "consequence", "remark", "unknown"}
