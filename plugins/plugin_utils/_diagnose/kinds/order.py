@@ -29,6 +29,7 @@ _CUDA = frozenset({"cuda.failed"})
 _STORE = frozenset({"store.connect", "store.retrying"})
 _DMABUF, _PEER = frozenset({"memory.dmabuf"}), frozenset({"p2p.failed"})
 _STARTS, _METADATA, _TRANSFER = frozenset({"container.start"}), frozenset({"mooncake.metadata"}), frozenset({"ofi.transfer"})
+_HANGS, _RETRIES = frozenset({"torch.timeout"}), frozenset({"ib.retry", "qp.timeout"})
 _SHM = frozenset({"shm.failed"})
 _OFI = frozenset({"ofi.open", "ofi.failed", "ofi.provider"})
 #: Kinds of lines, words of the line, and the causes that come first if the line has them.
@@ -60,6 +61,10 @@ _BY_WORDS: tuple[tuple[frozenset[str], re.Pattern[str], tuple[str, ...]], ...] =
         (_CUDA, r"HSA_STATUS_ERROR_OUT_OF_RESOURCES", ("gpu.batch", "gpu.driver")),
         (_OFI, r"(?i)\bcxi\b", ("ofi.cxi", "ofi.choice")),
         (_OFI, r"MPICH|Open MPI|libfabric:", ("ofi.choice", "ofi.cxi", "plugin.version")),
+        # The first collective of a job: no rank can have gone another way before it.
+        (_HANGS, r"SeqNum=[01], ", ("hang.rank", "iommu", "acs")),
+        # NCCL prints the GIDs of RoCE only, where a link-local one is rarely meant.
+        (_RETRIES, r"(?i)local ?gid fe80", ("gid.index", "gid.none")),
         (_SHM, r"shmget\(|mm_sysv", ("shm.segments",)),
         (_SHM, r"to 0 bytes|size 0\b", ("cumem.host", "shm.apart")),
         (_STORE, r"(?i)gai error|not known|host not found|name resolution|nodename", ("dns", "socket.address")),

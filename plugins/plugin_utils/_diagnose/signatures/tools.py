@@ -47,12 +47,19 @@ TOOLS: tuple[Signature, ...] = (
     Signature("test.missing", "unable to find the specified executable file", f"{_OMPI} help-orterun.txt"),
     # Slurm and containers
     Signature("slurm.preempted", "DUE TO PREEMPTION", _SLURM, r"(?: ON (?P<host>\S+) )?CANCELLED"),
-    Signature("slurm.cancelled", " CANCELLED AT ", _SLURM, r"error: \*\*\* (?:JOB|STEP) \S+ ON (?P<host>\S+) CANCELLED AT \S+ \*\*\*"),
+    Signature("slurm.cancelled", " CANCELLED AT ", _SLURM, r"error: \*\*\* JOB \S+ ON (?P<host>\S+) CANCELLED AT \S+ \*\*\*"),
+    # Also after a task that failed, if srun has --kill-on-bad-exit.
+    Signature("slurm.aborted", " CANCELLED AT ", _SLURM, r"error: \*\*\* STEP \S+ ON (?P<host>\S+) CANCELLED AT \S+ \*\*\*"),
     Signature("test.missing", "execve(): ", _SLURM, r"execve\(\): (?P<file>\S{1,200}): (?P<error>No such file|Permission denied)"),
     Signature("container.start", "pyxis: ", _CONTAINER, r"pyxis: (?:child \d+ failed|failed to|couldn't|container start failed)"),
     Signature("container.start", "OCI runtime ", _CONTAINER, r"OCI runtime \w+ failed"),
     Signature("container.start", "nvidia-container-cli: ", _CONTAINER, r"(?P<hint>nvidia-container-cli): .{0,60}error"),
-    Signature("container.start", "Error response from daemon: ", _CONTAINER),
+    Signature(
+        "container.start",
+        "Error response from daemon: ",
+        _CONTAINER,
+        r"from daemon: (?!.*(?:No such (?:container|image)|is already in use|is not running))",
+    ),
     Signature("kube.network", "Failed to create pod sandbox", "Kubernetes", r"(?i)sriov|multus|rdma|macvlan|ipam"),
     # CUDA
     Signature("cuda.failed", "cuda runtime error (", "PyTorch 1.x", r"cuda runtime error \(\d+\) ?: (?P<error>.{1,60}?)(?: at |$)"),

@@ -117,6 +117,9 @@ def test_the_place_of_the_first_failed_call_orders_the_causes(trace: str, names:
     assert [name for name in causes(text) if name != "earlier"][:2] == names
 
 
+HANG = (
+    "[E ProcessGroupNCCL.cpp:475] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={}, OpType=ALLREDUCE, NumelIn=1)\n"
+)
 UCX = "[1681107537.413956] [node1:146204:0]      dc_mlx5.c:300 UCX  ERROR {}\n"
 STORE = "[W1127 10:00:00.1 socket.cpp:697] [c10d] The client socket has failed to connect to [node1]:29500 (errno: {}).\n"
 TIMED_OUT = "torch.distributed.DistNetworkError: The client socket has timed out after 60000ms while trying to connect to (node1, 29500).\n"
@@ -139,6 +142,10 @@ TIMED_OUT = "torch.distributed.DistNetworkError: The client socket has timed out
         (STORE.format("113 - No route to host") + TIMED_OUT, ["socket.firewall", "socket.address"]),
         (TIMED_OUT, ["socket.address", "socket.firewall"]),
         (FI_DOMAIN, ["ofi.choice", "ofi.cxi"]),
+        (f"{RETRY.rstrip()} (Recv) localGid fe80::1 remoteGidsfe80::2\n", ["gid.index", "gid.none"]),
+        (f"{RETRY.rstrip()} (Recv) localGid ::ffff:10.0.0.1 remoteGids::ffff:10.0.0.2\n", ["port.down", "gid.index"]),
+        (HANG.format(1), ["hang.rank", "iommu"]),
+        (HANG.format(808), ["hang.program", "hang.rank"]),
         (f"{IB}Call to ibv_reg_dmabuf_mr failed with error Operation not supported\n", ["driver.fit", "nccl.old"]),
         ("RuntimeError: CUDART error: peer access is not supported between these two devices\n", ["gpu.no_p2p", "gpu.visible"]),
         ("slurmstepd: error: pyxis: container start failed with error code: 1\n", ["container.image", "container.runtime"]),
