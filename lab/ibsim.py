@@ -27,6 +27,8 @@ LONGEST_COMMAND = 126
 LIBRARIES = Path("/usr/lib")
 #: An answer of the console that refuses a command.
 REFUSED = re.compile(r"^(?:# .*|set_guid: .*|.*unknown - skipped|disconnect client: .*)$", re.MULTILINE)
+#: ibsim's word for a client that it does not have any more.
+NO_CLIENT = "bad clientid"
 CLIENT = re.compile(r"^Client (\d+): pid (\d+) connected", re.MULTILINE)
 LINKED = re.compile(r'^[0-9a-f]+\t\[(\d+)\]\t"([^"]+)"\[(\d+)\]', re.MULTILINE)
 
@@ -133,7 +135,16 @@ def forget_the_dead(folder: FabricFolder) -> None:
     for number, pid in attached:
         # The pid of a client in a container is that of its own namespace, so its socket shows whether it still runs.
         if not re.search(rf"@{socket_name(folder)}:ctl{pid}@?$", sockets, re.MULTILINE):
-            say(folder, f"X {number}")
+            _disconnect(folder, number)
+
+
+def _disconnect(folder: FabricFolder, number: str) -> None:
+    try:
+        say(folder, f"X {number}")
+    except LabError as error:
+        # A client that ends by itself sends a last message: ibsim may have read it since it was asked for its clients.
+        if NO_CLIENT not in str(error):
+            raise
 
 
 def rate(dump: str, port: int) -> tuple[int, str] | None:

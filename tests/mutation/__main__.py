@@ -23,7 +23,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("--mutants", type=int, default=450, help="how many are drawn")
     parser.add_argument("--seed", type=int, default=59)
-    parser.add_argument("--fresh", type=int, default=150, help="how many are drawn for which no test was written")
+    parser.add_argument("--fresh", type=int, default=150, help="how many are drawn for which no test was written before the first run")
     parser.add_argument("--fresh-seed", type=int, default=61)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many processes run tests")
     arguments = parser.parse_args()
@@ -34,8 +34,9 @@ def main() -> int:
     for file, before, after in wrong:
         print(f"equivalent.yml says that no test can kill this, and one did: {file}: {before!r} -> {after!r}")
     rows = [page.Row(each.mutant.package, each.mutant.key, each.mutant.line, each.killed, why.get(each.mutant.key, "")) for each in results]
-    second = page.Fresh(arguments.fresh_seed, rows[len(drawn) :])
-    text = page.render(rows[: len(drawn)], seed=arguments.seed, date=f"{datetime.now(UTC):%Y-%m-%d}", fresh=second)
+    date, second = f"{datetime.now(UTC):%Y-%m-%d}", rows[len(drawn) :]
+    firsts = page.first_runs(arguments.fresh_seed, second, date)
+    text = page.render(rows[: len(drawn)], seed=arguments.seed, date=date, fresh=page.Fresh(arguments.fresh_seed, second, firsts))
     page.PAGE.write_text(text, encoding="utf-8")
     print(f"score: {page.score(text)} %. docs/mutation.md is written.")
     return 1 if wrong or page.score(text) < page.LEAST_PERCENT else 0

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""docs/mutation.md: the score of the last run, by package, every survivor, and a fresh sample."""
+"""docs/mutation.md: the score of the last run, by package, every survivor, and what samples scored in their first run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 PAGE = Path(__file__).parents[2] / "docs/mutation.md"
+FIRST_RUNS = Path(__file__).with_name("first_runs.yml")
 LEAST_PERCENT = 85
 Key = tuple[str, str, str]
 
@@ -27,10 +31,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Fresh:
-    """A sample that was drawn after all tests were written."""
+    """A sample of which the first run is recorded. first_runs: all records, oldest first, see `first_runs`."""
 
     seed: int
     rows: Sequence[Row]
+    first_runs: Sequence[Mapping[str, Any]] = ()
 
 
 def render(rows: Sequence[Row], *, seed: int, date: str, fresh: Fresh) -> str:
@@ -67,7 +72,7 @@ tests of this file. A mutant is killed if a test fails. A mutant that survives s
 * Killed: {killed} of {drawn} ({percent(killed, drawn):.1f} %)
 * Score without the {explained} survivors explained below: **{percent(killed, drawn - explained):.1f} %**, at least {LEAST_PERCENT} %
 * Survivors that no test kills yet: {rest}
-* Many tests were written because a mutant of this sample had survived. [A fresh sample](#a-fresh-sample) shows what to expect of other
+* Many tests were written because a mutant of this sample had survived. [Fresh samples](#fresh-samples) show what to expect of other
   lines.
 """.splitlines()
 
@@ -103,16 +108,33 @@ def _changes(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _fresh(fresh: Fresh) -> Iterator[str]:
-    drawn, killed, explained, _rest = _counts(fresh.rows)
+    drawn, killed, explained, rest = _counts(fresh.rows)
+    yield from """
+## Fresh samples
+
+No test was written for a mutant of these samples before their first run. It therefore shows what to expect of other lines.
+
+| seed | first run | mutants | killed | explained | score |
+|---:|---|---:|---:|---:|---:|""".splitlines()
+    for run in fresh.first_runs:
+        score_percent = percent(run["killed"], run["mutants"] - run["explained"])
+        yield f"| {run['seed']} | {run['date']} | {run['mutants']} | {run['killed']} | {run['explained']} | {score_percent:.1f} % |"
     yield from f"""
-## A fresh sample
-
-The tests were written before this sample was drawn. If a test is written for one of its survivors, the next sample needs another seed.
-
-* Killed: {killed} of {drawn} ({percent(killed, drawn):.1f} %)
-* Survivors: {drawn - killed}, of which {explained} are explained
+Seed {fresh.seed} today: {killed} of {drawn} are killed, {explained} are explained, {rest} are neither. Tests may have been written since.
 """.splitlines()
     yield from ("", *_changes(fresh.rows))
+
+
+def first_runs(seed: int, rows: Sequence[Row], date: str) -> Sequence[Mapping[str, Any]]:
+    """The records of first_runs.yml: seed, date, mutants, killed and explained. A seed without a record gets one, by these rows."""
+    records: list[Mapping[str, Any]] = yaml.safe_load(FIRST_RUNS.read_text(encoding="utf-8"))
+    if seed not in [record["seed"] for record in records]:
+        drawn, killed, explained, _rest = _counts(rows)
+        record = {"seed": seed, "date": date, "mutants": drawn, "killed": killed, "explained": explained}
+        with FIRST_RUNS.open("a", encoding="utf-8") as file:
+            yaml.safe_dump([record], file, sort_keys=False)
+        records.append(record)
+    return records
 
 
 def score(text: str) -> float:

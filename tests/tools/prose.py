@@ -36,6 +36,8 @@ MEDIAN, PERCENTILE_90 = 18, 28
 #: What has to be free of findings.
 CLEAN = ("README.md", "SECURITY.md", "CONTRIBUTING.md", "docs", "changelogs/fragments", "playbooks", "roles", "plugins", "lab", "molecule")
 
+#: The tokens that begin and end an f-string; no such tokens before Python 3.12.
+F_STRING = (getattr(tokenize, "FSTRING_START", None), getattr(tokenize, "FSTRING_END", None))
 FENCE = re.compile(r"^\s*(?:```|~~~)")
 INLINE_CODE = re.compile(r"`[^`]*`")
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
@@ -57,11 +59,21 @@ def markdown_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def python_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield number and text of comments and of the lines of strings."""
+    """Yield number and text of comments and of the lines of strings. From Python 3.12 on, an f-string is many tokens: it is read whole."""
+    source = text.split("\n")
+    starts: list[tuple[int, int]] = []
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type in (tokenize.COMMENT, tokenize.STRING):
-            for offset, line in enumerate(token.string.splitlines()):
-                yield token.start[0] + offset, INLINE_CODE.sub("CODE", line)
+        start = token.start
+        if token.type == F_STRING[0]:
+            starts.append(start)
+        elif token.type == F_STRING[1]:
+            start = starts.pop()
+        if starts or token.type not in (tokenize.COMMENT, tokenize.STRING, F_STRING[1]):
+            continue
+        lines = [*source[start[0] - 1 : token.end[0] - 1], source[token.end[0] - 1][: token.end[1]]]
+        lines[0] = lines[0][start[1] :]
+        for offset, line in enumerate(lines):
+            yield start[0] + offset, INLINE_CODE.sub("CODE", line)
 
 
 def lines_of(file: Path) -> Iterator[tuple[int, str]]:

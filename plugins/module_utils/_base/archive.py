@@ -21,6 +21,7 @@ from lzma import LZMAError
 from pathlib import Path
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, quoted
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import first_of
 
 LONGEST_NAME_BYTES = 4096
 _SET_ID = 0o6000
@@ -164,8 +165,7 @@ def read_members(archive: Path, what: str) -> list[tarfile.TarInfo]:
         raise ApplyError(f"{archive} cannot be read as a tar archive ({exc}), expected {what}") from exc
     wrong = list(wrong_members(members))
     if wrong:
-        more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-        raise ApplyError(f"{archive} is not unpacked: {'; '.join(wrong[:_SHOWN])}{more}")
+        raise ApplyError(f"{archive} is not unpacked: {first_of(wrong, _SHOWN, '; ')}")
     return members
 
 

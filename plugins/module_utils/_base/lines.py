@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 LONGEST_LINE = 4096
@@ -87,8 +87,12 @@ def hint(name: object, known: Iterable[str], kind: str) -> str:
     """Return "did you mean 'leaf3'?", or the known names if none is similar. kind: what they are, in the plural."""
     known = list(known)
     near = nearest(name, known)
-    more = f" and {len(known) - NAMES} more" if len(known) > NAMES else ""
-    return f"did you mean '{near}'?" if near else f"the {kind} are {', '.join(known[:NAMES])}{more}"
+    return f"did you mean '{near}'?" if near else f"the {kind} are {first_of(known, NAMES)}"
+
+
+def first_of(names: Sequence[str], most: int, between: str = ", ") -> str:
+    """Return the first names and the number of the others: "node1, node2 and 7 more"."""
+    return between.join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 _C_NOT_A_NUMBER = re.compile(r'(":\s*)-?(nan|inf)\b')

@@ -13,6 +13,7 @@ import statistics
 from collections import Counter
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import first_of
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.judge_ways import check_hcas, check_transport
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.result import (
     BUSBW_CHECK,
@@ -78,8 +79,7 @@ def _look(outcome: Outcome) -> str:
 
 def check_ranks(outcome: Outcome, expected: Expected) -> Finding:
     """Return `collective.ranks`: as many as planned, in one run, on the planned hosts."""
-    wanted = f"one run of {_many(expected.ranks, 'rank')} on {', '.join(sorted(expected.hosts)[:_NAMED])}"
-    wanted += f" and {len(expected.hosts) - _NAMED} more" if len(expected.hosts) > _NAMED else ""
+    wanted = f"one run of {_many(expected.ranks, 'rank')} on {first_of(sorted(expected.hosts), _NAMED)}"
     test = outcome.test
     # Communicators split from a larger one have fewer.
     reported = {max(rank.nranks for rank in outcome.log.ranks)} if outcome.log is not None and outcome.log.ranks else set()

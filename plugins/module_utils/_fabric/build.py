@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import first_of
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import AGGREGATION, End, Graph, Link, Node, Port, Twin
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.iblinkinfo import Linkinfo, LinkinfoPort
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.ibnetdiscover import Discovery, FoundEnd, FoundNode, FoundPort
@@ -34,8 +35,7 @@ class Build:
     def some(self, what: str, found: Sequence[str]) -> None:
         """Add a problem that several things share: their number, and the first of them."""
         if found:
-            more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-            self.problems.append(f"{what}: {', '.join(found[:_SHOWN])}{more}")
+            self.problems.append(f"{what}: {first_of(found, _SHOWN)}")
 
     def call(self, end: End) -> str:
         node = self.nodes.get(end[0])

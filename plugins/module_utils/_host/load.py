@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import first_of
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._host.queue_pairs import RdmaQp, parse_rdma_qps
 
@@ -184,9 +185,7 @@ def _is_on(user: QpUser, device: str, port: int | str | None) -> bool:
 def _qp_words(load: Load, users: Sequence[QpUser]) -> str:
     if load.qps is None:
         return f"queue pairs cannot be read ({load.qps_error or 'not read'})"
-    named = [f"{_owner(user)} on {user.device}/{user.port or '-'}" for user in users[:_NAMED]]
-    more = len(users) - _NAMED
-    return ", ".join(named) + (f" and {more} more" if more > 0 else "")
+    return first_of([f"{_owner(user)} on {user.device}/{user.port or '-'}" for user in users], _NAMED)
 
 
 def _owner(user: QpUser) -> str:
@@ -200,9 +199,8 @@ def _owner(user: QpUser) -> str:
 def _words(kind: str, processes: Sequence[Process]) -> str:
     if not processes:
         return ""
-    named = ", ".join(f"{process.pid} ({process.name})" for process in processes[:_NAMED])
-    more = len(processes) - _NAMED
-    return f"{kind}{'es' if len(processes) > 1 else ''} {named}" + (f" and {more} more" if more > 0 else "")
+    named = first_of([f"{process.pid} ({process.name})" for process in processes], _NAMED)
+    return f"{kind}{'es' if len(processes) > 1 else ''} {named}"
 
 
 def _name(sys: SysRoot, pid: int) -> str:

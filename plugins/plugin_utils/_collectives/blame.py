@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import first_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.runs import Hosts, Runs
 
 #: A host; the connection between two good parts; one of two hosts or their connection, without a third host to compare; everything tested;
 #: the launch; nothing found within the allowed number of runs.
 HOST, CONNECTION, UNCLEAR, EVERYWHERE, SETUP, NO_MORE = "host", "connection", "unclear", "everywhere", "setup", "no_more"
+#: How many hosts are named.
+NAMED = 4
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Blame:
     @property
     def words(self) -> str:
         """The blame as a sentence."""
-        hosts, others = _some(self.hosts), _some(self.others)
+        hosts, others = first_of(self.hosts, NAMED), first_of(self.others, NAMED)
         if self.kind == HOST:
             return f"{hosts}: its own output shows it" if self.by_itself else f"{hosts}: fails or is slow with each of two good hosts"
         if self.kind == CONNECTION:
@@ -42,10 +45,6 @@ class Blame:
             SETUP: f"the launch: the run on {hosts} shows nothing about its hosts",
             NO_MORE: f"not found within the allowed number of runs; unfinished hosts: {hosts}",
         }[self.kind]
-
-
-def _some(hosts: Hosts) -> str:
-    return ", ".join(hosts[:4]) + (f" and {len(hosts) - 4} more" if len(hosts) > 4 else "")
 
 
 def convict(runs: Runs, host: str, well: Hosts) -> Blame | None:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes import CAUSES
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.likely import contradiction, likely
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes.table import CAUSES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.kinds.errors import contradiction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.kinds.order import BESIDE, likely
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import JobLog, Occurrence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.past import JobTime
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import (
@@ -194,9 +195,18 @@ def _of_job(log: JobLog, fleet: Fleet) -> dict[str, Known]:
 
 def _finding(occurrence: Occurrence, log: JobLog, fleet: Fleet, job: Mapping[str, Known]) -> Finding:
     hosts = _concerned(occurrence, log, fleet)
-    names = [name for name in likely(occurrence.name, log.context.trace) if fleet.records or not name.startswith(PAST)]
+    causes_of_kind = likely(occurrence.name, log.context.trace, _words(occurrence, log))
+    names = [name for name in causes_of_kind if fleet.records or not name.startswith(PAST)]
     causes = [_checked(name, hosts, Scene(Known(""), occurrence, log, {}, job, fleet.records)) for name in names]
     return Finding(occurrence, occurrence.name == log.cause, sorted(causes, key=_rank))
+
+
+def _words(occurrence: Occurrence, log: JobLog) -> str:
+    """The words by which the causes of a line are ordered: its program, its first line, lines beside it, errors and hints."""
+    texts = [each.first.text for each in log.occurrences if each.name in BESIDE.get(occurrence.name, ())]
+    errors = [*occurrence.fields.get("error", ()), *(f"errno: {number}" for number in occurrence.fields.get("errno", ()))]
+    hints = occurrence.fields.get("hint", ())
+    return "; ".join([occurrence.source, occurrence.first.text, *texts, *errors, *hints])
 
 
 def _rank(cause: Checked) -> tuple[int, bool]:

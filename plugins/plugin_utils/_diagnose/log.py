@@ -4,7 +4,7 @@
 
 """Reads the log of a job: its error lines by kind, with the ranks and hosts that wrote them, and the one that came first.
 
-The log is read line by line, and the kept data is bounded for any length. The texts are those of signatures.py.
+The log is read line by line, and the kept data is bounded for any length. The texts are those of the room signatures.
 """
 
 from __future__ import annotations
@@ -15,43 +15,13 @@ from dataclasses import dataclass, field
 
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.command import whole_sentences
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.lines import INFO, WARN, origin
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.classes.nccl import FIRST_SIGNATURES, NCCL_CLASSES
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.classes.nccl_use import USE_CLASSES
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.classes.programs import EARLY_PROGRAMS, PROGRAM_CLASSES
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.classes.ucx import UCX_CLASSES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.kinds.meanings import MEANINGS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_context import Context
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_line import LONGEST_LINE, LocatedLine, fields, plain, read
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.meanings import MEANINGS
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import ERROR, REMARK, SYMPTOM, Finder, Signature
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures import (
-    CUDA_SIGNATURES,
-    EXCEPTION_SIGNATURES,
-    JOB_SIGNATURES,
-    NCCL_SIGNATURES,
-)
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_kernel import KERNEL_SIGNATURES
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_mpi import MPI_SIGNATURES
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_perftest import CALL_SIGNATURES, PERFTEST_SIGNATURES
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_plugin import PLUGIN_SIGNATURES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_unknown import has_error
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import ERROR, REMARK, SYMPTOM, Signature
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.every import find_signature
 
-#: The first match of a line counts.
-SIGNATURES: tuple[Signature, ...] = (
-    *FIRST_SIGNATURES,
-    *CUDA_SIGNATURES,
-    *EARLY_PROGRAMS,
-    *PLUGIN_SIGNATURES,
-    *NCCL_SIGNATURES,
-    *JOB_SIGNATURES,
-    *MPI_SIGNATURES,
-    *KERNEL_SIGNATURES,
-    *PERFTEST_SIGNATURES,
-    *NCCL_CLASSES,
-    *USE_CLASSES,
-    *UCX_CLASSES,
-    *CALL_SIGNATURES,
-    *PROGRAM_CLASSES,
-    *EXCEPTION_SIGNATURES,
-)
 #: The maximum number of stored hosts and ranks for each kind of line, and of values for each field.
 MOST_PLACES = 4096
 MOST_VALUES = 16
@@ -61,35 +31,6 @@ _OF_RANKS = "reached"
 MOST_UNKNOWN = 64
 UNKNOWN_WARNING, UNKNOWN_LINE = "nccl.unknown", "log.unknown"
 _SOURCE = "NCCL"
-#: The marks of an error in a line of any other program. The quick ones are part of every such line.
-_QUICK_MARKS = (
-    "rror",
-    "RROR",
-    "FATAL",
-    "CRITICAL",
-    "ail",
-    "nable",
-    "ouldn't",
-    "ould not",
-    "ception",
-    "bort",
-    "imed out",
-    "imeout",
-    "libibverbs:",
-    "librdmacm:",
-    "AILED",
-)
-_OTHER = re.compile(
-    r"\b(?:ERROR|FATAL|CRITICAL)\b|(?:^|[\s:>\]])(?:\w+\.){0,8}\w{0,60}(?:Error|Exception): |(?:^|[\s:>])(?:fatal )?[Ee]rror: "
-    r"|(?:^|[\s:>])(?:Couldn't|Could not|Failed to|Unable to) |cannot open shared object"
-    r"|libibverbs: (?:Warning|Fatal)|librdmacm: |^[EF][0-9]{4} [0-9:]{8}\.[0-9]+\s|\[FAILED\]|NVRM: .{0,200}(?:[Ff]ail|[Ee]rror"
-    r"|[Tt]imed? ?out)"
-    r"|\b(?:ibv_|rdma_|mlx5dv_|fi_|uc[pst]_|nccl|nvshmem|cuda|cu[A-Z]|hip|MPI_)\w{2,60}\b.{0,120}(?:[Ff]ail|[Ee]rror\b|timed out)"
-    r"|[Tt]imed out (?:waiting|connecting|after)|\btimeout, "
-    r"|\b(?:mlx[45]_\w+|infiniband|bnxt_\w+|irdma|efa|hfi1|pcieport|nvidia\S*) .{0,200}(?:[Ff]ail|[Ee]rror|[Aa]bort|time(?:d )?out)"
-)
-#: The marks of a level at which programs log failures that they expect.
-_EXPECTED = re.compile(r"\b(?:DEBUG|TRACE|DIAG)\b|UCX +INFO|<(?:info|debug)>")
 #: The marks before a warning or error of NCCL in a line: NCCL's own level, and PyTorch's exceptions that quote NCCL.
 _UNKNOWN_MARKS = (WARN, "DistBackendError: ", "NCCL error: ")
 #: The words before a warning of NCCL in a line of XLA, and of PyTorch at the end of the line before it.
@@ -107,8 +48,6 @@ _WITHOUT_RDMA = ("ib.no_device", "ib.library")
 _MOST_READ = 1000
 #: The lines on channels in NCCL's log, which are not failures. Nearly all lines of a large job's log are of this kind.
 _CHANNEL = "NCCL INFO Channel "
-_OF_ANY = Finder(SIGNATURES)
-_OF_INFO = Finder(signature for signature in SIGNATURES if signature.info)
 
 
 @dataclass(frozen=True)
@@ -245,7 +184,7 @@ class _Reader:
         mark = next((mark for mark in _UNKNOWN_MARKS if mark in line), None)
         if mark is not None:
             self._add_unknown(line, mark)
-        elif any(part in line for part in _QUICK_MARKS) and _OTHER.search(line) and not _EXPECTED.search(line):
+        elif has_error(line):
             located = read(line)
             self._keep(self.others, self._key(self.others, located.text), line, Signature(UNKNOWN_LINE, "", "an unknown program"), {})
 
@@ -275,11 +214,6 @@ class _Reader:
             kept = where[key] = _Kept(signature, self.lines, located)
         more = fields(line) if kept.count < _MOST_READ else ()
         kept.add(located, [*values.items(), *more])
-
-
-def find_signature(line: str, *, info: bool) -> tuple[Signature, dict[str, str]] | None:
-    """The first of SIGNATURES that a line matches, and its named groups. info: whether NCCL wrote the line at level INFO."""
-    return (_OF_INFO if info else _OF_ANY).find(line)
 
 
 def read_job_log(lines: Iterable[str]) -> JobLog:

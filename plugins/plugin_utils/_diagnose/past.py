@@ -14,10 +14,11 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._recorder.events import BOOT
 from ansible_collections.rdma.cluster.plugins.module_utils._recorder.snapshot import DRIVER, FIRMWARE, GID, KERNEL, MODULE, SYSCTL
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import JobLog, Occurrence, find_signature
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.meanings import MEANINGS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.kinds.meanings import MEANINGS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import JobLog, Occurrence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import Answer, Scene, confirmed, excluded, unknown
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import ERROR, SYMPTOM
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.every import find_signature
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import listed
 from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.record import Change, HostRecord, Line
 from ansible_collections.rdma.cluster.plugins.plugin_utils._recorder.times import time_words

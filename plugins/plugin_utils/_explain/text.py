@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean, first_of
 
 WIDTH = 120
 MARK = "!"
@@ -103,8 +103,7 @@ def wrap(text: str, width: int) -> list[str]:
 
 def listed(names: Sequence[str], most: int = 4) -> str:
     """The first names and the number of the others; "none" if there are none."""
-    more = len(names) - most
-    return (", ".join(names[:most]) or "none") + (f" and {more} more" if more > 0 else "")
+    return first_of(names, most) or "none"
 
 
 def duration_words(seconds: float) -> str:

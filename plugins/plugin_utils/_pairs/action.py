@@ -15,6 +15,7 @@ from typing import Any
 from ansible import context
 from ansible.module_utils.parsing.convert_bool import boolean
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import first_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import SWEEP, Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet, measurable_hosts
@@ -29,8 +30,7 @@ _NAMED = 3
 
 def listed(busy: Mapping[str, str]) -> str:
     """Return busy hosts in words: "node1: GPU process 4711 (python3); node2: … and 5 more"."""
-    named = "; ".join(f"{host}: {words}" for host, words in list(busy.items())[:_NAMED])
-    return f"{named} and {len(busy) - _NAMED} more" if len(busy) > _NAMED else named
+    return first_of([f"{host}: {words}" for host, words in busy.items()], _NAMED, "; ")
 
 
 class PairAction(RunAction):

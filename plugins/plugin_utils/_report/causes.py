@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import first_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import cause_key
 
@@ -78,9 +79,7 @@ def causes(findings: Iterable[Finding]) -> tuple[list[Cause], list[Finding]]:
 
 def names(hosts: Sequence[str]) -> str:
     """The first host names and the number of the others."""
-    listed = list(dict.fromkeys(hosts))
-    shown = ", ".join(listed[:NAMES])
-    return shown if len(listed) <= NAMES else f"{shown} and {len(listed) - NAMES} more"
+    return first_of(list(dict.fromkeys(hosts)), NAMES)
 
 
 def place(hosts: str, subject: str) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import first_of
 
 PREFIX = "rdma_"
 #: Private variables of roles and playbooks.
@@ -94,8 +95,7 @@ def own_names(facts: Iterable[str]) -> list[str]:
 def refused(names: Iterable[str]) -> str:
     """The fault in words. names: the result of own_names, or rdma_intent if a host has changed it."""
     there = [name if name.isprintable() and len(name) <= 80 else ascii(name)[:80] for name in names]
-    more = f" and {len(there) - SHOWN} more" if len(there) > SHOWN else ""
-    return f"its facts set {', '.join(there[:SHOWN])}{more}"
+    return f"its facts set {first_of(there, SHOWN)}"
 
 
 def remedy(host: str) -> str:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import first_of
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import CONGESTION
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
@@ -67,22 +68,17 @@ def tally_words(tally: Tally) -> str:
     most = max(tally.bursts, key=lambda burst: burst.errors)
     return (
         f"{tally.errors} in {tally.packets:.3g} packets: {tally.rate:.3g} per 10^9 packets (95 %: {low:.3g} to {high:.3g}), "
-        f"in {len(tally.bursts)} of {_slices(tally.slices)}, with {', '.join(tally.partners[:MOST_NAMES])}"
-        f"{_more(tally.partners, MOST_NAMES)}; "
+        f"in {len(tally.bursts)} of {_slices(tally.slices)}, with {first_of(tally.partners, MOST_NAMES)}; "
         f"most in slice {most.number}: {most.errors}; slices that began at {_times(tally.bursts)}; "
-        f"{', '.join(f'{name} {by}' for name, by in names[:MOST_NAMES])}{_more(names, MOST_NAMES)}"
+        f"{first_of([f'{name} {by}' for name, by in names], MOST_NAMES)}"
     )
 
 
 def _times(bursts: Sequence[Burst]) -> str:
     days = {time.strftime("%Y-%m-%d", time.gmtime(burst.at)) for burst in bursts}
     form = "%H:%M:%S" if len(days) == 1 else "%m-%d %H:%M"
-    listed = [f"{time.strftime(form, time.gmtime(burst.at))} (slice {burst.number})" for burst in bursts[:MOST_TIMES]]
-    return f"{', '.join(listed)}{_more(bursts, MOST_TIMES)} UTC"
-
-
-def _more(items: Sequence[object], listed: int) -> str:
-    return f" and {len(items) - listed} more" if len(items) > listed else ""
+    listed = [f"{time.strftime(form, time.gmtime(burst.at))} (slice {burst.number})" for burst in bursts]
+    return f"{first_of(listed, MOST_TIMES)} UTC"
 
 
 def _slices(count: int) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import itertools
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import first_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._watch.rates import PortRates
 from ansible_collections.rdma.cluster.plugins.plugin_utils._watch.rich import Console, Group, Table, Text
 from ansible_collections.rdma.cluster.plugins.plugin_utils._watch.view import View, headline
@@ -78,7 +79,7 @@ def _processes(port: PortRates) -> str:
     if port.processes is None:
         return UNKNOWN
     names = [f"{name}: {count}" for name, count in sorted(port.processes.items(), key=lambda each: -each[1])]
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return first_of(names, 3)
 
 
 def as_text(view: View, rows: int = 1000, width: int = 200) -> str:

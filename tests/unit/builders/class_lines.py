@@ -190,7 +190,8 @@ PROGRAMS: tuple[tuple[str, str], ...] = (
         "torch.desync",
         "RuntimeError: Rank 1 successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0. Please",
     ),
-    ("store.lost", "torch.distributed.elastic.rendezvous.api.RendezvousClosedError"),
+    ("test.no_device", "Fatal error:  device '*': sys files not found (/sys/class/infiniband/*/ports)"),
+    ("store.closed", "torch.distributed.elastic.rendezvous.api.RendezvousClosedError"),
     ("store.connect", "ValueError: host not found: Name or service not known"),
     (
         "store.connect",

@@ -28,6 +28,7 @@ ANSWERS = {
     'Unlink "leaf1"[9]': '# port 9 at nodeid "leaf1" is not linked\\n',
     "Attached": 'Client 0: pid %d connected at "node1 mlx5_0" port 0xa088c20300000011, lid 1, qp 0 SM\\n'
                 'Client 1: pid 4194305 connected at "node1 mlx5_0" port 0xa088c20300000011, lid 1, qp 0 \\n' % __import__("os").getpid(),
+    "X 0": "# disconnect client: bad clientid 0\\n",
     "Nonsense": "command 'Nonsense' unknown - skipped\\n",
     'Dump "leaf1"': '# Net status - Sun Nov 22 10:46:12 2026\\n\\n',
 }
@@ -104,6 +105,17 @@ def test_places_of_dead_clients_are_freed(folder: FabricFolder) -> None:
         control.bind(f"\0{ibsim.socket_name(folder)}:ctl{(folder.simulator / 'pid').read_text()}\0")
         ibsim.forget_the_dead(folder)
     assert heard(folder) == ["Attached", "X 1"]
+
+
+def test_a_client_that_ends_meanwhile_needs_no_help_and_another_refusal_is_an_error(
+    folder: FabricFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both clients of the answer are without a socket. ibsim has forgotten client 0 since, and does not know "Y"."""
+    ibsim.forget_the_dead(folder)
+    assert heard(folder) == ["Attached", "X 0", "X 1"]
+    monkeypatch.setattr(ibsim, "NO_CLIENT", "another word")
+    with pytest.raises(LabError, match="ibsim refused 'X 0': disconnect client: bad clientid 0"):
+        ibsim.forget_the_dead(folder)
 
 
 def test_peers_and_rates_are_read_of_a_dump() -> None:

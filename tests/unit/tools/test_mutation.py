@@ -44,10 +44,20 @@ def test_a_page_is_read_as_it_was_written() -> None:
     assert page.score(text) == pytest.approx(94.4)
     assert page.survivors(text) == {KEY: "", ("plugins/b.py", "x", "y"): "Nobody sees it.", unseen: ""}
     assert "`make mutation N=19 SEED=7 FRESH=2 FRESH_SEED=8`" in text
-    assert "* Killed: 1 of 2 (50.0 %)\n* Survivors: 1, of which 0 are explained\n" in text
+    assert "Seed 8 today: 1 of 2 are killed, 0 are explained, 1 are neither. Tests may have been written since.\n" in text
     assert "| `_b` | 1 | 0 | 1 | 100 % |" in text
     with pytest.raises(ValueError, match="no score"):
         page.score("")
+
+
+def test_the_first_run_of_a_sample_is_recorded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "FIRST_RUNS", tmp_path / "first_runs.yml")
+    page.FIRST_RUNS.write_text("---\n- {seed: 8, date: '2026-01-01', mutants: 150, killed: 120, explained: 10}\n")
+    page.first_runs(9, ROWS, "2026-01-02")
+    runs = page.first_runs(9, ROWS[:3], "2026-01-03")
+    assert list(runs)[1:] == [{"seed": 9, "date": "2026-01-02", "mutants": 19, "killed": 17, "explained": 1}]
+    text = page.render(ROWS, seed=7, date="2026-01-04", fresh=Fresh(9, ROWS, runs))
+    assert "| 8 | 2026-01-01 | 150 | 120 | 10 | 85.7 % |\n| 9 | 2026-01-02 | 19 | 17 | 1 | 94.4 % |\n" in text
 
 
 def test_an_explanation_of_a_line_that_has_gone_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

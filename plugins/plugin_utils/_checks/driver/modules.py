@@ -18,6 +18,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
     Finding,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import first_of
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import INSTALLED, OFED
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_modules import CORE, parse_options, same_value
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import ADD_ONS, KERNELS_OWN, Module, compare, is_stock
@@ -141,9 +142,7 @@ def build_steps(host: str, kernels: Sequence[str], stack: Stack) -> str:
 
 def some(names: Iterable[str]) -> str:
     """The names of the first modules, and the number of the others."""
-    listed = list(names)
-    more = len(listed) - NAMED
-    return ", ".join(listed[:NAMED]) + (f" and {more} more" if more > 0 else "")
+    return first_of(list(names), NAMED)
 
 
 STAGE = "driver"

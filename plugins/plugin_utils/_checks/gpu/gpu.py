@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import first_of
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_modules import PEERMEM_MODULES
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
@@ -142,13 +143,14 @@ def check_nics(host: str, intent: Intent, facts: Facts) -> Finding:
         return _nics(host, NOT_APPLICABLE, why_not, expected)
     if unlocated:
         remedy = f"Run `nvidia-smi topo -m` on {host}. Its BIOS may not report the NUMA nodes of PCI devices."
-        return _nics(host, UNKNOWN, f"the distance of {_some(unlocated)} to the NICs is not known", expected, remedy)
+        return _nics(host, UNKNOWN, f"the distance of {first_of(unlocated, _NAMED)} to the NICs is not known", expected, remedy)
     near = {gpu: each for gpu, each in nearest.items() if each is not None}
     shares = {nic: sum(1 / len(names) for _far, names in near.values() if nic in names) for nic in nics}
     served = ", ".join(f"{nic} {share:.3g}" for nic, share in sorted(shares.items()))
     far = [gpu for gpu, (distance, _names) in near.items() if distance == "SYS"]
     if far:
-        observed = f"{len(far)} of {len(gpus)} GPUs reach every NIC only across sockets (SYS): {_some(far)}; GPUs for each NIC: {served}"
+        named = first_of(far, _NAMED)
+        observed = f"{len(far)} of {len(gpus)} GPUs reach every NIC only across sockets (SYS): {named}; GPUs for each NIC: {served}"
         remedy = f"1. On {host}, run `nvidia-smi topo -m` for the distances. 2. Plan NICs at the socket of these GPUs, or move cards there."
         return _nics(host, WARNING, observed, expected, remedy)
     if max(shares.values()) - min(shares.values()) > _UNEVEN:
@@ -172,10 +174,6 @@ def _nearest_nics(distances: Mapping[str, str | None], nics: Sequence[str]) -> t
     if len(known) < len(nics) and least == DISTANCES[-1]:
         return None
     return str(least), [nic for nic, distance in known.items() if distance == least]
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def _finding(check: str, host: str, *status_and_words: str) -> Finding:

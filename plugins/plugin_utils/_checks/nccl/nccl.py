@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, differs, others_of
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import first_of
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import parse_nccl_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.devices import DeviceList, Entry, parse_list
@@ -275,8 +276,8 @@ def _without_socket(values: Mapping[str, str | None]) -> Iterator[Finding]:
     """A warning for each host that has no NCCL_SOCKET_IFNAME, if other hosts have one."""
     having = [host for host, value in values.items() if value is not None]
     for host in values.keys() - set(having) if having else ():
-        expected = f"set, as on {_names(having)}"
-        remedy = f"Set rdma_nccl.socket_ifname for {host} to the interface on which {_names(having[:1])} reaches it."
+        expected = f"set, as on {first_of(having, _NAMED)}"
+        remedy = f"Set rdma_nccl.socket_ifname for {host} to the interface on which {having[0]} reaches it."
         yield Finding(STAGE, "nccl.alike", host, SOCKET_IFNAME, WARNING, "not set: NCCL chooses an interface", expected, remedy)
 
 
@@ -287,7 +288,7 @@ def _shape(name: str, value: str | None) -> str | None:
 
 def _odd(host: str, name: str, value: str | None, usual: str | None, there: Sequence[str]) -> Finding:
     """The finding of a host that differs from most. usual: the value of most; there: the hosts that have it."""
-    expected = f"as on other hosts: {_value_words(name, usual)} on {_names(there)}"
+    expected = f"as on other hosts: {_value_words(name, usual)} on {first_of(there, _NAMED)}"
     remedy = f"Compare rdma_nccl and the rails of {host} with those of {there[0]}."
     return Finding(STAGE, "nccl.alike", host, name, ERROR, _value_words(name, value), expected, remedy)
 
@@ -295,7 +296,7 @@ def _odd(host: str, name: str, value: str | None, usual: str | None, there: Sequ
 def _tied(name: str, alike: Mapping[str | None, Sequence[str]]) -> Iterator[Finding]:
     """The findings on values of which none is the most frequent: nothing shows which hosts are right."""
     by_size = sorted(alike.items(), key=lambda item: -len(item[1]))
-    values = "; ".join(f"{_value_words(name, shape)} on {_names(there)}" for shape, there in by_size[:_NAMED])
+    values = "; ".join(f"{_value_words(name, shape)} on {first_of(there, _NAMED)}" for shape, there in by_size[:_NAMED])
     more = f"; and {len(alike) - _NAMED} more values" if len(alike) > _NAMED else ""
     expected = "one value on all hosts"
     remedy = "1. Choose which of them is right: none is the most frequent. 2. Correct rdma_nccl or the rails of the other hosts."
@@ -308,8 +309,3 @@ def _value_words(name: str, value: str | None) -> str:
     if value is None:
         return "not set"
     return f"{value} (* is a device)" if name == HCA and "*" in value else value
-
-
-def _names(hosts: Sequence[str]) -> str:
-    more = len(hosts) - _NAMED
-    return ", ".join(hosts[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import first_of
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import Distribution
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.memory import Filesystem
@@ -74,6 +75,8 @@ declare(
 )
 
 STAGE = "preflight"
+#: How many interfaces a finding names.
+SHOWN = 4
 #: os-release's ID → the supported VERSION_IDs; "9" means every 9.x.
 SUPPORTED = {"debian": ("12", "13"), "ubuntu": ("22.04", "24.04"), "rhel": ("9",), "rocky": ("9",)}
 SUPPORTED_WORDS = "Debian 12 or 13, Ubuntu 22.04 or 24.04, RHEL or Rocky 9"
@@ -194,7 +197,7 @@ def check_ssh(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
         unread = sorted(name for name, each in facts.netdevs.items() if each.addresses is None)
         # Link-local addresses are not read: such a session names its interface.
         if address and unread and not ipaddress.ip_address(address.partition("%")[0]).is_link_local:
-            why = f"its address is {address}; the addresses of {', '.join(unread[:4])} were not read"
+            why = f"its address is {address}; the addresses of {first_of(unread, SHOWN)} were not read"
             remedy = f"Run `ip addr show to {address}` on {host}: the interface must not be a rail."
             return [Finding(STAGE, "preflight.ssh", host, "our SSH session", UNKNOWN, why, expected, remedy)]
         why = f"no interface has its address {address}" if address else "the connection does not use SSH"

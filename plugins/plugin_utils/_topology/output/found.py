@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import first_of
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.build import SOURCE as IBNETDISCOVER
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.bisection import bisection
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.repaired import Shape, shape
@@ -238,8 +239,7 @@ def difference(plane: FoundPlane, best: Candidate | None, why_not: str = "") -> 
             if plane.imbalance is None
             else f"links between leaves and spines: imbalance {plane.imbalance:g} (largest / smallest number)"
         )
-    failing = ", ".join(plane.single[:WORST]) + (f" and {len(plane.single) - WORST} more" if len(plane.single) > WORST else "")
-    lines.append(f"single points of failure, which cut hosts or halves: {failing or 'none'}")
+    lines.append(f"single points of failure, which cut hosts or halves: {first_of(plane.single, WORST) or 'none'}")
     if plane.more is not None:
         links, gbps = plane.more
         gain = "no gain" if plane.gbps is None or gbps <= plane.gbps else f"{gbps - plane.gbps:,.0f} Gb/s more"

@@ -13,6 +13,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.environment_fil
     parse_environ,
     parse_environment_file,
     parse_service_environment,
+    unquoted,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import render_environment
@@ -83,3 +84,10 @@ def test_a_service() -> None:
 def test_what_is_no_service(text: str, why: str) -> None:
     with pytest.raises(ParseError, match=why):
         parse_service_environment(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [("''", ""), ('""', ""), ("'", "'"), ('"', '"'), ("", ""), ("'a\"", "'a\""), ('"a\\"b"', 'a"b')]
+)
+def test_quotes_around_a_value(value: str, text: str) -> None:
+    assert unquoted(value) == text

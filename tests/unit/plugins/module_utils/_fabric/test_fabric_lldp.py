@@ -161,3 +161,11 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_of_many_neighbors_on_one_interface_three_are_named() -> None:
     graph = lldp_graph("eth", {"node1": parse_lldpcli(json_form(*(("ens1", f"leaf{number}", "swp1") for number in range(1, 6))))})
     assert graph.problems == ["node1 ens1 sees 5 neighbors at once: leaf1, leaf2, leaf3"]
+
+
+def test_a_chassis_that_reports_its_id_alone_is_not_named_after_the_key() -> None:
+    """A switch may hide its name: a chassis then has one entry, as the form that has the name as its key."""
+    chassis = {"id": {"type": "mac", "value": LEAF}}
+    port = {"id": {"type": "ifname", "value": "swp3"}}
+    (neighbor,) = parse_lldpcli(json.dumps({"lldp": {"interface": {"ens1": {"via": "LLDP", "chassis": chassis, "port": port}}}}))
+    assert (neighbor.system, neighbor.chassis_id) == (None, LEAF)

@@ -49,7 +49,12 @@ def test_an_error_of_the_tool_is_quoted_and_nothing_is_known() -> None:
     entry = read_firmware(runner, [CARD], NAMES)[CARD]
     assert (entry["tool"], entry["settings"]) == ("mstconfig", {})
     assert "Failed to open the device" in entry["error"]
-    assert "mstconfig -d 0000:3d:00.0 -e q" in entry["error"]
+    assert entry["error"].endswith("(`mstconfig -d 0000:3d:00.0 -e q`)")
+
+
+def test_a_complaint_beside_the_output_is_quoted() -> None:
+    runner = Without(["mlxconfig"], [(query(), 3, "-E- Failed to open the device\n", "No such device or address\n")])
+    assert read_firmware(runner, [CARD], NAMES)[CARD]["error"].endswith("(`mstconfig -d 0000:3d:00.0 -e q`: No such device or address)")
 
 
 def test_a_card_that_is_too_new_for_mstconfig_is_asked_with_mlxconfig() -> None:

@@ -34,6 +34,12 @@ def test_a_whole_file() -> None:
     assert parse_meminfo(TEXT.replace("Hugetlb:         4194304 kB\n", "")).huge_bytes == 1024 * 2048 * KIB
 
 
+def test_what_is_not_reported_is_none_or_not_used() -> None:
+    total = parse_meminfo("MemTotal: 1024 kB\n")
+    assert total == Memory(1024 * KIB, None)
+    assert (total.shared_bytes, total.huge_bytes, total.huge_free_bytes) == (0, 0, 0)
+
+
 @pytest.mark.parametrize("missing", ["MemTotal"])
 def test_a_file_without_what_matters_is_refused(missing: str) -> None:
     text = "".join(line for line in TEXT.splitlines(keepends=True) if not line.startswith(missing))

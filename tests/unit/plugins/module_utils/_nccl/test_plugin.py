@@ -80,6 +80,10 @@ def test_bad_plugins_end_their_own_process_only(folder: Path, monkeypatch: pytes
     assert ended is not None
     assert ended.failed is None
     assert ended.unread == ("its process ended with exit code 0 and without an answer; its last line is 'a plugin that prints, gid none'")
+    refused = loaded(folder, init="exit(3);").probe
+    assert refused is not None
+    assert refused.failed is None
+    assert (refused.unread or "").startswith("its process ended with exit code 3 and without an answer; its last line is ")
     failed = loaded(folder, init=FAILS).probe
     assert failed is not None
     assert (failed.init, failed.devices) == (2, None)

@@ -197,6 +197,15 @@ def test_firewalld_loses_only_what_is_recorded(record: Path) -> None:
     assert not record.exists()
 
 
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"ens1 192.168.100.0/24 tcp": {"zone": "public"}}', '{"ens1 192.168.100.0/24 tcp": 7}', "[" * 100_000]
+)
+def test_a_record_that_is_not_ours_is_refused_with_its_path(record: Path, text: str) -> None:
+    record.write_text(text)
+    with pytest.raises(ParseError, match=f"^{record}: not our record of rules: "):
+        plan_firewall([], {"firewalld.service": RUNS}, sys=SysRoot(), runner=FakeRunner([]))
+
+
 XML = """<zone><rule family="ipv4">
     <source address="192.168.100.0/24"/>
     <port port="1024-65535" protocol="tcp"/>

@@ -43,6 +43,11 @@ def test_another_text_is_quoted(text: str) -> None:
     assert repr(text) in str(caught.value)
 
 
+def test_the_address_that_is_none_is_named() -> None:
+    with pytest.raises(ParseError, match=r"^not an address: '192\.0\.2\.256' in the SSH connection "):
+        parse_ssh_connection("192.0.2.9 50022 192.0.2.256 22")
+
+
 @given(text=st.text() | st.lists(st.sampled_from(["192.0.2.1", "fe80::1%", "UNKNOWN", "22", "٣", "1.2.3.²"]), max_size=5).map(" ".join))
 def test_nothing_but_a_parse_error_escapes(text: str) -> None:
     assert read_or_refused(parse_ssh_connection, text)

@@ -79,7 +79,7 @@ def causes(text: str) -> dict[str, Checked]:
             "line 1: Gloo uses the loopback address",
         ),
         (GLOO, "gloo.loopback", "not checkable", "the line does not contain the address"),
-        (FI_DOMAIN, "plugin.version", "excluded", "MPI wrote the line"),
+        (FI_DOMAIN, "plugin.version", "not checkable", "libraries"),
         (FI_DOMAIN, "ofi.choice", "not checkable", "the choice of a provider is not in the log"),
         ("Read -1, expected 10024, errno = 1\n", "cma.ptrace", "not checkable", "capabilities"),
         (f"{SOCKET}UDS: Sending data over socket failed : Connection refused\n", "cma.ptrace", "excluded", "something else"),
@@ -115,6 +115,57 @@ def test_a_rank_that_follows_another_one_is_not_the_first_cause() -> None:
 def test_the_place_of_the_first_failed_call_orders_the_causes(trace: str, names: list[str]) -> None:
     text = f"node1:1:2 [0] NCCL INFO {trace}\nnode1:1:2 [0] NCCL INFO init.cc:1641 -> 2\nRuntimeError: NCCL error: unhandled system error\n"
     assert [name for name in causes(text) if name != "earlier"][:2] == names
+
+
+HANG = (
+    "[E ProcessGroupNCCL.cpp:475] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={}, OpType=ALLREDUCE, NumelIn=1)\n"
+)
+UCX = "[1681107537.413956] [node1:146204:0]      dc_mlx5.c:300 UCX  ERROR {}\n"
+STORE = "[W1127 10:00:00.1 socket.cpp:697] [c10d] The client socket has failed to connect to [node1]:29500 (errno: {}).\n"
+TIMED_OUT = "torch.distributed.DistNetworkError: The client socket has timed out after 60000ms while trying to connect to (node1, 29500).\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (UCX.format("ibv_modify_qp(DCI, RTR) failed : Invalid argument"), ["driver.fit", "firmware"]),
+        (UCX.format("error modifying DCT to RTR: Invalid argument"), ["driver.fit", "firmware"]),
+        ("Failed to modify UD QP to INIT on mlx5_0: Invalid argument\n", ["driver.fit", "firmware"]),
+        (UCX.format("error modifying QP to RTR: Invalid argument"), ["gid.index", "gid.differs"]),
+        (UCX.format("mlx5dv_devx_create_event_channel() failed: Protocol not supported"), ["driver.fit", "verbs.version"]),
+        (UCX.format("ibv_create_cq(cqe=4096) failed: No space left on device"), ["limits.nic", "firmware"]),
+        (UCX.format("ibv_create_qp(type=RC) failed: Remote I/O error"), ["firmware", "driver.fit"]),
+        (CUDA, ["nccl.old", "gpu.driver"]),
+        (CUDA.replace("1 'invalid argument'", "'unspecified launch error'"), ["program", "gpu.broken"]),
+        (CUDA.replace("1 'invalid argument'", "'initialization error'"), ["gpu.driver", "gpu.container"]),
+        (STORE.format("111 - Connection refused") + TIMED_OUT, ["store.alone", "socket.address"]),
+        (STORE.format("113 - No route to host") + TIMED_OUT, ["socket.firewall", "socket.address"]),
+        (TIMED_OUT, ["socket.address", "socket.firewall"]),
+        (FI_DOMAIN, ["ofi.choice", "ofi.cxi"]),
+        (f"{RETRY.rstrip()} (Recv) localGid fe80::1 remoteGidsfe80::2\n", ["gid.index", "gid.none"]),
+        (f"{RETRY.rstrip()} (Recv) localGid ::ffff:10.0.0.1 remoteGids::ffff:10.0.0.2\n", ["port.down", "gid.index"]),
+        (HANG.format(1), ["hang.rank", "iommu"]),
+        (HANG.format(808), ["hang.program", "hang.rank"]),
+        (f"{IB}Call to ibv_reg_dmabuf_mr failed with error Operation not supported\n", ["driver.fit", "nccl.old"]),
+        ("RuntimeError: CUDART error: peer access is not supported between these two devices\n", ["gpu.no_p2p", "gpu.visible"]),
+        ("slurmstepd: error: pyxis: container start failed with error code: 1\n", ["container.image", "container.runtime"]),
+        (
+            "slurmstepd: error: pyxis: container start failed with error code: 1\n"
+            "slurmstepd: error: pyxis:   nvidia-container-cli: container error: file lookup failed: permission denied\n",
+            ["container.runtime", "gpu.driver"],
+        ),
+        ("Unable to find metadata storage plugin etcd with conn string: etcd://10.0.0.1:2379\n", ["mooncake.build", "mooncake.metadata"]),
+        ("OFI poll failed (ofi_events.c:1077:MPIDI_OFI_handle_cq_error:Input/output error - CANCELED)\n", ["slurm.cancelled", "ended"]),
+        (
+            UCX.format("shmget(size=1 flags=0x7b0) failed: No space left, please check shared memory limits"),
+            ["shm.segments", "shm.container"],
+        ),
+        (f"{SOCKET}Error: failed to extend /dev/shm/nccl-aB to 0 bytes, error: Invalid argument (22)\n", ["cumem.host", "shm.apart"]),
+        (f"{SOCKET}Error: failed to extend /dev/shm/nccl-aB to 64 bytes, error: Not a directory (20)\n", ["shm.container", "shm.full"]),
+    ],
+)
+def test_the_words_of_a_line_order_its_causes(text: str, names: list[str]) -> None:
+    assert [name for name, each in causes(text).items() if name != "earlier" and each.verdict != "excluded"][:2] == names
 
 
 def test_a_job_that_goes_on_by_sockets_does_not_fail_for_lack_of_rdma() -> None:

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes import CAUSES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes.table import CAUSES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.diagnose import MOST_CHECKED, Checked, Diagnosis, Fleet, diagnose
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.likely import LIKELY
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.kinds.meanings import MEANINGS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.kinds.order import LIKELY
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import read_job_log
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.meanings import MEANINGS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import CONFIRMED, EXCLUDED, NOT_CHECKABLE, VERDICTS, Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import CONSEQUENCE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.text import text

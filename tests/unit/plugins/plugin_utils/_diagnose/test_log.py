@@ -15,19 +15,18 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.kinds.meanings import MEANINGS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import (
     MOST_PLACES,
     MOST_UNKNOWN,
     MOST_VALUES,
-    SIGNATURES,
     UNKNOWN_LINE,
     UNKNOWN_WARNING,
-    find_signature,
     read_job_log,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.meanings import MEANINGS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import UNKNOWN
-from tests.unit.builders import class_lines, library_lines
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.every import SIGNATURES, find_signature
+from tests.unit.builders import class_lines, library_lines, tool_lines, torch_lines
 from tests.unit.builders.garbled import garbled
 from tests.unit.builders.job_lines import CAPTURED, DERIVED
 from tests.unit.builders.library_lines import CALLS, GPUS, HEALTHY, LIBRARIES, PREFIXES, RENDEZVOUS, SETUP, TOOLS
@@ -42,7 +41,7 @@ ALL = (
     *DERIVED,
     *PLUGINS,
     *class_lines.NCCL,
-    *((name, False, line) for name, line in (*PROGRAMS, *BESIDE, *class_lines.PROGRAMS)),
+    *((name, False, line) for name, line in (*PROGRAMS, *BESIDE, *class_lines.PROGRAMS, *torch_lines.LINES, *tool_lines.LINES)),
 )
 WARN = "[2026-11-20 09:{}:41] {}:100:200 [0] misc/ibvwrap.cc:278 NCCL WARN {}\n"
 LOCKED = "Call to ibv_reg_mr failed with error Cannot allocate memory"
@@ -70,7 +69,7 @@ def test_each_line_is_of_its_kind(name: str, info: bool, line: str) -> None:
     assert found is not None
 
 
-@pytest.mark.parametrize("line", HEALTHY)
+@pytest.mark.parametrize("line", [*HEALTHY, *torch_lines.HARMLESS, *tool_lines.HARMLESS])
 def test_a_healthy_line_of_these_programs(line: str) -> None:
     assert read_job_log([f"{line}\n"]).occurrences == ()
 
@@ -98,6 +97,19 @@ def test_each_signature_has_a_line() -> None:
     found = [find_signature(line, info=info) for _name, info, line in ALL]
     seen = {id(each[0]) for each in found if each is not None}
     assert [signature for signature in SIGNATURES if id(signature) not in seen] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        ("E1201 10:01:12.112233  4711 new_part.cpp:77] Peer is of another kind", 1),
+        ("[1,3]<stderr>:F1201 10:01:12.112233  4711 new_part.cpp:77] Peer is of another kind", 1),
+        ("I1201 10:01:12.112233  4711 new_part.cpp:77] Peer is of another kind", 0),
+        ("the code E1201 of 10:01:12 is in new_part.cpp:77] of the book", 0),
+    ],
+)
+def test_a_line_at_level_error_is_listed_whatever_its_words_are(line: str, count: int) -> None:
+    assert [each.name for each in read_job_log([f"{line}\n"]).occurrences] == [UNKNOWN_LINE] * count
 
 
 def test_each_kind_has_a_meaning() -> None:

@@ -10,14 +10,13 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest import failure
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import (
-    SIGNATURES,
     UNKNOWN_LINE,
     UNKNOWN_WARNING,
     JobLog,
-    find_signature,
     read_job_log,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import Finder, Signature
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.every import SIGNATURES, find_signature
 from tests.unit.builders.program_lines import NEAR
 
 Found = list[tuple[str, int, tuple[str, ...], tuple[int, ...]]]

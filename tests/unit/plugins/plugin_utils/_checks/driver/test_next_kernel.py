@@ -59,6 +59,13 @@ def test_what_is_reported_counts_more_than_what_dkms_says() -> None:
     assert check(OFED, facts(*both, driver_files={NEXT: "kernel/drivers/mlx5_core.ko"}))[0] == "error"
 
 
+def test_what_is_expected() -> None:
+    (ofed,) = check_next_kernel("node1", OFED, from_dict(facts(built(RUNNING), built(NEXT))))
+    assert ofed.expected == "the modules of mlnx_ofed installed for each newer kernel"
+    (inbox,) = check_next_kernel("node1", {"driver": {"stack": "inbox", "version": None}}, from_dict(facts()))
+    assert inbox.expected == "no module to build for them"
+
+
 def check(intent: dict[str, Any], tree: dict[str, Any]) -> tuple[str, str, str]:
     (finding,) = check_next_kernel("node1", intent, from_dict(tree))
     assert (finding.stage, finding.check, finding.host) == ("driver", "driver.next_kernel", "node1")

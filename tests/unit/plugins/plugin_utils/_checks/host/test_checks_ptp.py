@@ -139,6 +139,12 @@ def test_two_programs_that_adjust_one_clock_are_both_named(wanted: Any, other: s
     finding = found(facts(answer("slave"), programs=[CHRONYD, program(other, pid=9)]), wanted)
     assert finding.status == "error"
     assert finding.observed == f"chronyd (pid 7) and {other} (pid 9) adjust the system clock at once"
+    assert finding.subject == "PTP"
+
+
+def test_two_programs_that_adjust_the_clock_of_a_nic_are_reported_by_its_name() -> None:
+    finding = found(facts(answer("slave"), programs=[program("ptp4l", "ptp0"), program("phc2sys", "ptp0", pid=9)]))
+    assert (finding.subject, finding.observed) == ("clock ptp0", "ptp4l (pid 7) and phc2sys (pid 9) adjust ptp0 at once")
 
 
 def test_without_planned_ptp_only_ptp_programs_count() -> None:

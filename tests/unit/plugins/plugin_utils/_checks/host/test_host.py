@@ -223,6 +223,7 @@ def test_shared_memory(seen: dict[str, Any], status: str, observed: str) -> None
 def test_a_site_has_its_own_limit_of_shared_memory() -> None:
     assert found(shm(30, 32), "host.shm", shm_gib=31)[0] == "error"
     assert "1. On node2, `du -ah /dev/shm | sort -h | tail`" in found(shm(0, 32), "host.shm")[2]
+    assert found(shm(0.0625, 0.0625), "host.shm")[2].startswith("1. If it is too small, run `mount -o remount,size=50% /dev/shm` on node2")
     # Only a small /dev/shm is judged by the size of the memory.
     assert found({**shm(30, 32), "memory": None}, "host.shm")[0] == "ok"
     status, observed, remedy = found({**shm(0.5, 0.5), "memory": None}, "host.shm")

@@ -76,6 +76,7 @@ def test_a_narrow_port_is_reported_once() -> None:
     assert (found["link.width"].observed, found["link.width"].expected) == ("mlx5_0/1 runs at 200 Gb/s (2X NDR): 2 of 4 lanes", "4 lanes")
     assert found["link.rate"].observed == "mlx5_0/1 runs at 200 Gb/s (2X NDR): see link.width"
     assert "splitter" in found["link.width"].remedy
+    assert found["link.width"].rate_ratio == 0.5
 
 
 def test_faster_than_planned_asks_for_the_plan_to_be_corrected() -> None:

@@ -208,10 +208,13 @@ def test_a_session_is_unknown_if_the_addresses_were_not_read() -> None:
         session = {"address": address, "netdev": None}
         (finding,) = check_ssh("node1", lab_rails(), from_dict({**facts, "session": session, "netdevs": netdevs}))
         assert finding.status == status
-    assert (
-        "were not read"
-        in check_ssh("node1", lab_rails(), from_dict({**facts, "session": {"address": "10.7.7.7"}, "netdevs": netdevs}))[0].observed
-    )
+
+
+@pytest.mark.parametrize(("count", "words"), [(4, "eth0, eth1, eth2, eth3"), (6, "eth0, eth1, eth2, eth3 and 2 more")])
+def test_of_many_interfaces_without_addresses_four_are_named(count: int, words: str) -> None:
+    netdevs = {f"eth{number}": {"ipv4": None} for number in range(count)}
+    (finding,) = check_ssh("node1", [], from_dict({"session": {"address": "10.7.7.7", "netdev": None}, "netdevs": netdevs}))
+    assert finding.observed == f"its address is 10.7.7.7; the addresses of {words} were not read"
 
 
 def firewall(units: Any, **rail: Any) -> Finding:

@@ -2,4 +2,4 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Texts by class of failure, as the sources of NCCL and of programs have them, with their meanings and causes."""
+"""The possible causes of error lines by subject: their words, how each is checked, and the remedy."""

@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.classes.nccl import warning
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import Signature
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.nccl_classes import warning
 
 USE_CLASSES: tuple[Signature, ...] = (
     # versions

@@ -47,6 +47,9 @@ UCX_CLASSES: tuple[Signature, ...] = (
         + r"(?:(?:ibv_|mlx5dv_)(?:exp_)?(?:query|devx_(?:general_cmd|obj_query|qp_query)|init_obj)|failed to query (?:qp|UD QP))"
         + _WHY,
     ),
+    Signature(
+        "ib.query", "Invalid active_", f"{_UCX}/uct/ib/base/ib_iface.c", _ERROR + r"Invalid active_(?:speed|width) on (?P<device>\w{1,63})"
+    ),
     Signature("ib.query", "UCX ", f"{_UCX}/uct/ib/mlx5", _ERROR + "DEVX requested but not supported"),
     Signature(
         "ib.create",

@@ -59,6 +59,7 @@ EARLY_PROGRAMS: tuple[Signature, ...] = (
     # libfabric below MPI
     Signature("ofi.transfer", "MPIDI_OFI_", _MPICH, r"OFI .{1,60} failed \(ofi_(?:rma|send|recv|events|progress|win)\w*\.[hc]:"),
     Signature("ofi.provider", "OFI fi_getinfo() failure", _MPICH),
+    Signature("test.no_device", "sys files not found (/sys/class/infiniband", "infiniband-diags ibstatus"),
     # RDMA in the kernel
     Signature(
         "cm.address",
@@ -116,7 +117,6 @@ PROGRAM_CLASSES: tuple[Signature, ...] = (
         "PyTorch ProcessGroupGloo.cpp",
         r"errors while waiting for send/recv from rank (?P<absent>\d+)",
     ),
-    Signature("store.lost", "Rendezvous", "PyTorch torch/distributed/elastic/rendezvous", r"Rendezvous(?:Closed|GracefulExit)Error"),
     Signature("store.connect", "host not found: ", "PyTorch TCPStore", r"host not found: (?P<unresolved>.{1,60})"),
     Signature("store.connect", "cannot be retrieved (gai error", _STORE, r"retrieved \(gai error: -?\d+ - (?P<unresolved>[^)]{1,60})"),
     Signature("gloo.fallback", "Using the loopback address as fallback", "PyTorch ProcessGroupGloo.cpp"),

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.classes.kinds import CLASS_MEANINGS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.kinds.classes import CLASS_MEANINGS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import CONSEQUENCE, ERROR, REMARK, SYMPTOM, UNKNOWN, Meaning
 
 MEANINGS: dict[str, Meaning] = {
@@ -211,14 +211,14 @@ MEANINGS: dict[str, Meaning] = {
     "fm.version": Meaning(ERROR, "Fabric Manager and the NVIDIA driver have different versions"),
     "fm.no_switch": Meaning(ERROR, "Fabric Manager finds no NVSwitch"),
     "fm.failed": Meaning(SYMPTOM, "Fabric Manager does not start"),
-    "test.no_device": Meaning(ERROR, "a test does not find its RDMA device"),
+    "test.no_device": Meaning(ERROR, "a program does not find its RDMA device"),
     "test.connect": Meaning(ERROR, "a test cannot reach its other end by TCP"),
     "test.peer": Meaning(CONSEQUENCE, "the other end of a test is gone"),
     "test.differs": Meaning(ERROR, "the two ends of a test have different versions or options"),
     "test.mtu": Meaning(ERROR, "the MTU of a test does not fit the port or the other end"),
     "test.options": Meaning(ERROR, "the options of a test do not fit each other"),
     "test.gpu": Meaning(ERROR, "a test cannot use GPU memory"),
-    "test.missing": Meaning(ERROR, "a test is not installed or cannot be loaded"),
+    "test.missing": Meaning(ERROR, "a program is not installed or cannot be loaded"),
     "tests.timeout": Meaning(SYMPTOM, "a test did not end in time"),
     "tests.failed": Meaning(CONSEQUENCE, "nccl-tests ends"),
     "host.memory": Meaning(ERROR, "the host ran out of memory, or the job reached its memory limit"),

@@ -2,14 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The table of likely causes of each kind of error line, the most likely first: kinds of meanings.py → causes of causes.py."""
+"""The table of likely causes of each kind of error line, the most likely first: kinds of meanings.py → causes of table.py."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.classes.kinds import CLASS_LIKELY
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.kinds.classes import CLASS_LIKELY
 
 _LOST = ("earlier", "ended")
 _REACH = (
@@ -31,11 +28,11 @@ _REACH = (
 _REGISTER = ("gpu.path", "gpu.dmabuf_off", "gpu.intent", "iommu", "memlock", "memlock.container")
 _HANG = ("earlier", "hang.program", "hang.rank", "port.down", "port.flaps", "iommu", "acs", "hang.slow")
 _ALLOWED = ("ib.disabled", "hca.none", "hca.list", "port.down", "ib.node", "ib.container")
-_SOCKETS = ("earlier", "socket.address", "socket.name", "socket.firewall")
-_SPACE = ("shm.container", "shm.full")
+SOCKETS = ("earlier", "socket.address", "socket.name", "socket.firewall")
+SPACE = ("shm.container", "shm.full")
 _NIC = ("firmware", "driver.fit", "pcie.link")
-_CONTAINER = ("ib.node", "ib.container")
-_LOCKED = ("memlock", "memlock.container")
+CONTAINER = ("ib.node", "ib.container")
+LOCKED = ("memlock", "memlock.container")
 _CONNECT = (
     "gid.index",
     "gid.differs",
@@ -51,11 +48,7 @@ _CONNECT = (
 )
 _NVLINK = ("gpu.fabric_manager", "gpu.nvlink", "gpu.lost")
 _GPU = ("gpu.lost", "gpu.broken", "program")
-
-#: Causes that show only in the past, and the kinds of lines that a network's failure can cause: those with one of these causes.
-_PAST, _PAST_NETWORK = ("past.host", "past.journal"), ("past.port", "past.gid", "past.counters")
-_NETWORK = frozenset({"port.down", "port.flaps", "loss", "gid.index", "gid.none", "hang.rank", "socket.address", "earlier", "ended"})
-_NOW: dict[str, tuple[str, ...]] = {
+NOW: dict[str, tuple[str, ...]] = {
     **CLASS_LIKELY,
     "ib.no_device": _ALLOWED,
     "ib.no_address": ("socket.name",),
@@ -88,10 +81,10 @@ _NOW: dict[str, tuple[str, ...]] = {
     "ib.aborted": _LOST,
     "ib.broken": ("earlier", "firmware", "port.down"),
     "ib.port_down": ("port.down", "ib.sm", "port.planned", "port.flaps", "cable"),
-    "ib.create": (*_LOCKED, *_CONTAINER, "limits.nic", "firmware", "driver.fit", "verbs.version"),
+    "ib.create": (*LOCKED, *CONTAINER, "limits.nic", "firmware", "driver.fit", "verbs.version"),
     "ib.post": ("earlier", "port.down", "firmware"),
     "ib.failover": ("earlier", "port.down", "port.flaps", "debug"),
-    "memory.registration": (*_LOCKED, "gpu.path", "gpu.intent", "ib.container"),
+    "memory.registration": (*LOCKED, "gpu.path", "gpu.intent", "ib.container"),
     "memory.gdrcopy": ("gdrcopy", "gpu.driver"),
     "qp.connect": (*_CONNECT, "ib.container", "loss"),
     "qp.gid_missing": ("gid.index", "gid.none", "gid.differs", "gid.planned", "device.name", "ib.container"),
@@ -99,7 +92,7 @@ _NOW: dict[str, tuple[str, ...]] = {
     "qp.timeout": ("gid.subnet", "port.down", "gid.index", "gid.differs", "arp", "ib.pkey", "hca.differs", "loss"),
     "qp.invalid": (*_CONNECT, "ib.container"),
     "qp.unreachable": ("gid.subnet", "gid.index", "gid.differs", "gid.none", "hca.differs"),
-    "qp.refused": ("gid.index", "gid.none", "gid.differs", "port.down", "hca.differs", *_LOCKED, *_CONTAINER, "firmware"),
+    "qp.refused": ("gid.index", "gid.none", "gid.differs", "port.down", "hca.differs", *LOCKED, *CONTAINER, "firmware"),
     "net.none": (*_ALLOWED, "plugin", "socket.name"),
     "net.network": ("plugin", *_ALLOWED),
     "net.plugin": ("plugin", "plugin.version"),
@@ -118,17 +111,17 @@ _NOW: dict[str, tuple[str, ...]] = {
     "test.options": ("test.options",),
     "test.gpu": ("gpu.path", "gpu.intent", "gpu.driver", "test.build"),
     "test.missing": ("test.build",),
-    "ofi.none": ("ofi.efa", *_CONTAINER, "hca.none", "plugin.version", "device.name"),
-    "ofi.provider": ("ofi.address", "hca.none", *_CONTAINER, "device.name", "ofi.efa", "plugin.version"),
+    "ofi.none": ("ofi.efa", *CONTAINER, "hca.none", "plugin.version", "device.name"),
+    "ofi.provider": ("ofi.address", "hca.none", *CONTAINER, "device.name", "ofi.efa", "plugin.version"),
     "ofi.peer": ("earlier", "ofi.group", "ofi.zone"),
-    "ofi.open": ("plugin.version", "ofi.choice", "ofi.cxi", *_CONTAINER, *_LOCKED, "limits.nic"),
-    "ofi.memory": ("gpu.path", "gpu.intent", *_LOCKED, "ib.container"),
+    "ofi.open": ("plugin.version", "ofi.choice", "ofi.cxi", *CONTAINER, *LOCKED, "limits.nic"),
+    "ofi.memory": ("gpu.path", "gpu.intent", *LOCKED, "ib.container"),
     "ofi.transfer": ("earlier", "ofi.group", "plugin.version", "hang.rank", "port.down"),
     "ofi.failed": ("earlier", "plugin.version", "debug"),
     "nvshmem.device": ("device.kind", "ib.container"),
     "nvshmem.peermem": ("gpu.path", "gpu.intent"),
-    "nvshmem.transport": ("earlier", "nvshmem.ibgda", "hca.none", *_CONTAINER, "port.down"),
-    "nvshmem.ibgda": ("nvshmem.ibgda", "nvshmem.setting", "ib.container", *_LOCKED),
+    "nvshmem.transport": ("earlier", "nvshmem.ibgda", "hca.none", *CONTAINER, "port.down"),
+    "nvshmem.ibgda": ("nvshmem.ibgda", "nvshmem.setting", "ib.container", *LOCKED),
     "nvshmem.failed": ("earlier", "debug.nvshmem", "version"),
     "deepep.timeout": ("earlier", "hang.rank", "nvshmem.ibgda", "port.down", "loss", "version"),
     "mooncake.handshake": ("earlier", "ended", "socket.firewall", "program"),
@@ -137,8 +130,8 @@ _NOW: dict[str, tuple[str, ...]] = {
     "verbs.abi": ("verbs.version", "ib.container"),
     "verbs.driver": ("verbs.package", "verbs.version"),
     "verbs.unloaded": ("verbs.package", "verbs.version"),
-    "verbs.memlock": _LOCKED,
-    "cm.channel": (*_CONTAINER, "driver.fit", "hca.none"),
+    "verbs.memlock": LOCKED,
+    "cm.channel": (*CONTAINER, "driver.fit", "hca.none"),
     "mad.open": ("mad.ethernet", "mad.node", "driver.fit"),
     "mad.timeout": ("mad.route", "port.down", "cable"),
     "opensm.bind": ("sm.second", "mad.ethernet", "mad.node", "driver.fit"),
@@ -147,20 +140,20 @@ _NOW: dict[str, tuple[str, ...]] = {
     "fm.no_switch": ("fm.absent",),
     "fm.failed": ("earlier", "fm.version", "fm.absent"),
     "gpu.start": ("gpu.lost", "gpu.driver", "pcie.broken", "gpu.broken"),
-    "ucx.failed": ("earlier", "port.down", "plugin.version", *_LOCKED),
+    "ucx.failed": ("earlier", "port.down", "plugin.version", *LOCKED),
     "ucx.device": ("device.name", "port.down", "ib.container", "ucx.choice"),
     "sharp.unavailable": ("sharp",),
     "sharp.failed": ("earlier", "sharp", "port.down"),
     "socket.no_interface": ("socket.name", "socket.container"),
-    "socket.refused": (*_SOCKETS, "store.stale"),
-    "socket.unreachable": _SOCKETS,
+    "socket.refused": (*SOCKETS, "store.stale"),
+    "socket.unreachable": SOCKETS,
     "version.differs": ("version",),
     "gpu.shared": ("gpu.visible",),
-    "shm.space": _SPACE,
-    "shm.loader": _SPACE,
-    "shm.failed": (*_SPACE, "shm.ipc"),
+    "shm.space": SPACE,
+    "shm.loader": SPACE,
+    "shm.failed": (*SPACE, "shm.ipc", "shm.segments"),
     "shm.gone": ("earlier", "shm.ipc", "shm.apart", "cumem.host"),
-    "shm.cuda": ("cumem.host", "gpu.driver", "gpu.container", *_SPACE),
+    "shm.cuda": ("cumem.host", "gpu.driver", "gpu.container", *SPACE),
     "topo.file": ("topo.variable",),
     "topo.graph": ("graph.variable",),
     "topo.version": ("topo.stale",),
@@ -177,7 +170,7 @@ _NOW: dict[str, tuple[str, ...]] = {
     "nccl.truncated": ("earlier", "hang.program", "version", "socket.job"),
     "nccl.ranks": ("launch.ranks", "store.alone", "socket.job", "version"),
     "nccl.call": ("program", "version"),
-    "nccl.proxy": ("earlier", "debug", *_LOCKED, "shm.full"),
+    "nccl.proxy": ("earlier", "debug", *LOCKED, "shm.full"),
     "nccl.system": ("earlier", "debug", "memlock", "socket.name", "shm.full"),
     "nccl.cuda": ("earlier", "gpu.driver", "gpu.fabric_manager", "gpu.lost", "nccl.old", "debug"),
     "nccl.internal": ("earlier", "version", "debug"),
@@ -217,16 +210,16 @@ _NOW: dict[str, tuple[str, ...]] = {
     "mpi.lost": _LOST,
     "launch.ssh": ("launch.ssh",),
     "mpi.pmi": ("mpi.pmi",),
-    "mpi.no_nic": ("hca.none", *_CONTAINER, "ucx.mpi"),
+    "mpi.no_nic": ("hca.none", *CONTAINER, "ucx.mpi"),
     "mpi.openib": ("ucx.mpi",),
     "mpi.no_port": ("port.down", "ib.sm", "ib.container"),
     "mpi.event": ("port.down", "port.flaps"),
     "mpi.registerable": ("limits.nic",),
-    "mpi.unreachable": ("port.down", *_CONTAINER, "ucx.choice"),
+    "mpi.unreachable": ("port.down", *CONTAINER, "ucx.choice"),
     "mpi.pml": ("ucx.choice", "mpi.build"),
     "mpi.tcp": ("socket.address", "socket.firewall", "mpi.interface"),
     "mpi.signal": ("earlier", "oom.host", "program"),
-    "ucx.transport": ("ucx.gpu", "ucx.choice", "hca.none", "port.down", "device.name", *_CONTAINER, *_LOCKED),
+    "ucx.transport": ("ucx.gpu", "ucx.choice", "hca.none", "port.down", "device.name", *CONTAINER, *LOCKED),
     "tests.timeout": _HANG,
     "host.memory": ("oom.host",),
     "host.files": ("files",),
@@ -234,7 +227,7 @@ _NOW: dict[str, tuple[str, ...]] = {
     "iommu.setting": ("iommu",),
     "program.exception": ("earlier", "program.trace"),
     "process.killed": ("earlier", "oom.host", "time"),
-    "process.bus": ("earlier", *_SPACE, "program"),
+    "process.bus": ("earlier", *SPACE, "program"),
     "process.crashed": ("earlier", "program", "version"),
     "ucx.version": ("ucx.two",),
     "slurm.launch": ("slurm.network", "socket.firewall", "ended"),
@@ -280,71 +273,3 @@ _NOW: dict[str, tuple[str, ...]] = {
     "nccl.unknown": ("unknown",),
     "log.unknown": ("unknown.line",),
 }
-
-
-class _Errors(NamedTuple):
-    """Errors of a call: how their texts begin, and their numbers."""
-
-    texts: tuple[str, ...]
-    numbers: tuple[str, ...]
-
-    def has(self, error: str) -> bool:
-        return error.startswith(self.texts) or error in self.numbers
-
-
-#: The errors of a call by which the limit of locked memory shows, and those of a NIC that does not answer.
-_OF_LIMIT = _Errors(("Cannot allocate memory", "Resource temporarily unavailable", "Operation not permitted"), ("12", "11", "1"))
-_UNANSWERED = _Errors(("Connection timed out", "Operation canceled", "Input/output error", "Remote I/O error"), ("110", "125", "5", "121"))
-#: Errors of a call that the kernel or the device does not have: its node is there, and no limit is reached.
-_UNSUPPORTED = _Errors(
-    ("Operation not supported", "Protocol not supported", "Inappropriate ioctl", "Function not implemented"), ("95", "93", "25", "38")
-)
-#: Errors of a call on a file in /dev/shm that do not come from its size.
-_NOT_OF_SPACE = ("Permission denied", "Invalid argument", "No such file or directory", "File exists", "Operation not permitted")
-_OF_GPUS = ("gpu.path", "gpu.dmabuf_off", "gpu.intent", "iommu")
-
-
-def contradiction(cause: str, errors: Sequence[str]) -> str | None:
-    """The error that excludes a cause. errors: those of the lines, as words or numbers; None if there are none, or one fits."""
-    if not errors:
-        return None
-    if cause in _LOCKED and not any(map(_OF_LIMIT.has, errors)):
-        return errors[0]
-    if cause in _SPACE and all(error.startswith(_NOT_OF_SPACE) for error in errors):
-        return errors[0]
-    if cause in _OF_GPUS and errors[0].startswith(_UNANSWERED.texts):
-        return errors[0]
-    if cause in (*_CONTAINER, "limits.nic", "port.down") and all(map(_UNSUPPORTED.has, errors)):
-        return errors[0]
-    unanswered = list(filter(_UNANSWERED.has, errors))
-    return unanswered[0] if cause in (*_CONTAINER, "limits.nic") and len(unanswered) == len(errors) else None
-
-
-#: Ends of source files of NCCL → the causes that come first if a failed call of NCCL is there, and no line names the reason.
-_BY_TRACE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
-    (("misc/socket.cc", "include/socket.h", "bootstrap.cc", "net_socket.cc"), ("socket.name", "socket.container", *_SOCKETS[1:])),
-    (("misc/shmutils.cc", "include/shm.h", "transport/shm.cc"), (*_SPACE, "shm.apart", "cumem.host")),
-    (("misc/ibvwrap.cc", "transport/net_ib.cc", "transport/net_ib/connect.cc"), ("memlock", "gid.index", "ib.container", "port.down")),
-    (("transport/nvls.cc",), ("gpu.fabric_manager", "fm.restarted")),
-    (("transport/p2p.cc",), ("gpu.visible", "gpu.no_p2p", "shm.apart")),
-)
-_TRACED = frozenset({"nccl.system", "nccl.internal", "nccl.cuda"})
-
-
-def likely(kind: str, trace: str) -> tuple[str, ...]:
-    """The causes of a kind of line, the most likely first. trace: the source file of NCCL's first failed call, "" if it is not known."""
-    causes = LIKELY.get(kind, ())
-    if kind not in _TRACED or not trace:
-        return causes
-    first = next((names for files, names in _BY_TRACE if trace.endswith(files)), ())
-    rest = [name for name in _NOW[kind] if name not in (*first, "earlier")]
-    return _with_past(("earlier", *first, *rest)) if first else causes
-
-
-def _with_past(causes: tuple[str, ...]) -> tuple[str, ...]:
-    """What the hosts have recorded comes first: it was true when the job failed."""
-    return (*(_PAST_NETWORK if _NETWORK.intersection(causes) else ()), *_PAST, *causes)
-
-
-#: Kind of line → its causes, the most likely first.
-LIKELY: dict[str, tuple[str, ...]] = {kind: _with_past(causes) for kind, causes in _NOW.items()}

@@ -2,91 +2,22 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Causes of the classes of failures: how each is checked in the log, and its remedy. causes.py has those that need facts."""
+"""Causes: programs and libraries around NCCL."""
 
 from __future__ import annotations
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import (
-    Answer,
-    Cause,
-    Scene,
-    Test,
-    confirmed,
-    excluded,
-    not_checkable,
-    unknown,
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.evidence.words import (
+    kernels_too_large,
+    name_unresolved,
+    of_fields,
+    of_program,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import Cause, not_checkable
 
-#: NCCL's numbers of a socket's kind (src/include/socket.h since 2.13): those of its two networks.
-_SOCKET_KINDS = {"3": "sockets", "4": "RDMA"}
-#: The words of another end that answers and refuses.
-_REFUSALS = ("REJECTED", "rejected")
-
-
-def mixed_networks(scene: Scene) -> Answer | None:
-    """Whether the line shows that one rank uses NCCL's sockets and another one RDMA; None if it shows nothing of it."""
-    kinds = {*scene.field_values("one_kind"), *scene.field_values("other_kind")}
-    if kinds >= _SOCKET_KINDS.keys():
-        return confirmed("one rank uses RDMA and the other one sockets: kinds 3 and 4 of a connection")
-    return None
-
-
-def _name_unresolved(scene: Scene) -> Answer:
-    words = scene.field_values("unresolved")
-    return confirmed(f"the line says: {words[0]}") if words else unknown("the log does not say whether the name resolves")
-
-
-def refused(scene: Scene) -> Answer:
-    """Whether the other end answers and refuses: then its port and the path to it work."""
-    words = [event for event in scene.field_values("event") if event in _REFUSALS]
-    return confirmed("the other end answers and refuses the connection") if words else unknown("the processes of the other end have ended")
-
-
-def _of_program(*programs: str, why: str) -> Test:
-    """Excluded if another program wrote the line."""
-
-    def test(scene: Scene) -> Answer:
-        source = scene.occurrence.source
-        if any(program in source for program in programs):
-            return unknown(why)
-        return excluded(f"{source.split()[0]} wrote the line")
-
-    return test
-
-
-def _of_fields(*names: str, why: str) -> Test:
-    """Excluded if no line of the kind has one of these fields: it is about something else."""
-
-    def test(scene: Scene) -> Answer:
-        if any(scene.field_values(name) for name in names):
-            return unknown(why)
-        return excluded("the lines are about something else")
-
-    return test
-
-
-def plugin_version(scene: Scene) -> Answer:
-    """Whether a plugin of NCCL can be the cause at all: MPI and PSM use none."""
-    source = scene.occurrence.source
-    if source.startswith(("MPICH", "Open MPI", "libpsm2")):
-        return excluded("MPI wrote the line, which uses no plugin of NCCL")
-    return unknown("the facts do not contain a job's libraries")
-
-
-def said(scene: Scene, kind: str) -> Answer | None:
-    """Confirmed by the line of a kind; None if the log has none."""
-    line = next((each for each in scene.log.occurrences if each.name == kind), None)
-    return confirmed(f"line {line.line}: {line.says}") if line is not None else None
-
-
-def _kernels_too_large(scene: Scene) -> Answer:
-    return said(scene, "nccl.kernels") or unknown("the log does not contain the limits of the GPU")
-
-
-CLASS_CAUSES: dict[str, Cause] = {
+PROGRAMS: dict[str, Cause] = {
     "dns": Cause(
         "the name of a host does not resolve, or not yet",
-        _name_unresolved,
+        name_unresolved,
         "1. On {host} and in its container, run `getent hosts $MASTER_ADDR`. 2. In Kubernetes, check the headless service, and wait for "
         "its name in an init container. 3. Otherwise, set MASTER_ADDR to the address.",
     ),
@@ -99,7 +30,7 @@ CLASS_CAUSES: dict[str, Cause] = {
     ),
     "nccl.old": Cause(
         "this NCCL is too old for the GPU or its driver",
-        _kernels_too_large,
+        kernels_too_large,
         "1. Compare the version of NCCL in the log with the release notes for the GPU of {host}. 2. Install a newer NCCL and PyTorch.",
     ),
     "library.path": Cause(
@@ -110,7 +41,7 @@ CLASS_CAUSES: dict[str, Cause] = {
     ),
     "cma.ptrace": Cause(
         "the container or the kernel does not allow processes to read each other's memory (ptrace)",
-        _of_fields("reads", "reads_too", why="the capabilities of a job's container were not read"),
+        of_fields("reads", "reads_too", why="the capabilities of a job's container were not read"),
         "1. On {host}, run `sysctl kernel.yama.ptrace_scope`; 0 allows it. 2. Start the container with `--cap-add=SYS_PTRACE` and one user "
         "for all ranks. 3. Otherwise, do without it: `--mca btl_vader_single_copy_mechanism none` for Open MPI, `UCX_TLS=^cma` for UCX.",
     ),
@@ -156,7 +87,7 @@ CLASS_CAUSES: dict[str, Cause] = {
     ),
     "ofi.choice": Cause(
         "libfabric chooses a provider that does not support this NIC",
-        _of_program("MPICH", "Open MPI", "libpsm2", "libfabric", why="the choice of a provider is not in the log"),
+        of_program("MPICH", "Open MPI", "libpsm2", "libfabric", why="the choice of a provider is not in the log"),
         "1. On {host}, run `fi_info -l`. 2. Set FI_PROVIDER to one that fits the NIC: verbs, efa, cxi, psm3, or tcp for a test. 3. For "
         "containers without RDMA, use shm and tcp.",
     ),
@@ -207,7 +138,7 @@ CLASS_CAUSES: dict[str, Cause] = {
     ),
     "ucx.gpu": Cause(
         "UCX cannot give GPUs a transport to the peer: no GPU-initiated RDMA or NVLink between them",
-        _of_fields("of_gpus", why="the transports of UCX were not read"),
+        of_fields("of_gpus", why="the transports of UCX were not read"),
         "1. On {host}, run `ucx_info -d | grep -E 'gda|cuda'`. 2. Check that UCX was built with CUDA and DOCA GPUNetIO, and that UCX_TLS "
         "allows rc_gda and cuda_ipc.",
     ),
@@ -216,5 +147,41 @@ CLASS_CAUSES: dict[str, Cause] = {
         not_checkable("the environment of ranks was not read"),
         "1. On {host}, run `show_gids` and read /sys/class/infiniband/*/ports/*/pkeys. 2. Unset UCX_IB_ROCE_SUBNET_LIST, UCX_IB_PKEY and "
         "UCX_IB_GID_INDEX.",
+    ),
+    "slurm.preempted": Cause(
+        "a job of higher priority took the hosts",
+        not_checkable("the settings of Slurm were not read"),
+        "1. Run `scontrol show job` and `sacctmgr show qos format=name,preempt`. 2. Write checkpoints, and let Slurm requeue the job.",
+    ),
+    "slurm.cancelled": Cause(
+        "a user, an administrator or a script cancelled it",
+        not_checkable("who cancels a job is only in Slurm's own log"),
+        "Run `sacct -j JOB --format=jobid,state,exitcode,end`, and search for the job in the log of slurmctld.",
+    ),
+    "container.image": Cause(
+        "the image is missing, cannot be unpacked, or lacks the program that is started",
+        not_checkable("images were not read"),
+        "1. On {host}, import and start the image by hand: `enroot start` or `docker run`. 2. Check the space below /var/lib and /tmp.",
+    ),
+    "container.runtime": Cause(
+        "the runtime of containers does not fit the driver, or may not read the container's files",
+        not_checkable("the runtimes of containers were not read"),
+        "1. On {host}, run `nvidia-container-cli --load-kmods info` as the user of the job. 2. Compare the versions of libnvidia-container "
+        "and enroot with those of a host that works.",
+    ),
+    "mooncake.build": Cause(
+        "Mooncake was built without this metadata plugin",
+        not_checkable("the facts do not contain how it was built"),
+        "Use an HTTP or P2P metadata server, or build Mooncake with -DUSE_ETCD=ON.",
+    ),
+    "mpi.root": Cause(
+        "the job runs as root, as containers often do",
+        not_checkable("users of containers were not read"),
+        "Start it as another user, or with `mpirun --allow-run-as-root`.",
+    ),
+    "mooncake.metadata": Cause(
+        "the metadata server does not run, or its URL is wrong",
+        not_checkable("the processes of the job have ended"),
+        "1. On {host}, run `curl -v` with the URL of the metadata server, or `etcdctl endpoint health`. 2. Unset http_proxy for it.",
     ),
 }

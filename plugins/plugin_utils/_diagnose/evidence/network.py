@@ -2,13 +2,12 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Tests of the causes of a failed job on a host: its addresses, GIDs, MTU and interfaces."""
+"""Tests of the causes of a failed job on a host: its addresses, GIDs and MTU."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -28,13 +27,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene impor
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import listed
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import FINDS_GID_SINCE
-
-#: Addresses that no other host can reach.
-_LOOPBACK = ("127.0.0.0/8", "::1/128")
-#: Names of interfaces that lead to no other host: of Docker, libvirt and loopback.
-_INNER = re.compile(r"(?:docker\d|virbr\d|lo$)")
-#: Link-local addresses, and those of Docker's bridge, which a site may use for rails.
-_LOCAL = ("169.254.0.0/16", "172.17.0.0/16")
 
 
 def _ports(scene: Scene) -> Iterator[tuple[str, Port]]:
@@ -207,11 +199,11 @@ def _ends(scene: Scene) -> list[tuple[str, str]]:
     lines = [scene.occurrence, *(each for each in scene.log.occurrences if each.name == "qp.gids")]
     # Each field lists its different values: only the first ones are known to be of the same line.
     first = [(each.fields["gid"][0], each.fields["remote_gid"][0]) for each in lines if {"gid", "remote_gid"} <= set(each.fields)]
-    ends = [(_ip(own), _ip(other)) for own, other in first]
+    ends = [(ip_of(own), ip_of(other)) for own, other in first]
     return [(local, remote) for local, remote in ends if local and remote]
 
 
-def _ip(gid: str) -> str | None:
+def ip_of(gid: str) -> str | None:
     """The IP address of a GID, or an address itself; None for a link-local GID and for other texts."""
     try:
         address = ipaddress.ip_address(gid)
@@ -244,83 +236,3 @@ def mtus_of_job_differ(scene: Scene) -> Answer:
 
 def _mtu_words(by_mtu: Mapping[int, Sequence[str]]) -> str:
     return "; ".join(f"{mtu} bytes at {listed(ports, 3)}" for mtu, ports in sorted(by_mtu.items()))
-
-
-def _inner_interfaces(scene: Scene) -> Answer | None:
-    """Whether NCCL uses interfaces, according to the log, by which hosts do not reach each other; None if it does not show that."""
-    used = scene.log.context.bootstraps
-    uses = Counter(address for _name, address in used.values())
-    inner = [
-        f"{name} ({address}) on {host}"
-        for host, (name, address) in used.items()
-        if _INNER.match(name) or uses[address] > 1 or (_ip(address) and _within(address, _LOOPBACK))
-    ]
-    if not inner:
-        return None
-    words = f"NCCL uses {listed(inner, 4)}, according to the log"
-    return confirmed(words) if len(used) > 1 else unknown(f"{words}; other hosts may not reach it")
-
-
-def socket_interface(scene: Scene) -> Answer:
-    """Whether NCCL_SOCKET_IFNAME matches no interface of the host that is up and has an address, or NCCL uses one within the host."""
-    inner = _inner_interfaces(scene)
-    if inner is not None:
-        return inner
-    there = scene.facts.interfaces
-    if not there:
-        return unknown("interfaces other than NICs, such as bonds and bridges, were not read")
-    values = list(scene.variable("NCCL_SOCKET_IFNAME"))
-    for value, where in values:
-        if not any(parse_list(value).has(name) for name in there):
-            return confirmed(f"NCCL_SOCKET_IFNAME={value} by {where} matches no interface; the host has {listed(sorted(there), 8)}")
-    if all(netdev.addresses is None for netdev in there.values()):
-        return unknown("the addresses of the interfaces were not read")
-    return _socket_address(
-        values, [name for name, netdev in sorted(there.items()) if netdev.admin_up and netdev.addresses and name != "lo"]
-    )
-
-
-def _socket_address(values: Sequence[tuple[str, str]], ready: Sequence[str]) -> Answer:
-    """The answer on NCCL_SOCKET_IFNAME. values: its values and their sources; ready: the interfaces that are up with an address."""
-    for value, where in values:
-        wanted = parse_list(value)
-        if not any(wanted.has(name) for name in ready):
-            return confirmed(f"NCCL_SOCKET_IFNAME={value} by {where} matches none that is up with an address; usable: {listed(ready)}")
-    if values:
-        return excluded(f"NCCL_SOCKET_IFNAME={values[0][0]} fits {listed([name for name in ready if parse_list(values[0][0]).has(name)])}")
-    return excluded(f"NCCL_SOCKET_IFNAME is not set; usable: {listed(ready)}") if ready else confirmed("no interface is up with an address")
-
-
-def wrong_address(scene: Scene) -> Answer:
-    """Whether a rank connects to an address that is not one of another host."""
-    peers = [peer for peer in scene.field_values("peer") if _ip(peer)]
-    if not peers:
-        return unknown("the line does not contain the address")
-    owners = {peer: [name for known in (scene.host, *scene.others.values()) for name in _owner(known, peer)] for peer in peers}
-    for peer in peers:
-        if _within(peer, _LOOPBACK) or (len(owners[peer]) != 1 and _within(peer, _LOCAL)):
-            return confirmed(f"{peer} is an address within a host: loopback, link-local or Docker's bridge")
-    if owners[peers[0]]:
-        return excluded(f"{peers[0]} is {owners[peers[0]][0]}")
-    return unknown(f"{peers[0]} is not an address of a host that was read")
-
-
-def _within(address: str, networks: tuple[str, ...]) -> bool:
-    return any(ipaddress.ip_address(address) in ipaddress.ip_network(network) for network in networks)
-
-
-def _owner(known: Known, address: str) -> Iterator[str]:
-    """The interfaces of a host with an address, except Docker's bridge, which has the same one on every host."""
-    for name, ips in addresses(known.facts).items() if known.facts else ():
-        if name != "docker0" and any(ip.partition("/")[0] == address for ip in ips):
-            yield f"{name} of {known.name}"
-
-
-def firewall(scene: Scene) -> Answer:
-    """Whether a firewall runs; its rules are not known."""
-    units = scene.facts.units or {}
-    names = ("firewalld.service", "nftables.service", "ufw.service")
-    if not any(name in units for name in names):
-        return unknown("the services were not read")
-    active = [name for name in names if name in units and units[name].active]
-    return unknown(f"{listed(active)} is active; its rules were not read") if active else excluded("no firewall service is active")
