@@ -51,7 +51,7 @@ minutes on 2026-11-27 and was ended.
 @contextmanager
 def busy(processes: int) -> Iterator[None]:
     """Processes that use a CPU each, at normal priority."""
-    started = [subprocess.Popen([sys.executable, "-c", BURN]) for _ in range(processes)]
+    started = [subprocess.Popen([sys.executable, "-c", BURN]) for _each in range(processes)]
     try:
         yield
     finally:
@@ -115,7 +115,7 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         site = Site(cluster.load(arguments.lab).folder.inventory, Path(folder))
-        for _ in range(arguments.runs):
+        for _each in range(arguments.runs):
             record = run(site, arguments.busy)
             with RECORDS.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")

@@ -17,8 +17,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._mesh.given import re
 CABLES = [["a/0000:01:00.0", "b/0000:01:00.0"]]
 
 
-def host(pool: str = "10.1.0.0/16", cables: Any = CABLES) -> dict[str, Any]:
-    mesh = {"pool": pool, "prefix_length": 24, "cables": cables}
+def host(pool: str = "10.1.0.0/16", cables: Any = None) -> dict[str, Any]:
+    mesh = {"pool": pool, "prefix_length": 24, "cables": cables or CABLES}
     return {"rdma_fabric": {"topology": "mesh", "planes": {"ring": {}}, "mesh": mesh}}
 
 

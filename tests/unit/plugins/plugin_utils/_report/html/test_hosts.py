@@ -94,6 +94,7 @@ def test_the_versions_of_a_host() -> None:
     tree["stack"]["modules"]["mlx5_core"]["version"] = "24.10-1.1.4"
     tree["stack"]["distribution"] = {"id": "ubuntu", "version_id": "24.04", "packages": {"perftest": "24.10", "bash": "5.2"}}
     found = traits(tree)
+    version = tree["stack"]["modules"]["mlx5_ib"]["version"]
     assert {name: value for name, value in found.items() if " of " not in name and name != "kernel command line"} == {
         "operating system": "ubuntu 24.04",
         "kernel": tree["stack"]["kernel"],
@@ -102,7 +103,7 @@ def test_the_versions_of_a_host() -> None:
         "NCCL": "2.28.9",
         "module mlx5_core": "24.10-1.1.4",
         "package perftest": "24.10",
-        **({"module mlx5_ib": version} if (version := tree["stack"]["modules"]["mlx5_ib"]["version"]) else {}),
+        **({"module mlx5_ib": version} if version else {}),
     }
     assert {name: value for name, value in found.items() if name.endswith((" of mlx5_3", " mlx5_3 port 1"))} == {
         "firmware of mlx5_3": "28.41.1000",

@@ -52,7 +52,7 @@ def test_the_summary_of_a_run(tmp_path: Path) -> None:
     run = run_with(tmp_path / "old", summary={"outcome": "drifted"})
     assert (run.outcome, run.is_check) == ("drifted", False)
     with pytest.raises(ReportError, match=rf"Run {RUN} has a summary of schema 2, .* reads schema 1\. Use the version"):
-        _ = run_with(tmp_path / "new", summary={"schema": 2}).summary
+        assert run_with(tmp_path / "new", summary={"schema": 2}).summary
 
 
 def test_files_of_hosts_in_natural_order_with_their_names(tmp_path: Path) -> None:
