@@ -44,6 +44,6 @@ _EXPECTED = re.compile(r"\b(?:DEBUG|TRACE|DIAG)\b|UCX +INFO|<(?:info|debug)>")
 
 def has_error(line: str) -> bool:
     """Whether a line of any program reports an error that the program does not expect."""
-    if _GLOG.search(line, 0, _LONGEST_PREFIX):
+    if "] " in line and _GLOG.search(line, 0, _LONGEST_PREFIX):
         return True
     return any(part in line for part in _QUICK_MARKS) and bool(_OTHER.search(line)) and not _EXPECTED.search(line)

@@ -113,7 +113,7 @@ JOBS: dict[str, Cause] = {
     "time": Cause(
         "the job exceeded its time limit",
         not_checkable("it is the scheduler's limit"),
-        "1. Check the last lines of each rank for a hang. 2. If there is none, raise the time limit.",
+        "1. Check the last lines of each rank for a hang. 2. If no rank hangs, raise the time limit.",
     ),
     "launch.env": Cause(
         "the program was not started by torchrun or srun, or the launcher does not pass its variables to all hosts",

@@ -9,20 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.evidence.words import said
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_context import Context
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import Answer, Scene, confirmed, excluded, unknown
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import listed
 
 _RANKS = re.compile(r"([0-9]{1,7})(?: ?- ?([0-9]{1,7}))?")
-
-
 _REACHED = re.compile(r"^([0-9]{1,7})\].* ([0-9]{1,18})$")
-
-
 #: The maximum number of ranks in one range.
 _MOST_RANKS = 65_536
-
-
 #: Collectives to which all ranks bring the same number of elements.
 _SAME_SIZE = frozenset({"ALLREDUCE", "BARRIER", "BROADCAST", "REDUCE"})
 
@@ -31,9 +26,9 @@ def different_collectives(scene: Scene) -> Answer:
     """Whether ranks wait in different collectives of the program. That all ranks wait in the same one is known only from all of them."""
     operations, numbers, sizes = (scene.field_values(name) for name in ("operation", "sequence", "elements"))
     groups = _groups(scene)
-    mismatch = next((each for each in scene.log.occurrences if each.name == "torch.mismatch"), None)
+    mismatch = said(scene, "torch.mismatch")
     if mismatch is not None:
-        return confirmed(f"line {mismatch.line}: {mismatch.says}")
+        return mismatch
     if len(groups) > 1 and max(len(operations), len(numbers), len(sizes)) > 1:
         return unknown(f"ranks wait in process groups {listed(groups)}, each of which counts its own collectives")
     if max(len(operations), len(numbers)) > 1:

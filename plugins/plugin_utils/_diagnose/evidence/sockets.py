@@ -27,12 +27,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import 
 
 #: Addresses that no other host can reach.
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
-
-
 #: Names of interfaces that lead to no other host: of Docker, libvirt and loopback.
 _INNER = re.compile(r"(?:docker\d|virbr\d|lo$)")
-
-
 #: Link-local addresses, and those of Docker's bridge, which a site may use for rails.
 _LOCAL = ("169.254.0.0/16", "172.17.0.0/16")
 

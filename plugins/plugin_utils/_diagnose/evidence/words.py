@@ -20,8 +20,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import 
 
 #: NCCL's numbers of a socket's kind (src/include/socket.h since 2.13): those of its two networks.
 _SOCKET_KINDS = {"3": "sockets", "4": "RDMA"}
-
-
 #: The words of another end that answers and refuses.
 _REFUSALS = ("REJECTED", "rejected")
 

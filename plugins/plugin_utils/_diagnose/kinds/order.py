@@ -54,7 +54,6 @@ _BY_WORDS: tuple[tuple[frozenset[str], re.Pattern[str], tuple[str, ...]], ...] =
         (_STARTS, r"nvidia-container|98-nvidia|OCI runtime", ("container.runtime", "gpu.driver")),
         (_METADATA, r"(?i)unable to find metadata storage plugin", ("mooncake.build",)),
         (_TRANSFER, r"(?i)\bcancell?ed\b", ("slurm.cancelled", "ended")),
-        (_CUDA, r"(?i)initialization error|not initialized|unsupported display|unknown error", ("gpu.driver", "gpu.container")),
         (_CUDA, r"(?i)invalid argument|named symbol|invalid device function|not supported", ("nccl.old", "gpu.driver")),
         (_CUDA, r"(?i)illegal instruction|misaligned|resource handle|launch|assert|EXECUTION_FAILED", ("program", "gpu.broken")),
         (_CALLS, r"Invalid active_(?:speed|width)", ("driver.fit", "verbs.version")),

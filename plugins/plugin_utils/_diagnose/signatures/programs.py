@@ -120,9 +120,6 @@ PROGRAM_CLASSES: tuple[Signature, ...] = (
     Signature("store.connect", "host not found: ", "PyTorch TCPStore", r"host not found: (?P<unresolved>.{1,60})"),
     Signature("store.connect", "cannot be retrieved (gai error", _STORE, r"retrieved \(gai error: -?\d+ - (?P<unresolved>[^)]{1,60})"),
     Signature("gloo.fallback", "Using the loopback address as fallback", "PyTorch ProcessGroupGloo.cpp"),
-    Signature(
-        "gloo.interface", "Unable to find address for", f"{_GLOO}/device.cc", r"Unable to find address for: ?(?P<interface>\S{1,64})"
-    ),
     Signature("gloo.interface", "Unable to find interface for", f"{_GLOO}/device.cc"),
     Signature("torch.timeout", "Application timeout caused pair closure", f"{_GLOO}/pair.cc"),
     Signature("torch.timeout", "Read timeout [", f"{_GLOO}/pair.cc"),

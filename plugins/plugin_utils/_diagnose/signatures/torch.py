@@ -10,6 +10,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature i
 
 _TORCH, _STORE, _RECORDER = "PyTorch ProcessGroupNCCL.cpp", "PyTorch TCPStore.cpp", "PyTorch torch/distributed/flight_recorder"
 _GLOO, _ELASTIC = "Gloo gloo/transport", "PyTorch torch/distributed/elastic/rendezvous"
+#: A collective of the watchdog, and the address of the other end as Gloo writes it.
+WORK = r"SeqNum=(?P<sequence>\d+), OpType=(?P<operation>\w+)(?:, NumelIn=(?P<elements>\d+))?"
+PEER = r"\[(?P<peer>[0-9a-fA-F.:]{3,45})\]"
 
 #: Kind of line, number and name of the signal.
 _SIGNALS = (
@@ -77,7 +80,7 @@ TORCH_SIGNATURES: tuple[Signature, ...] = (
         "torch.timeout",
         "Watchdog caught collective operation timeout",
         _TORCH,
-        r"SeqNum=(?P<sequence>\d+), OpType=(?P<operation>\w+)(?:, NumelIn=(?P<elements>\d+))?",
+        WORK,
     ),
     Signature("torch.timeout", "Watchdog caught collective operation timeout", _TORCH),
     Signature("torch.stuck", "watchdog got stuck", _TORCH),
@@ -120,11 +123,9 @@ TORCH_SIGNATURES: tuple[Signature, ...] = (
         "gloo.connect",
         "connectFullMesh failed",
         f"{_GLOO}/tcp/pair.cc",
-        r"connectFullMesh failed with(?:.{0,400}remote=\[(?P<peer>[0-9a-fA-F.:]{3,45})\])?",
+        rf"connectFullMesh failed with(?:.{{0,400}}remote={PEER})?",
     ),
-    Signature(
-        "gloo.connect", "timed out connecting: ", f"{_GLOO}/tcp/helpers.h", r"SO_ERROR(?:.{0,200}remote=\[(?P<peer>[0-9a-fA-F.:]{3,45})\])?"
-    ),
+    Signature("gloo.connect", "timed out connecting: ", f"{_GLOO}/tcp/helpers.h", rf"SO_ERROR(?:.{{0,200}}remote={PEER})?"),
     Signature(
         "torch.timeout",
         "operation to complete",

@@ -7,24 +7,24 @@
 from __future__ import annotations
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import Signature
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures.torch import PEER, WORK
 
 _NCCL, _GLOO, _REDUCER = "PyTorch ProcessGroupNCCL.cpp", "Gloo gloo/transport/tcp", "PyTorch reducer.cpp"
 _SYMMETRIC, _VLLM, _SGLANG, _RAY = "PyTorch CUDASymmetricMemory.cu", "vLLM vllm/v1", "SGLang", "Ray"
-_PEER = r"\[(?P<peer>[0-9a-fA-F.:]{3,45})\]"
 
 #: They come before the texts of CUDA and NCCL, which these quote.
 USE_FIRST: tuple[Signature, ...] = (
     Signature("torch.mismatch", "op.preamble.length <= op.nbytes", f"{_GLOO}/pair.cc"),
     Signature("torch.mismatch", "Is there a distributed collective mismatch", f"{_GLOO}/pair.cc"),
-    Signature("gloo.connect", "Connect timeout [", f"{_GLOO}/pair.h", r"gloo/transport/.{0,60}Connect timeout " + _PEER),
+    Signature("gloo.connect", "Connect timeout [", f"{_GLOO}/pair.h", r"gloo/transport/.{0,60}Connect timeout " + PEER),
     Signature(
         "gloo.connect",
         "] connect [",
         f"{_GLOO}/pair.cc",
-        rf"gloo/transport/.{{0,60}}connect {_PEER}:\d+: (?P<error>[A-Z][A-Za-z ]{{3,60}})",
+        rf"gloo/transport/.{{0,60}}connect {PEER}:\d+: (?P<error>[A-Z][A-Za-z ]{{3,60}})",
     ),
     Signature("socket.closed", "closed [", f"{_GLOO}/pair.cc", r"gloo/transport/.{0,60}Socket (?:unexpectedly )?closed \["),
-    Signature("gloo.interface", "Unable to find address for ", f"{_GLOO}/device.cc", r"address for (?P<interface>\S{1,64})"),
+    Signature("gloo.interface", "Unable to find address for", f"{_GLOO}/device.cc", r"find address for(?:: ?| )(?P<interface>\S{1,64})"),
     Signature("gloo.interface", "ailed to look up the IP address for the", "PyTorch ProcessGroupGloo.cpp"),
 )
 
@@ -34,7 +34,7 @@ TORCH_USE: tuple[Signature, ...] = (
         "torch.timeout",
         "Caught collective operation timeout: ",
         _NCCL,
-        r"SeqNum=(?P<sequence>\d+), OpType=(?P<operation>\w+)(?:, NumelIn=(?P<elements>\d+))?",
+        WORK,
     ),
     Signature("torch.timeout", "timed out in blocking wait", _NCCL),
     Signature("torch.remote", "NCCLABORTEDCOMM", _NCCL),

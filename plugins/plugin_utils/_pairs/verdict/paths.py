@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import first_of
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.tiers import Ways
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
@@ -96,7 +97,7 @@ class FabricPaths:
         names = sorted((self._names[guid] for guid in switches), key=natural)
         if len(names) == 1:
             return names[0]
-        name = f"one of {', '.join(names[:NAMED])} and {len(names) - NAMED} more" if len(names) > NAMED else f"one of {', '.join(names)}"
+        name = f"one of {first_of(names, NAMED)}"
         if self._groups.setdefault(name, names) != names:
             name = f"one of {', '.join(names)}"
             self._groups[name] = names
